@@ -1,0 +1,1 @@
+"""Running plans: model files, engines, autotuning (from part 2 on)."""

@@ -1,0 +1,155 @@
+"""One network on one platform as plain integers by index: where every backend starts from.
+
+This is the only place that says what a chunk costs; the judge, the native algorithms and the
+encoders all ask here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+from .costs import NetworkCosts, TransferRows
+from .errors import InvalidPlanError
+from .hardware import Platform
+from .network import Network
+from .plan import Chunk, Plan
+
+Part = tuple[int, int, int]
+"""A chunk by index: first layer, one past the last, unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Integer tables of one network on one platform.
+
+    Attributes
+    ----------
+    network, units
+        Names, to come back from indices.
+    layer_us
+        Time by [layer][unit]; None: cannot run there.
+    prefix_us
+        Sum of the times of the layers before a boundary, by [unit][boundary 0..n]; None counts 0.
+    blocked
+        Number of layers before a boundary that the unit cannot run, by [unit][boundary 0..n].
+    transfer_in_us, transfer_out_us
+        By [boundary 0..n][unit].
+    weight_prefix
+        Weight bytes of the layers before a boundary, by [boundary 0..n].
+    working_bytes
+        Bytes of the tensors in memory while a layer runs, by [layer].
+    unit_memory
+        Capacity of each unit in bytes, or None.
+    device_memory
+        Capacity of the platform in bytes, or None.
+    cuts
+        Boundaries where a chunk may start or stop: 0, the legal cuts, n.
+    exclusive
+        For each unit the set of the units that it excludes.
+    """
+
+    network: str
+    units: tuple[str, ...]
+    layer_us: tuple[tuple[int | None, ...], ...]
+    prefix_us: tuple[tuple[int, ...], ...]
+    blocked: tuple[tuple[int, ...], ...]
+    transfer_in_us: TransferRows
+    transfer_out_us: TransferRows
+    weight_prefix: tuple[int, ...]
+    working_bytes: tuple[int, ...]
+    unit_memory: tuple[int | None, ...]
+    device_memory: int | None
+    cuts: tuple[int, ...]
+    exclusive: tuple[frozenset[int], ...]
+
+    @property
+    def layer_count(self) -> int:
+        """Number of layers."""
+        return len(self.layer_us)
+
+    @property
+    def unit_count(self) -> int:
+        """Number of units."""
+        return len(self.units)
+
+    def runs(self, start: int, stop: int, unit: int) -> bool:
+        """Return whether the unit can run all layers in [start, stop)."""
+        return self.blocked[unit][stop] == self.blocked[unit][start]
+
+    def busy_us(self, start: int, stop: int, unit: int) -> int:
+        """Return the busy time of a chunk: its layers, copy-in and copy-out (formulations, section 1).
+
+        Layers that the unit cannot run count 0; ask `runs` first.
+        """
+        prefix = self.prefix_us[unit]
+        return (
+            prefix[stop] - prefix[start] + self.transfer_in_us[start][unit] + self.transfer_out_us[stop][unit]
+        )
+
+    def memory_bytes(self, start: int, stop: int) -> int:
+        """Return the bytes a chunk needs: its weights, and the most live tensors of any layer."""
+        weights = self.weight_prefix[stop] - self.weight_prefix[start]
+        return weights + max(self.working_bytes[start:stop])
+
+    def fits(self, start: int, stop: int, unit: int) -> bool:
+        """Return whether a chunk stays within the memory of its unit."""
+        capacity = self.unit_memory[unit]
+        return capacity is None or self.memory_bytes(start, stop) <= capacity
+
+    def plan(self, parts: tuple[Part, ...]) -> Plan:
+        """Return the plan with these chunks."""
+        return Plan(
+            chunks=tuple(
+                Chunk(network=self.network, start=start, stop=stop, unit=self.units[unit])
+                for start, stop, unit in parts
+            )
+        )
+
+    def parts(self, plan: Plan) -> tuple[Part, ...]:
+        """Return the chunks of a plan by index, in order of their layers.
+
+        Raises
+        ------
+        InvalidPlanError
+            A chunk names an unknown network or unit, or layers that do not exist.
+        """
+        index = {name: position for position, name in enumerate(self.units)}
+        wrong = []
+        for chunk in plan.chunks:
+            where = f"chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
+            if chunk.network != self.network:
+                wrong.append(f"{where}: network {chunk.network!r}; the problem has {self.network!r}")
+            if chunk.unit not in index:
+                wrong.append(f"{where}: no such unit; the platform has {', '.join(self.units)}")
+            if chunk.stop > self.layer_count:
+                wrong.append(f"{where}: the network has only {self.layer_count} layers")
+        if wrong:
+            raise InvalidPlanError("the plan does not belong to the problem:", wrong)
+        return tuple((chunk.start, chunk.stop, index[chunk.unit]) for chunk in plan.chunks)
+
+
+def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Chain:
+    """Return the integer tables of one network on one platform; both match already."""
+    count, units = len(network.layers), range(len(platform.units))
+    no_transfer = ((0,) * len(units),) * (count + 1)
+    columns = [[row[unit] for row in costs.layer_us] for unit in units]
+    excluded: list[set[int]] = [set() for _ in units]
+    for u, v in platform.conflicts:
+        excluded[u].add(v)
+        excluded[v].add(u)
+    return Chain(
+        network=network.name,
+        units=platform.unit_names,
+        layer_us=costs.layer_us,
+        prefix_us=tuple(tuple(accumulate((t or 0 for t in col), initial=0)) for col in columns),
+        blocked=tuple(tuple(accumulate((t is None for t in col), initial=0)) for col in columns),
+        transfer_in_us=costs.transfer_in_us or no_transfer,
+        transfer_out_us=costs.transfer_out_us or no_transfer,
+        weight_prefix=tuple(accumulate((layer.weight_bytes for layer in network.layers), initial=0)),
+        working_bytes=network.working_bytes,
+        unit_memory=tuple(unit.memory_bytes for unit in platform.units),
+        device_memory=platform.memory_bytes,
+        cuts=(0, *network.legal_cuts, count),
+        exclusive=tuple(map(frozenset, excluded)),
+    )

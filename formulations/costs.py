@@ -1,0 +1,136 @@
+"""What things cost: the one integer table that every backend and the judge read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .errors import InvalidProblemError
+from .validation import STRICT, Defects
+
+CostRows = tuple[tuple[int | None, ...], ...]
+"""Integer microseconds by [layer][unit]; None where the unit cannot run the layer."""
+
+TransferRows = tuple[tuple[int, ...], ...]
+"""Integer microseconds by [boundary 0..n][unit]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the numbers of a table come from.
+
+    Attributes
+    ----------
+    source
+        Publication, data set or measuring command.
+    method
+        How the numbers were taken, e.g. "isolated" or "heavy".
+    estimated
+        Whether the numbers are computed by a model rather than measured.
+    notes
+        Anything else that a reader of the numbers should know.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    source: str = ""
+    method: str = ""
+    estimated: bool = False
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkCosts:
+    """Costs of one network on every unit of a platform.
+
+    Attributes
+    ----------
+    network
+        Name of the network.
+    layer_us
+        Time of each layer on each unit, microseconds by [layer][unit]; None: cannot run there.
+    transfer_in_us
+        Time to bring the tensors alive at a boundary into a unit, by [boundary 0..n][unit].
+        Empty: no cost.
+    transfer_out_us
+        Time to take them out of a unit, by [boundary 0..n][unit]. Empty: no cost.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    network: str
+    layer_us: CostRows
+    transfer_in_us: TransferRows = ()
+    transfer_out_us: TransferRows = ()
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"costs of network {self.network!r}")
+        defects.check_name("network", self.network)
+        if not self.layer_us:
+            defects.add("layer_us is empty: at least one layer is needed")
+        for layer, row in enumerate(self.layer_us):
+            for unit, time_us in enumerate(row):
+                if time_us is not None:
+                    defects.check_count(f"layer_us[{layer}][{unit}]", time_us, least=1)
+        for field in ("transfer_in_us", "transfer_out_us"):
+            rows: TransferRows = getattr(self, field)
+            if rows and len(rows) != len(self.layer_us) + 1:
+                defects.add(
+                    f"{field} has {len(rows)} rows, needs one for each boundary: {len(self.layer_us) + 1}"
+                )
+            for boundary, transfers in enumerate(rows):
+                defects.check_counts(f"{field}[{boundary}]", transfers)
+        defects.raise_as(InvalidProblemError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostTable:
+    """Costs of one or more networks on the units of one platform.
+
+    Attributes
+    ----------
+    units
+        Names of the units, in the order of the columns.
+    networks
+        Costs of each network.
+    batch
+        Inferences that one run of a layer stands for.
+    provenance
+        Where the numbers come from.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    units: tuple[str, ...]
+    networks: tuple[NetworkCosts, ...]
+    batch: int = 1
+    provenance: Provenance = Provenance()
+
+    def __post_init__(self) -> None:
+        defects = Defects("cost table")
+        defects.check_unique("units", self.units)
+        defects.check_unique("networks", [costs.network for costs in self.networks])
+        defects.check_count("batch", self.batch, least=1)
+        for costs in self.networks:
+            for field in ("layer_us", "transfer_in_us", "transfer_out_us"):
+                for row, values in enumerate(getattr(costs, field)):
+                    if len(values) != len(self.units):
+                        defects.add(
+                            f"{costs.network!r} {field}[{row}] has {len(values)} entries, "
+                            f"needs one for each of the {len(self.units)} units"
+                        )
+        defects.raise_as(InvalidProblemError)
+
+    def of(self, network: str) -> NetworkCosts:
+        """Return the costs of one network.
+
+        Raises
+        ------
+        InvalidProblemError
+            The table has no such network.
+        """
+        for costs in self.networks:
+            if costs.network == network:
+                return costs
+        names = ", ".join(repr(costs.network) for costs in self.networks)
+        raise InvalidProblemError(f"the cost table has no network {network!r}; it has {names}")

@@ -1,0 +1,99 @@
+"""Every error that gapless raises on purpose, under one root.
+
+Infeasible problems, reached limits and plans that were not found are *data* (`SolveStatus`),
+not errors. A message says what is wrong, where, which value, and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class GaplessError(Exception):
+    """Root of all errors that gapless raises on purpose."""
+
+
+class InvalidInputError(GaplessError, ValueError):
+    """Input that cannot be used as it is.
+
+    Parameters
+    ----------
+    message
+        What is wrong, and where.
+    problems
+        Every single defect that was found; `str()` lists all of them.
+    """
+
+    def __init__(self, message: str, problems: Iterable[str] = ()) -> None:
+        self.message = message
+        self.problems = tuple(problems)
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        if not self.problems:
+            return self.message
+        return self.message + "".join(f"\n  - {problem}" for problem in self.problems)
+
+
+class InvalidModelError(InvalidInputError):
+    """A model file that cannot be planned or run."""
+
+
+class InvalidProblemError(InvalidInputError):
+    """A problem, platform, network, cost table or rule that contradicts itself."""
+
+
+class InvalidPlanError(InvalidInputError):
+    """A plan that is not even well formed for its problem."""
+
+
+class SchemaVersionError(InvalidInputError):
+    """A file of another kind, or of a version that this gapless cannot read."""
+
+
+class ExpressionError(GaplessError, TypeError):
+    """A rule that uses Python where an expression is needed (`if`, `and`, `or`, `not`)."""
+
+
+class BackendError(GaplessError):
+    """A backend that cannot answer."""
+
+
+class UnknownBackendError(BackendError, InvalidInputError):
+    """A backend name that the registry does not know."""
+
+
+class BackendUnavailableError(BackendError):
+    """A backend whose solver is not installed or does not work here."""
+
+
+class UnsupportedFeatureError(BackendError):
+    """A problem that uses features which the backend does not handle.
+
+    Parameters
+    ----------
+    message
+        What was asked of which backend, and which backends could do it.
+    missing
+        Names of the features that the backend lacks.
+    """
+
+    def __init__(self, message: str, missing: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.missing = frozenset(missing)
+
+
+class BackendFailedError(BackendError):
+    """A backend that crashed, was killed or broke its protocol."""
+
+
+class BackendDisagreementError(BackendError):
+    """A backend whose claim the judge refutes: a bug, never a status."""
+
+
+class ProfilingError(GaplessError):
+    """A measurement that could not be taken."""
+
+
+class ExecutionError(GaplessError):
+    """A plan that could not be executed."""

@@ -1,0 +1,117 @@
+"""Hardware: the processing units of one device, and what they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, ClassVar
+
+from .errors import InvalidProblemError
+from .validation import STRICT, Defects
+
+
+class UnitKind(StrEnum):
+    """What a processing unit is made of."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+    NPU = "npu"
+    DSP = "dsp"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessingUnit:
+    """A resource that runs one chunk at a time, together with its thread setting.
+
+    Attributes
+    ----------
+    name
+        Name of the unit, unique on its platform.
+    kind
+        What it is made of.
+    cores
+        Identifiers of the processor cores it occupies. Two units with a core in common
+        exclude each other in a plan. Empty for units that are not made of cores.
+    threads
+        Threads that an engine may use on it, or None when that has no meaning.
+    memory_bytes
+        Its own capacity for weights and live tensors in bytes, or None for no limit of its own.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    kind: UnitKind = UnitKind.OTHER
+    cores: tuple[int, ...] = ()
+    threads: int | None = None
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"processing unit {self.name!r}")
+        defects.check_name("name", self.name)
+        defects.check_counts("cores", self.cores)
+        defects.check_unique("cores", self.cores)
+        if self.threads is not None:
+            defects.check_count("threads", self.threads, least=1)
+        if self.memory_bytes is not None:
+            defects.check_count("memory_bytes", self.memory_bytes)
+        defects.raise_as(InvalidProblemError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """All processing units of one device.
+
+    Attributes
+    ----------
+    name
+        Name of the device.
+    units
+        Its units. Their order is part of the canonical order of plans (ties go to earlier units).
+    memory_bytes
+        Capacity that all units share, in bytes, or None for no limit.
+    source
+        Where the description comes from.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    units: tuple[ProcessingUnit, ...]
+    memory_bytes: int | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"platform {self.name!r}")
+        defects.check_name("name", self.name)
+        defects.check_size("units", len(self.units), most=MAX_UNITS)
+        defects.check_unique("unit names", self.unit_names)
+        if self.memory_bytes is not None:
+            defects.check_count("memory_bytes", self.memory_bytes)
+        defects.raise_as(InvalidProblemError)
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        """Names of the units, in platform order."""
+        return tuple(unit.name for unit in self.units)
+
+    @property
+    def conflicts(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of unit indices (lower first) that share a core and so exclude each other."""
+        return _conflicts(tuple(unit.cores for unit in self.units))
+
+
+MAX_UNITS = 64
+"""Most units of one platform: far above any device, low enough for bit sets."""
+
+
+@cache
+def _conflicts(cores: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (u, v)
+        for u in range(len(cores))
+        for v in range(u + 1, len(cores))
+        if not set(cores[u]).isdisjoint(cores[v])
+    )

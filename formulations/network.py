@@ -1,0 +1,170 @@
+"""Networks: a chain of layers in topological order, and the tensors that cross its cuts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from typing import Any, ClassVar
+
+from .errors import InvalidProblemError
+from .validation import STRICT, Defects
+
+MAX_LAYERS = 2_000
+"""Most layers of one network that the planner accepts; larger graphs are grouped first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """The smallest piece of a network that the planner may place.
+
+    Attributes
+    ----------
+    name
+        Name of the layer, unique in its network.
+    weight_bytes
+        Size of its constant weights in bytes.
+    flops
+        Floating-point operations of one run, or None when unknown.
+    op_types
+        Operator types it is made of, for reports and support checks.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    weight_bytes: int = 0
+    flops: int | None = None
+    op_types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"layer {self.name!r}")
+        defects.check_name("name", self.name)
+        defects.check_count("weight_bytes", self.weight_bytes)
+        if self.flops is not None:
+            defects.check_count("flops", self.flops)
+        defects.raise_as(InvalidProblemError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A value that one layer makes and later layers use.
+
+    Attributes
+    ----------
+    name
+        Name of the tensor, unique in its network.
+    bytes
+        Its size in bytes.
+    source
+        Index of the layer that makes it; -1 for an input of the network.
+    targets
+        Indices of the layers that use it; the number of layers stands for "output of the network".
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    bytes: int
+    source: int
+    targets: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"tensor {self.name!r}")
+        defects.check_name("name", self.name)
+        defects.check_count("bytes", self.bytes)
+        defects.check_count("source", self.source, least=-1)
+        if not self.targets:
+            defects.add("targets are missing: a tensor that nothing uses has no place in a network")
+        for target in self.targets:
+            if target <= self.source:
+                defects.add(f"target {target} does not come after its source {self.source}")
+        defects.raise_as(InvalidProblemError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Layers 0..n-1 in topological order.
+
+    A cut c (0 < c < n) lies between the layers c-1 and c.
+
+    Attributes
+    ----------
+    name
+        Name of the network.
+    layers
+        Its layers in topological order.
+    tensors
+        The tensors between them. Empty when sizes are not known: then no cut carries bytes.
+    forbidden_cuts
+        Cuts where a chunk may not end.
+    source
+        Where the description comes from.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    layers: tuple[Layer, ...]
+    tensors: tuple[Tensor, ...] = ()
+    forbidden_cuts: tuple[int, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"network {self.name!r}")
+        count = len(self.layers)
+        defects.check_name("name", self.name)
+        defects.check_size("layers", count, most=MAX_LAYERS)
+        defects.check_unique("layer names", self.layer_names)
+        defects.check_unique("tensor names", [tensor.name for tensor in self.tensors])
+        for tensor in self.tensors:
+            if tensor.source >= count or max(tensor.targets) > count:
+                defects.add(f"tensor {tensor.name!r} names a layer beyond the last, {count - 1}")
+        defects.check_unique("forbidden cuts", self.forbidden_cuts)
+        for cut in self.forbidden_cuts:
+            if not 0 < cut < count:
+                defects.add(f"forbidden cut {cut} is not between 1 and {count - 1}")
+        defects.raise_as(InvalidProblemError)
+
+    @property
+    def layer_names(self) -> tuple[str, ...]:
+        """Names of the layers, in order."""
+        return tuple(layer.name for layer in self.layers)
+
+    @property
+    def legal_cuts(self) -> tuple[int, ...]:
+        """Cuts where a chunk may end, ascending; 0 and n are not among them."""
+        return _legal_cuts(len(self.layers), self.forbidden_cuts)
+
+    @property
+    def boundary_bytes(self) -> tuple[int, ...]:
+        """Bytes alive at each boundary 0..n: made (or given) before it and used at or after it."""
+        return _boundary_bytes(len(self.layers), self.tensors)
+
+    @property
+    def working_bytes(self) -> tuple[int, ...]:
+        """Bytes of the tensors in memory while each layer runs: alive before it, or made by it."""
+        return _working_bytes(len(self.layers), self.tensors)
+
+
+@cache
+def _legal_cuts(count: int, forbidden: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(set(range(1, count)) - set(forbidden)))
+
+
+@cache
+def _boundary_bytes(count: int, tensors: tuple[Tensor, ...]) -> tuple[int, ...]:
+    change = [0] * (count + 2)
+    for tensor in tensors:
+        change[tensor.source + 1] += tensor.bytes
+        change[max(tensor.targets) + 1] -= tensor.bytes
+    return tuple(accumulate(change))[: count + 1]
+
+
+@cache
+def _working_bytes(count: int, tensors: tuple[Tensor, ...]) -> tuple[int, ...]:
+    working = list(_boundary_bytes(count, tensors)[:count])
+    for tensor in tensors:
+        if tensor.source >= 0:
+            working[tensor.source] += tensor.bytes
+    return tuple(working)

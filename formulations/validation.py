@@ -1,0 +1,80 @@
+"""Collecting every defect of a value before complaining once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from .errors import InvalidInputError
+
+STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
+"""How files are read into the frozen types: no unknown keys, no silent conversions (`files.py`)."""
+
+MAX_NAME_LENGTH = 200
+MAX_COUNT = 2**50
+"""Largest integer quantity (35 years in microseconds, a pebibyte): sums stay within 64 bits."""
+
+
+class Defects:
+    """A list of complaints about one value.
+
+    Parameters
+    ----------
+    subject
+        What is being checked, as the first words of the message.
+    """
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.found: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Note one defect."""
+        self.found.append(text)
+
+    def check_name(self, field: str, name: object) -> None:
+        """Require a printable, non-empty string of bounded length."""
+        if not isinstance(name, str):
+            self.add(f"{field} must be a string, got {type(name).__name__}")
+        elif not name.strip():
+            self.add(f"{field} is empty")
+        elif len(name) > MAX_NAME_LENGTH:
+            self.add(f"{field} has {len(name)} characters, at most {MAX_NAME_LENGTH} are allowed")
+        elif not name.isprintable():
+            self.add(f"{field} {name!r} holds characters that cannot be printed")
+
+    def check_count(self, field: str, value: object, *, least: int = 0) -> bool:
+        """Require an integer in [least, 2**50]; return whether it is."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.add(f"{field} must be an integer, got {value!r}")
+        elif value < least:
+            self.add(f"{field} is {value}, must be at least {least}")
+        elif value > MAX_COUNT:
+            self.add(f"{field} is {value}, more than the largest allowed {MAX_COUNT}")
+        else:
+            return True
+        return False
+
+    def check_counts(self, field: str, values: Iterable[object]) -> None:
+        """Require integers >= 0."""
+        for position, value in enumerate(values):
+            self.check_count(f"{field}[{position}]", value)
+
+    def check_unique(self, field: str, values: Sequence[Hashable]) -> None:
+        """Require that no value stands twice."""
+        twice = [value for value, count in Counter(values).items() if count > 1]
+        if twice:
+            self.add(f"{field} must be unique, but found twice: {', '.join(map(repr, twice))}")
+
+    def check_size(self, field: str, size: int, *, most: int) -> None:
+        """Require between one and `most` entries."""
+        if size == 0:
+            self.add(f"{field} are missing: at least one is needed")
+        elif size > most:
+            self.add(f"{field}: {size} are given, at most {most} are allowed")
+
+    def raise_as(self, error: type[InvalidInputError]) -> None:
+        """Raise `error` with all defects, if there are any."""
+        if self.found:
+            raise error(f"{self.subject} is not valid:", self.found)

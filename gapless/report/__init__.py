@@ -1,0 +1,1 @@
+"""Reports: tables and Gantt charts of plans and traces."""

@@ -1,0 +1,1 @@
+"""Measuring or estimating what things cost; shipped platforms and tables."""

@@ -1,0 +1,1 @@
+"""Platform descriptions and measured tables, with their sources."""

@@ -1,0 +1,1 @@
+"""How plans are found: backends behind one protocol, and the session that judges their claims."""

@@ -1,0 +1,1 @@
+"""Native algorithms: exact dynamic programming and search without a third-party solver."""
