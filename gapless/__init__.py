@@ -1,1 +1,111 @@
-"""gapless."""
+"""gapless: plan and run pipelines of neural networks over the unequal processors of one device.
+
+>>> import gapless
+>>> result = gapless.plan(gapless.load_problem("pixel7a/alexnet-sparse"), backend="native", top=3)
+>>> print(result.plan)
+0-0 Big | 1-3 GPU | 4-4 Little | 5-8 Medium
+
+The names below are loaded when they are first used, so that `import gapless` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .formulations.errors import GaplessError as GaplessError
+    from .formulations.expr import Const as Const
+    from .formulations.expr import abs_of as abs_of
+    from .formulations.expr import all_of as all_of
+    from .formulations.expr import any_of as any_of
+    from .formulations.expr import count as count
+    from .formulations.expr import max_of as max_of
+    from .formulations.expr import min_of as min_of
+    from .formulations.judge import check as check
+    from .formulations.judge import score as score
+    from .formulations.objective import Limits as Limits
+    from .formulations.objective import Objective as Objective
+    from .formulations.objective import Term as Term
+    from .formulations.plan import Chunk as Chunk
+    from .formulations.plan import Plan as Plan
+    from .formulations.problem import Problem as Problem
+    from .formulations.rules import OpaqueRule as OpaqueRule
+    from .formulations.rules import PlanView as PlanView
+    from .formulations.simulate import simulate as simulate
+    from .problems import load_problem as load_problem
+    from .problems import table_problem as table_problem
+    from .solvers.result import SolveResult as SolveResult
+    from .workflow import Comparison as Comparison
+    from .workflow import compare as compare
+    from .workflow import plan as plan
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "GaplessError": ".formulations.errors",
+    "Const": ".formulations.expr",
+    "abs_of": ".formulations.expr",
+    "all_of": ".formulations.expr",
+    "any_of": ".formulations.expr",
+    "count": ".formulations.expr",
+    "max_of": ".formulations.expr",
+    "min_of": ".formulations.expr",
+    "check": ".formulations.judge",
+    "score": ".formulations.judge",
+    "Limits": ".formulations.objective",
+    "Objective": ".formulations.objective",
+    "Term": ".formulations.objective",
+    "Chunk": ".formulations.plan",
+    "Plan": ".formulations.plan",
+    "Problem": ".formulations.problem",
+    "OpaqueRule": ".formulations.rules",
+    "PlanView": ".formulations.rules",
+    "simulate": ".formulations.simulate",
+    "load_problem": ".problems",
+    "table_problem": ".problems",
+    "SolveResult": ".solvers.result",
+    "Comparison": ".workflow",
+    "compare": ".workflow",
+    "plan": ".workflow",
+}
+
+__all__ = [
+    "Chunk",
+    "Comparison",
+    "Const",
+    "GaplessError",
+    "Limits",
+    "Objective",
+    "OpaqueRule",
+    "Plan",
+    "PlanView",
+    "Problem",
+    "SolveResult",
+    "Term",
+    "abs_of",
+    "all_of",
+    "any_of",
+    "check",
+    "compare",
+    "count",
+    "load_problem",
+    "max_of",
+    "min_of",
+    "plan",
+    "score",
+    "simulate",
+    "table_problem",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

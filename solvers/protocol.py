@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from ..formulations.objective import Term
 from ..formulations.plan import Plan
@@ -215,8 +215,15 @@ class Claim:
 class Backend(Protocol):
     """A way to find plans. One file, one registry line."""
 
-    name: ClassVar[str]
-    capabilities: ClassVar[Capabilities]
+    @property
+    def name(self) -> str:
+        """Name in the registry and in results; a class variable will do."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do; a class variable will do."""
+        ...
 
     def availability(self) -> Availability:
         """Say whether this backend can run here, without a heavy import."""

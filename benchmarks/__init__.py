@@ -1,0 +1,1 @@
+"""Measurements: timings and agreement of backends, printed with what they were measured on."""

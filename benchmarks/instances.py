@@ -1,0 +1,43 @@
+"""Random instances for benchmarks, equal for equal seeds."""
+
+from __future__ import annotations
+
+import random
+from enum import StrEnum
+
+from gapless.formulations.problem import Problem
+from gapless.problems import table_problem
+
+
+class Shape(StrEnum):
+    """How the times of the layers are spread.
+
+    MIXED
+        Log-uniform over two decades; units differ in speed, and each layer has its own taste.
+    PLATEAU
+        The same with one layer that dominates: millions of plans share the least period.
+    """
+
+    MIXED = "mixed"
+    PLATEAU = "plateau"
+
+
+def random_problem(layers: int, units: int, *, seed: int = 0, shape: Shape = Shape.MIXED) -> Problem:
+    """Return a problem with the default objective (period, gapness).
+
+    Parameters
+    ----------
+    layers, units
+        Size.
+    seed
+        Equal seeds give equal problems.
+    shape
+        How the times are spread.
+    """
+    rng = random.Random(f"{layers} {units} {seed} {shape}")
+    speeds = [rng.uniform(1, 6) for _ in range(units)]
+    work_ms = [10 ** rng.uniform(-1, 1) for _ in range(layers)]
+    if shape is Shape.PLATEAU:
+        work_ms[rng.randrange(layers)] = sum(work_ms)
+    times = [[work * rng.uniform(0.6, 1.6) / speed * 2 for speed in speeds] for work in work_ms]
+    return table_problem(times, [f"unit{unit}" for unit in range(units)], network="random")

@@ -1,0 +1,130 @@
+"""Where problems come from: shipped tables, files, and plain tables of milliseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .formulations.costs import CostTable, NetworkCosts, Provenance
+from .formulations.errors import InvalidInputError, InvalidProblemError
+from .formulations.files import load_problem as load_problem_file
+from .formulations.hardware import Platform, ProcessingUnit
+from .formulations.network import Layer, Network
+from .formulations.objective import Objective
+from .formulations.problem import Problem
+from .formulations.validation import Defects
+from .profiler.platforms.catalog import is_shipped_name, shipped_problem
+
+Millis = float | int | None
+
+
+def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
+    """Return a shipped problem by name, or read a problem file.
+
+    Parameters
+    ----------
+    name
+        A shipped name such as "pixel7a/alexnet-sparse" (`gapless platforms` lists them), or the path
+        of a file. A path that exists wins over a name.
+    costs
+        Which of the tables of a shipped problem: "heavy" (each layer measured while all units run it;
+        the default) or "isolated" (alone).
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such name or file, or its content is not valid.
+    """
+    path = Path(name)
+    if not path.exists() and is_shipped_name(str(name)):
+        return shipped_problem(str(name), method=costs or "heavy")
+    if costs is not None:
+        raise InvalidInputError(
+            f"costs={costs!r} chooses between the tables of a shipped problem; {name} is a file"
+        )
+    return load_problem_file(path)
+
+
+def table_problem(
+    times_ms: Mapping[str, Sequence[Millis]] | Sequence[Sequence[Millis]],
+    units: Sequence[str | ProcessingUnit],
+    *,
+    network: str = "network",
+    platform: str = "platform",
+    objective: str | Objective = Objective(),
+    source: str = "",
+) -> Problem:
+    """Return a problem straight from a table of milliseconds.
+
+    Parameters
+    ----------
+    times_ms
+        Rows of one time a unit: a mapping from layer names, or a sequence (layers are then named
+        layer0, layer1, ...). None: the unit cannot run the layer. Times are rounded to whole
+        microseconds, and to 1 us if they are shorter than that.
+    units
+        Names of the columns, or `ProcessingUnit`s.
+    network, platform
+        Names.
+    objective
+        As for `plan`.
+    source
+        Where the times come from.
+
+    Raises
+    ------
+    InvalidProblemError
+        The table is empty or ragged, or a time is zero, negative or not finite; every row is named.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.table_problem({"conv": [9.0, 2.0], "fc": [1.0, None]}, ["cpu", "gpu"])
+    >>> str(gapless.plan(problem).plan)
+    '0-0 gpu | 1-1 cpu'
+    """
+    if isinstance(times_ms, Mapping):
+        rows = dict(times_ms)
+    else:
+        rows = {f"layer{index}": row for index, row in enumerate(times_ms)}
+    built = tuple(u if isinstance(u, ProcessingUnit) else ProcessingUnit(name=u) for u in units)
+    defects = Defects("the table of times")
+    layer_us = tuple(_row_us(name, row, len(built), defects) for name, row in rows.items())
+    defects.raise_as(InvalidProblemError)
+    names = tuple(unit.name for unit in built)
+    problem = Problem(
+        platform=Platform(name=platform, units=built),
+        networks=(Network(name=network, layers=tuple(Layer(name=str(name)) for name in rows)),),
+        costs=CostTable(
+            units=names,
+            networks=(NetworkCosts(network=network, layer_us=layer_us),),
+            provenance=Provenance(source=source, method="table of milliseconds"),
+        ),
+    )
+    return problem.with_objective(objective)
+
+
+def _row_us(name: str, row: Sequence[Millis], width: int, defects: Defects) -> tuple[int | None, ...]:
+    if isinstance(row, str) or not isinstance(row, Sequence):
+        row = list(row) if hasattr(row, "__iter__") and not isinstance(row, str) else [row]
+    if len(row) != width:
+        defects.add(f"row {name!r} has {len(row)} times, needs one for each of the {width} units")
+    return tuple(_time_us(name, column, value, defects) for column, value in enumerate(row))
+
+
+def _time_us(name: str, column: int, value: Millis, defects: Defects) -> int | None:
+    if value is None:
+        return None
+    try:
+        millis = float(value)
+    except (TypeError, ValueError):
+        defects.add(f"row {name!r}, column {column}: {value!r} is not a number")
+        return None
+    if not math.isfinite(millis) or millis <= 0:
+        defects.add(
+            f"row {name!r}, column {column}: {value!r} ms; a time is greater than 0 "
+            "(leave it out, as None, where the unit cannot run the layer)"
+        )
+        return None
+    return max(1, round(millis * 1000))

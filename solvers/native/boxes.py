@@ -1,0 +1,94 @@
+"""Boxes: which chunks can be part of a plan whose terms, filters and period are bounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...formulations.objective import Limits, Term
+from .tables import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A window of chunks, and what is proven about the plans that are looked for in it.
+
+    Attributes
+    ----------
+    window
+        Chunks outside of it belong to no plan that is looked for.
+    floor
+        Lower bound on the period of these plans.
+    """
+
+    window: Window
+    floor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowing:
+    """How bounds on plans become bounds on chunks.
+
+    Attributes
+    ----------
+    limits
+        The filters.
+    unit_count
+        Number of units of the platform.
+    most_chunks
+        Most chunks of a plan.
+    """
+
+    limits: Limits
+    unit_count: int
+    most_chunks: int
+
+    @property
+    def filters_least(self) -> bool:
+        """Whether a filter bounds the least busy time or the total from below."""
+        limits = self.limits
+        return (limits.min_balance_permille, limits.max_gapness_us, limits.min_utilisation_permille) != (
+            None,
+            None,
+            None,
+        )
+
+    def filtered(self, box: Box) -> Box:
+        """Return the box that the filters leave.
+
+        A plan of period T >= floor needs least busy times of at least rho T and T - g, and a total of
+        at least (utilisation x units x T).
+        """
+        limits, floor = self.limits, box.floor
+        low = box.window.low
+        if limits.min_balance_permille is not None:
+            low = max(low, -(-limits.min_balance_permille * floor // 1000))
+        if limits.max_gapness_us is not None:
+            low = max(low, floor - limits.max_gapness_us)
+        least = -(-(limits.min_utilisation_permille or 0) * self.unit_count * floor // 1000)
+        return self._with_total(replace(box, window=replace(box.window, low=low)), least)
+
+    def capped(self, box: Box, term: Term, value: int) -> Box:
+        """Return the box of the plans whose term is at most `value`."""
+        window = box.window
+        match term:
+            case Term.PERIOD:
+                window = replace(window, high=min(window.high, value))
+            case Term.LATENCY:
+                total = value if window.most_total is None else min(value, window.most_total)
+                window = replace(window, most_total=total, high=min(window.high, value))
+            case Term.PEAK_MEMORY:
+                memory = value if window.most_memory is None else min(value, window.most_memory)
+                window = replace(window, most_memory=memory)
+            case Term.IDLE:
+                least = -(-(1000 - value) * self.unit_count * box.floor // 1000)
+                return self._with_total(box, least)
+            case _:  # every used unit idles at most the gapness, and at most all bubbles
+                window = replace(window, low=max(window.low, box.floor - value))
+        return replace(box, window=window)
+
+    def _with_total(self, box: Box, least_total: int) -> Box:
+        window = box.window
+        if least_total <= window.least_total:
+            return box
+        low = max(window.low, least_total - (self.most_chunks - 1) * window.high)
+        return replace(box, window=replace(window, least_total=least_total, low=low))

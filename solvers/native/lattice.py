@@ -1,0 +1,106 @@
+"""Which units are used: sets of units, or counts of units of one class.
+
+Units of one class are told apart only by how many of them are used. Identical units share a class
+without any loss. Above a size limit similar units share one too; that forgets which of them was
+used, so that every plan still has its walk through the lattice but some walks are no plans: bounds
+from the lattice stay valid, and the search tracks the real units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from .ordering import Flags, Ints
+
+
+def group_units(signatures: Sequence[Hashable], totals: Sequence[int], most_points: int) -> tuple[int, ...]:
+    """Return a class for each unit: equal signatures together, then the most similar until it fits.
+
+    Parameters
+    ----------
+    signatures
+        Units with equal signatures are interchangeable.
+    totals
+        Time of the whole network by unit: what similarity is judged by.
+    most_points
+        Largest size of the lattice.
+    """
+    classes: dict[Hashable, list[int]] = {}
+    for unit, signature in enumerate(signatures):
+        classes.setdefault(signature, []).append(unit)
+    groups = sorted(classes.values(), key=lambda group: totals[group[0]])
+    while np.prod([len(group) + 1.0 for group in groups]) > most_points and len(groups) > 1:
+        costs = [
+            (totals[b[0]] + 1) / (totals[a[0]] + 1) * (len(a) + len(b))
+            for a, b in zip(groups, groups[1:], strict=False)
+        ]
+        at = costs.index(min(costs))
+        groups[at : at + 2] = [groups[at] + groups[at + 1]]
+    return tuple(
+        next(number for number, group in enumerate(groups) if unit in group)
+        for unit in range(len(signatures))
+    )
+
+
+class Lattice:
+    """All combinations of used units, as points 0..size-1 in mixed radix; `size` stands for none.
+
+    Attributes
+    ----------
+    size, unit_count
+        Number of points and of units.
+    exact
+        Whether a point and a boundary say everything about which units are free.
+    after
+        Point after using one more unit, by [point][unit]; `size` where that is impossible.
+    used_low, used_high
+        Whether a unit is surely, and possibly, used at a point, by [unit][point].
+    terminal
+        Whether a plan may end here, by point; the last entry (no point) is False.
+    """
+
+    def __init__(self, classes: Sequence[int], exclusive: Sequence[frozenset[int]]) -> None:
+        units = len(classes)
+        members = np.bincount(classes)
+        radix = np.concatenate(([1], np.cumprod(members + 1)))
+        self.unit_count = units
+        self.size = int(radix[-1])
+        points = np.arange(self.size)
+        counts = np.array([points // radix[c] % (members[c] + 1) for c in classes])
+        full = counts == members[np.array(classes)][:, None]
+        self.used_low: Flags = full
+        self.used_high: Flags = counts > 0
+        self.exact = bool((members == 1).all())
+        free = ~full
+        for unit, others in enumerate(exclusive):
+            for other in others:
+                free[unit] &= ~full[other]
+        step = np.array([radix[c] for c in classes])
+        self.after: Ints = np.where(free.T, points[:, None] + step[None, :], self.size)
+        self.terminal: Flags = np.ones(self.size + 1, dtype=np.bool_)
+        self.terminal[self.size] = False
+        level = np.zeros(self.size, dtype=np.int64)
+        for c, count in enumerate(members):
+            level += points // radix[c] % (count + 1)
+        self.level: Ints = level
+        self._levels = [np.flatnonzero(level == k) for k in range(units + 1)]
+        self._columns = np.arange(units)
+
+    def reach(self, back: Ints) -> Ints:
+        """Return the earliest boundary from which the units still free can reach the end, by point.
+
+        g[point] = min over free units u of back[u][g[point + u]], from the terminal points on: what
+        is covered backwards by one more unit after the others have covered the most. `back` is as in
+        `Tables.reach_back`. No valid plan visits a point at an earlier boundary; without transfers
+        the answer is attained (an exchange argument: covering more never hurts).
+        """
+        width = back.shape[1]
+        flat = back.ravel()
+        found = np.where(self.terminal, width - 2, width - 1)
+        rows = self._columns * width
+        for points in reversed(self._levels[:-1]):
+            ahead = found[self.after[points]]
+            found[points] = np.minimum(found[points], flat[ahead + rows].min(axis=1))
+        return found

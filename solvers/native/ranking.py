@@ -1,0 +1,110 @@
+"""Keys: the numbers that order plans, as exact values of plans and as lower bounds of prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...formulations.objective import Limits, Term
+from .ordering import Flags, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """The best that the completions of some prefixes can reach, quantity by quantity; arrays of one length.
+
+    For complete plans (of at least two chunks) these are the exact quantities.
+
+    Attributes
+    ----------
+    period
+        Least period.
+    least
+        Largest least busy time.
+    total, most_total
+        Least and largest latency.
+    bubbles
+        Least bubbles.
+    memory
+        Least peak memory.
+    """
+
+    period: Ints
+    least: Ints
+    total: Ints
+    most_total: Ints
+    bubbles: Ints
+    memory: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The terms that order plans, and the filters, on arrays of outlooks.
+
+    Every term is monotone in the quantities of the outlook (a larger period with the same least
+    busy time has a larger gapness, and so on), so that the value at the best of each quantity is a
+    lower bound of the term over all completions, and exact on complete plans.
+
+    Attributes
+    ----------
+    terms
+        The terms, most important first.
+    limits
+        The filters.
+    unit_count
+        Number of units of the platform.
+    device_memory
+        Capacity of the platform in bytes, or None.
+    """
+
+    terms: tuple[Term, ...]
+    limits: Limits
+    unit_count: int
+    device_memory: int | None
+
+    def keys(self, outlook: Outlook) -> Ints:
+        """Return the values (or bounds) of the terms, by [term][column]."""
+        return np.array([_VALUES[term](outlook, self.unit_count) for term in self.terms])
+
+    def passing(self, outlook: Outlook) -> Flags | None:
+        """Return which columns may pass the filters and the device memory; None when all do."""
+        limits, period = self.limits, outlook.period
+        tests: list[Flags] = []
+        if limits.max_period_us is not None:
+            tests.append(period <= limits.max_period_us)
+        if limits.min_balance_permille is not None:
+            tests.append(1000 * outlook.least >= limits.min_balance_permille * period)
+        if limits.max_gapness_us is not None:
+            tests.append(period - outlook.least <= limits.max_gapness_us)
+        if limits.min_utilisation_permille is not None:
+            whole = self.unit_count * period
+            tests.append(1000 * outlook.most_total >= limits.min_utilisation_permille * whole)
+        if self.device_memory is not None:
+            tests.append(outlook.memory <= self.device_memory)
+        return np.logical_and.reduce(tests) if tests else None
+
+    def needs(self, *terms: Term) -> bool:
+        """Return whether one of these terms orders plans."""
+        return any(term in self.terms for term in terms)
+
+
+def _gapness(outlook: Outlook, _: int) -> Ints:
+    return np.maximum(outlook.period - outlook.least, 0)
+
+
+def _idle(outlook: Outlook, units: int) -> Ints:
+    whole = units * outlook.period
+    return np.maximum(-(-1000 * (whole - outlook.most_total) // whole), 0)
+
+
+_VALUES: dict[Term, Callable[[Outlook, int], Ints]] = {
+    Term.PERIOD: lambda outlook, _: outlook.period,
+    Term.GAPNESS: _gapness,
+    Term.PAPER_GAPNESS: _gapness,
+    Term.LATENCY: lambda outlook, _: outlook.total,
+    Term.BUBBLES: lambda outlook, _: outlook.bubbles,
+    Term.PEAK_MEMORY: lambda outlook, _: outlook.memory,
+    Term.IDLE: _idle,
+}

@@ -1,0 +1,277 @@
+"""The cost tables of one chain as arrays, and the chunks whose busy time lies in a window.
+
+Boundaries are numbered by legal cuts: boundary 0 starts the network, `last` ends it, and every
+boundary between them is a cut where a chunk may end. With P the prefix times of a unit, a chunk
+from boundary i to j costs
+
+    (P[j] + transfer_out[j]) - (P[i] - transfer_in[i])  =  paid[j] - gain[i],
+
+so that running extrema of `paid` and `gain` bound it monotonically from both sides, whatever the
+transfers are. Candidates come from binary searches on these bounds and are then checked exactly:
+the work is proportional to the chunks found, never to the square of the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...formulations.chain import Chain
+from .ordering import Flags, Ints
+
+_GROUP = 1_500_000
+"""Most candidate chunks that are examined at once."""
+
+
+class TooLargeError(Exception):
+    """A table would be larger than allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restrictions:
+    """What rules forbid or demand outright.
+
+    Attributes
+    ----------
+    blocked
+        (layer, unit) pairs that cannot be.
+    uncut, cut
+        Boundaries where no chunk may end, and where one must.
+    """
+
+    blocked: frozenset[tuple[int, int]] = frozenset()
+    uncut: frozenset[int] = frozenset()
+    cut: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arcs:
+    """Chunks, ordered by (start, unit, stop).
+
+    Attributes
+    ----------
+    first
+        Position of the first arc from each boundary, by [boundary 0..last + 1].
+    unit, stop, busy, memory
+        By arc: unit, boundary where it ends, busy time in microseconds, bytes (0 when memory does
+        not matter).
+    """
+
+    first: Ints
+    unit: Ints
+    stop: Ints
+    busy: Ints
+    memory: Ints
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Which chunks may matter.
+
+    Attributes
+    ----------
+    low, high
+        Least and largest busy time of a chunk, microseconds.
+    most_total, most_memory
+        Largest sum of busy times and of bytes over the chunks of a plan, or None.
+    least_total
+        Smallest sum of busy times over the chunks of a plan.
+    """
+
+    low: int = 0
+    high: int
+    most_total: int | None = None
+    most_memory: int | None = None
+    least_total: int = 0
+
+
+@dataclass(slots=True)
+class Tables:
+    """Arrays of one chain, restricted by what rules forbid outright.
+
+    Parameters
+    ----------
+    chain
+        The integer tables of the problem.
+    restrictions
+        What rules forbid or demand outright.
+    weigh_memory
+        Whether the bytes of chunks are wanted; they cost a table of boundaries x boundaries.
+    """
+
+    chain: Chain
+    restrictions: Restrictions
+    weigh_memory: bool
+    cuts: Ints = field(init=False)
+    bytes_between: Ints | None = field(init=False, default=None)
+    _paid: Ints = field(init=False)
+    _gain: Ints = field(init=False)
+    _limit: Ints = field(init=False)
+    _least_before: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        chain, forbidden = self.chain, self.restrictions.uncut
+        self.cuts = np.array([c for c in chain.cuts if c not in forbidden], dtype=np.int64)
+        prefix = np.array(chain.prefix_us, dtype=np.int64)[:, self.cuts]
+        self._paid = prefix + np.array(chain.transfer_out_us, dtype=np.int64)[self.cuts].T
+        self._gain = prefix - np.array(chain.transfer_in_us, dtype=np.int64)[self.cuts].T
+        if self.weigh_memory or any(size is not None for size in chain.unit_memory):
+            self.bytes_between = _bytes_between(chain, self.cuts)
+        self._limit = self._limits()
+        self._least_before = self._least_sums()
+        self._running = (
+            np.minimum.accumulate(self._paid[:, ::-1], axis=1)[:, ::-1],
+            np.maximum.accumulate(self._paid, axis=1),
+            np.maximum.accumulate(self._gain, axis=1),
+        )
+
+    _running: tuple[Ints, Ints, Ints] = field(init=False)
+
+    @property
+    def last(self) -> int:
+        """The boundary that ends the network."""
+        return len(self.cuts) - 1
+
+    @property
+    def most_busy(self) -> int:
+        """A busy time that no chunk exceeds."""
+        return int((self._paid.max(axis=1) - self._gain.min(axis=1)).max())
+
+    @property
+    def least_total(self) -> int:
+        """A sum of busy times that no plan undercuts: every layer on its fastest unit."""
+        return int(self._least_before[-1])
+
+    def busy_us(self, unit: Ints, start: Ints, stop: Ints) -> Ints:
+        """Return the busy times of chunks given by boundaries."""
+        return self._paid[unit, stop] - self._gain[unit, start]
+
+    def _limits(self) -> Ints:
+        """Return the last boundary that a chunk may reach, by [unit][start]; the start itself if none.
+
+        Unsupported layers, unit memory and demanded cuts are all closed under shrinking a chunk, so
+        one bound for each start says everything.
+        """
+        chain, last = self.chain, len(self.cuts) - 1
+        blocked = np.array(chain.blocked, dtype=np.int64)
+        for layer, unit in self.restrictions.blocked:
+            blocked[unit, layer + 1 :] += 1
+        blocked = blocked[:, self.cuts]
+        limit = np.array([np.searchsorted(row, row, side="right") - 1 for row in blocked], dtype=np.int64)
+        for unit, capacity in enumerate(chain.unit_memory):
+            if capacity is not None and self.bytes_between is not None:
+                fits = np.triu(self.bytes_between <= capacity, 1).sum(axis=1)
+                limit[unit] = np.minimum(limit[unit], np.arange(last + 1) + fits)
+        demanded = [int(np.searchsorted(self.cuts, cut)) for cut in sorted(self.restrictions.cut)]
+        if demanded:
+            stops = np.array([*demanded, last])
+            nearest = stops[np.searchsorted(stops, np.arange(last), side="right")]
+            limit[:, :last] = np.minimum(limit[:, :last], nearest)
+        return limit
+
+    def _least_sums(self) -> Ints:
+        never = 1 << 40
+        times = [
+            min((t for t in row if t is not None), default=never) for row in self.chain.layer_us
+        ]
+        return np.concatenate(([0], np.cumsum(times, dtype=np.int64)))[self.cuts]
+
+    def reach_back(self, high: int) -> Ints:
+        """Return the earliest start of a chunk that may cover up to a boundary, by [unit][boundary].
+
+        A chunk [i, j') with j' >= j of at most `high` microseconds has i >= the answer for j; without
+        transfers the answer is such a chunk. The last column (beyond the end) stands for "not covered".
+        """
+        later_paid, _, earlier_gain = self._running
+        units, size = later_paid.shape
+        found = np.empty((units, size + 1), dtype=np.int64)
+        found[:, size] = size
+        boundaries = np.arange(size)
+        for unit in range(units):
+            cheap = np.searchsorted(earlier_gain[unit], later_paid[unit] - high)
+            allowed = np.searchsorted(self._limit[unit], boundaries)
+            found[unit, :size] = np.minimum(np.maximum(cheap, allowed), boundaries)
+        return found
+
+    def arcs(self, window: Window, most: int) -> Arcs:
+        """Return all chunks in a window.
+
+        Raises
+        ------
+        TooLargeError
+            There are more than `most` of them.
+        """
+        lows, highs = self._ranges(window)
+        counts = np.maximum(highs - lows + 1, 0)
+        pieces = []
+        found = 0
+        for begin, end in _groups(counts.sum(axis=1)):
+            piece = self._expand(begin, lows[begin:end], counts[begin:end], window)
+            pieces.append(piece)
+            found += piece.shape[1]
+            if found > most:
+                raise TooLargeError(f"more than {most} chunks in {window}")
+        start, unit, stop, busy, memory = np.concatenate(pieces, axis=1)
+        first = np.searchsorted(start, np.arange(self.last + 2))
+        return Arcs(first=first, unit=unit, stop=stop, busy=busy, memory=memory)
+
+    def _ranges(self, window: Window) -> tuple[Ints, Ints]:
+        """Return the first and last candidate stop, each by [start][unit]."""
+        later_paid, earlier_paid, _ = self._running
+        units, size = later_paid.shape
+        lows, highs = np.empty((size, units), np.int64), np.empty((size, units), np.int64)
+        for unit in range(units):
+            gain = self._gain[unit]
+            highs[:, unit] = np.searchsorted(later_paid[unit], gain + window.high, side="right") - 1
+            lows[:, unit] = np.searchsorted(earlier_paid[unit], gain + window.low)
+        np.minimum(highs, self._limit.T, out=highs)
+        np.maximum(lows, np.arange(1, size + 1)[:, None], out=lows)
+        return lows, highs
+
+    def _expand(self, begin: int, lows: Ints, counts: Ints, window: Window) -> Ints:
+        flat = counts.ravel()
+        pair = np.repeat(np.arange(len(flat)), flat)
+        offset = np.arange(len(pair)) - np.repeat(np.cumsum(flat) - flat, flat)
+        stop = lows.ravel()[pair] + offset
+        unit = pair % counts.shape[1]
+        start = begin + pair // counts.shape[1]
+        busy = self.busy_us(unit, start, stop)
+        keep: Flags = (busy >= window.low) & (busy <= window.high)
+        if window.most_total is not None:
+            least = self._least_before
+            keep &= busy + least[start] + (least[-1] - least[stop]) <= window.most_total
+        memory = np.zeros_like(busy)
+        if self.weigh_memory and self.bytes_between is not None:
+            table = self.bytes_between
+            memory = table[start, stop]
+            if window.most_memory is not None:
+                keep &= memory + table[0, start] + table[stop, -1] <= window.most_memory
+        found = np.array((start, unit, stop, busy, memory))
+        return found if keep.all() else found[:, keep]
+
+
+def _bytes_between(chain: Chain, cuts: Ints) -> Ints:
+    """Return the bytes of a chunk by [start][stop] boundary; 0 where stop <= start."""
+    weights = np.array(chain.weight_prefix, dtype=np.int64)[cuts]
+    working = np.array(chain.working_bytes, dtype=np.int64)
+    peaks = np.maximum.reduceat(working, cuts[:-1])
+    size = len(cuts)
+    live = np.zeros((size, size), dtype=np.int64)
+    live[:-1, 1:] = np.maximum.accumulate(np.triu(np.broadcast_to(peaks, (size - 1, size - 1))), axis=1)
+    return np.triu(weights[None, :] - weights[:, None] + live, 1)
+
+
+def _groups(sizes: Ints) -> Iterable[tuple[int, int]]:
+    """Split rows into runs of at most about `_GROUP` candidates."""
+    begin, total = 0, 0
+    for row, size in enumerate(sizes.tolist() if sizes.sum() > _GROUP else []):
+        if total + size > _GROUP and row > begin:
+            yield begin, row
+            begin, total = row, 0
+        total += size
+    yield begin, len(sizes)

@@ -1,0 +1,57 @@
+"""Backends by name. A backend is one file and one line here; others come as entry points."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from ..formulations.errors import BackendFailedError, UnknownBackendError
+from .protocol import Backend
+
+ENTRY_POINT_GROUP = "gapless.backends"
+
+_BUILT_IN = {
+    "native": ".native.backend:NativeBackend",
+    "exhaustive": ".native.exhaustive:ExhaustiveBackend",
+    "cpsat": ".cp_sat_backend:CpSatBackend",
+    "z3": ".z3_backend:Z3Backend",
+    "z3-paper": ".z3_paper_backend:Z3PaperBackend",
+    "pulp": ".pulp_backend:PulpBackend",
+    "pulp-cbc": ".pulp_backend:PulpCbcBackend",
+}
+
+
+def backend_names() -> tuple[str, ...]:
+    """Return the names of all known backends: the built-in ones first, then entry points."""
+    return (*_BUILT_IN, *(name for name in _entry_points() if name not in _BUILT_IN))
+
+
+def get_backend(name: str) -> Backend:
+    """Return a new backend by name; its solver is not imported yet.
+
+    Raises
+    ------
+    UnknownBackendError
+        There is no such name.
+    BackendFailedError
+        An entry point could not be loaded.
+    """
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        backend: Backend = getattr(import_module(module, __package__), attribute)()
+        return backend
+    targets = _entry_points()
+    if name not in targets:
+        raise UnknownBackendError(f"no backend {name!r}; choose one of {', '.join(backend_names())}")
+    try:
+        loaded: Backend = import_module(targets[name][0]).__dict__[targets[name][1]]()
+    except Exception as error:
+        raise BackendFailedError(
+            f"backend {name!r} of the entry-point group {ENTRY_POINT_GROUP} cannot be loaded from "
+            f"{':'.join(targets[name])}: {type(error).__name__}: {error}"
+        ) from error
+    return loaded
+
+
+def _entry_points() -> dict[str, tuple[str, str]]:
+    return {point.name: (point.module, point.attr) for point in entry_points(group=ENTRY_POINT_GROUP)}

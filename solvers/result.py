@@ -1,0 +1,166 @@
+"""What a solve gives back: judged candidates, a status that is a proof or none, and a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ..formulations.judge import Score
+from ..formulations.objective import Objective
+from ..formulations.plan import Plan
+from .protocol import RuleHandling, SolveStatus, Statistics, StopReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A plan that the judge found valid, with its score."""
+
+    plan: Plan
+    score: Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictItem:
+    """One rule, limit or fact that takes part in a contradiction.
+
+    Attributes
+    ----------
+    name
+        Name of the rule or limit.
+    text
+        What it demands, in words.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Why there is no plan: demands that cannot hold together, though any fewer of them can.
+
+    Attributes
+    ----------
+    items
+        The demands. Empty: already the platform and the cost table admit no plan.
+    smallest
+        Whether no conflict with fewer demands exists; False: only that none can be left out.
+    confirmed_by
+        Backend that proved the contradiction again with these demands alone.
+    """
+
+    items: tuple[ConflictItem, ...]
+    smallest: bool
+    confirmed_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveResult:
+    """The answer to one problem by one backend.
+
+    Attributes
+    ----------
+    status, stop
+        What is known, and why the backend stopped.
+    candidates
+        Valid plans, best first (by `Objective.present_by` where that is set).
+    objective
+        Value of the first objective term of the best candidate, or None without candidates.
+    values
+        Values of all objective terms of the best candidate.
+    bound
+        Proven lower bound on the first objective term, or None.
+    proven
+        How many candidates are proven to be the best ones, in the order of the objective.
+    exhausted
+        Whether it is proven that the problem has no further valid plan.
+    backend, version
+        Who answered.
+    runtime_s
+        Wall-clock seconds of the backend, without starting its process.
+    asked
+        The objective.
+    handling
+        How each rule was handled, by rule name.
+    statistics
+        What the backend has to tell.
+    fingerprint
+        `Problem.fingerprint`.
+    conflict
+        Why the problem is infeasible, when that was asked for.
+    unfiltered
+        The best plan without the filters (`Limits`), when the filters make the problem infeasible.
+
+    Raises
+    ------
+    ValueError
+        The parts contradict each other; `session.py` never builds such a result.
+    """
+
+    status: SolveStatus
+    stop: StopReason
+    backend: str
+    asked: Objective
+    fingerprint: str
+    runtime_s: float
+    candidates: tuple[Candidate, ...] = ()
+    objective: int | None = None
+    values: tuple[int, ...] | None = None
+    bound: int | None = None
+    proven: int = 0
+    exhausted: bool = False
+    version: str = ""
+    handling: Mapping[str, RuleHandling] = field(default_factory=dict)
+    statistics: Statistics = field(default_factory=dict)
+    conflict: Conflict | None = None
+    unfiltered: Candidate | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "handling", MappingProxyType(dict(self.handling)))
+        object.__setattr__(self, "statistics", MappingProxyType(dict(self.statistics)))
+        wrong = [text for text, broken in self._contradictions() if broken]
+        if wrong:
+            raise ValueError(f"contradictory result of {self.backend!r}: {'; '.join(wrong)}")
+
+    def _contradictions(self) -> list[tuple[str, bool]]:
+        found = bool(self.candidates)
+        has_plan = self.status in (SolveStatus.OPTIMAL, SolveStatus.FEASIBLE)
+        optimal = self.status is SolveStatus.OPTIMAL
+        infeasible = self.status is SolveStatus.INFEASIBLE
+        best = min((c.score.values(self.asked.terms) for c in self.candidates), default=None)
+        bound_above = None not in (self.bound, self.objective) and self.bound > self.objective  # type: ignore[operator]
+        return [
+            (f"{self.status} without a plan", has_plan and not found),
+            (f"{self.status} with plans", not has_plan and found),
+            ("values that are not those of the best candidate", self.values != best),
+            ("objective and values differ", self.objective != (best[0] if best else None)),
+            ("a bound above the objective", bound_above),
+            ("optimal without an equal bound", optimal and self.bound != self.objective),
+            ("optimal but nothing proven", optimal and self.proven < 1),
+            ("proven plans without an optimum", not optimal and self.proven > 0),
+            ("more proven plans than candidates", self.proven > len(self.candidates)),
+            ("an infeasible problem with a bound", infeasible and self.bound is not None),
+            ("infeasible but not complete", infeasible and self.stop is not StopReason.COMPLETE),
+            ("exhausted without a proof", self.exhausted and not (optimal or infeasible)),
+            ("a conflict in a feasible problem", not infeasible and self.conflict is not None),
+            ("an invalid candidate", any(not c.score.valid for c in self.candidates)),
+            ("a negative runtime", self.runtime_s < 0),
+        ]
+
+    @property
+    def best(self) -> Candidate | None:
+        """The first candidate, or None."""
+        return self.candidates[0] if self.candidates else None
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of the first candidate, or None."""
+        return self.candidates[0].plan if self.candidates else None
+
+    @property
+    def gap(self) -> float | None:
+        """(objective - bound) / objective of the first term; None without a bound or a plan."""
+        if self.objective is None or self.bound is None:
+            return None
+        return (self.objective - self.bound) / self.objective if self.objective else 0.0

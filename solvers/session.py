@@ -1,0 +1,312 @@
+"""One way to solve: check, run, have the judge look at every plan, reconcile.
+
+Backends make claims; only this module turns a claim into a `SolveResult`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..formulations.errors import (
+    BackendDisagreementError,
+    BackendFailedError,
+    BackendUnavailableError,
+    GaplessError,
+    InvalidInputError,
+    InvalidPlanError,
+    UnsupportedFeatureError,
+)
+from ..formulations.judge import rank_key, score
+from ..formulations.objective import Objective, Term
+from ..formulations.problem import Problem
+from .conflict import explain_infeasible
+from .protocol import (
+    Backend,
+    Claim,
+    Guarantee,
+    RuleHandling,
+    SolveOptions,
+    SolveStatus,
+    StopReason,
+)
+from .registry import backend_names, get_backend
+from .result import Candidate, SolveResult
+from .sandbox import run_isolated
+
+Runner = Callable[[Backend, Problem, SolveOptions], tuple[Claim, float]]
+
+
+def solve(
+    problem: Problem,
+    backend: str | Backend = "native",
+    options: SolveOptions | None = None,
+    *,
+    isolate: bool = False,
+    strict_rules: bool = False,
+    explain: bool = True,
+) -> SolveResult:
+    """Solve one problem with one backend, and judge the answer.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    backend
+        A name of the registry, or a backend of your own.
+    options
+        Number of plans, limits, seed.
+    isolate
+        Run in a child process even if the backend does not need one: then the time limit is enforced
+        by killing it.
+    strict_rules
+        Refuse backends that merely check or repair plans against the rules.
+    explain
+        When infeasible, find a smallest set of rules and limits that contradict each other.
+
+    Raises
+    ------
+    UnknownBackendError, BackendUnavailableError, UnsupportedFeatureError
+        The backend is not there, or not for this problem.
+    BackendFailedError
+        It crashed, was killed, or broke its protocol.
+    BackendDisagreementError
+        The judge refutes what it claims.
+    """
+    options = options or SolveOptions()
+    _check_options(options)
+    worker = get_backend(backend) if isinstance(backend, str) else backend
+    version = _check_backend(worker, problem, strict_rules=strict_rules)
+    run = run_isolated if isolate or worker.capabilities.isolated else _run_here
+    if problem.objective.period_slack_permille is None:
+        result = _solve_once(problem, worker, options, run)
+    else:
+        result = _solve_slack(problem, worker, options, run)
+    result = replace(result, version=version)
+    if result.status is SolveStatus.INFEASIBLE and explain:
+
+        def again(variant: Problem, by: str | Backend | None = None) -> SolveResult:
+            quick = replace(options, top=1, publish=lambda claim: None)
+            return solve(variant, by or worker, quick, isolate=isolate, explain=False)
+
+        conflict, unfiltered = explain_infeasible(problem, again, worker.name)
+        result = replace(result, conflict=conflict, unfiltered=unfiltered)
+    return result
+
+
+def _check_options(options: SolveOptions) -> None:
+    if options.top < 1:
+        raise InvalidInputError(f"top is {options.top}, must be at least 1")
+    if options.time_limit_s is not None and not options.time_limit_s > 0:
+        raise InvalidInputError(f"the time limit is {options.time_limit_s} s, must be greater than 0")
+    if options.threads < 1:
+        raise InvalidInputError(f"threads is {options.threads}, must be at least 1")
+
+
+def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) -> str:
+    available = backend.availability()
+    if not available.ok:
+        raise BackendUnavailableError(f"backend {backend.name!r} is not available: {available.reason}")
+    can = backend.capabilities
+    missing = {str(feature) for feature in problem.features - can.features}
+    missing |= {f"objective {term}" for term in problem.objective.terms if term not in can.terms}
+    if problem.objective.period_slack_permille is not None and Term.PERIOD not in can.terms:
+        missing.add("objective period (for the slack mode)")
+    if missing:
+        able = [name for name in backend_names() if name != backend.name and _is_able(name, problem)]
+        raise UnsupportedFeatureError(
+            f"backend {backend.name!r} does not handle {', '.join(sorted(missing))}; "
+            f"backends that do: {', '.join(able) or 'none yet'}",
+            missing,
+        )
+    weak = {RuleHandling.CHECKED, RuleHandling.REPAIRED}
+    if strict_rules and (
+        (problem.expression_rules and can.rules in weak)
+        or (problem.opaque_rules and can.opaque_rules in weak)
+    ):
+        raise UnsupportedFeatureError(
+            f"backend {backend.name!r} only checks or repairs rules, which strict_rules refuses; "
+            "use an exact backend such as 'native'",
+            {"strict_rules"},
+        )
+    return available.version
+
+
+def _is_able(name: str, problem: Problem) -> bool:
+    can = get_backend(name).capabilities
+    return problem.features <= can.features and set(problem.objective.terms) <= can.terms
+
+
+def _run_here(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float]:
+    started = time.perf_counter()
+    try:
+        claim = backend.solve(problem, options)
+    except GaplessError:
+        raise
+    except MemoryError:
+        claim = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.MEMORY_LIMIT)
+    except Exception as error:
+        raise BackendFailedError(
+            f"backend {backend.name!r} failed: {type(error).__name__}: {error}. Please report this "
+            "with the problem file; other backends are not affected"
+        ) from error
+    return claim, time.perf_counter() - started
+
+
+def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
+    """Slack mode: the least period first, then the terms among all plans close to it."""
+    slack = problem.objective.period_slack_permille or 0
+    asked = replace(problem.objective, period_slack_permille=None)
+    fastest = problem.with_objective(Objective(terms=(Term.PERIOD,)))
+    first = _solve_once(fastest, backend, replace(options, top=1), run)
+    if first.objective is None:
+        return replace(first, asked=problem.objective, bound=None, fingerprint=problem.fingerprint)
+    left = options.time_limit_s
+    if left is not None:
+        left = max(left - first.runtime_s, 0.001)
+    cap = first.objective * (1000 + slack) // 1000
+    given = problem.limits.max_period_us
+    capped = problem.with_limits(max_period_us=cap if given is None else min(cap, given))
+    result = _solve_once(capped.with_objective(asked), backend, replace(options, time_limit_s=left), run)
+    if first.status is not SolveStatus.OPTIMAL:
+        # Without the least period the cap is a guess: nothing that holds under it is a proof.
+        status = SolveStatus.FEASIBLE if result.candidates else SolveStatus.NO_SOLUTION
+        result = replace(result, status=status, bound=None, proven=0, exhausted=False, stop=first.stop)
+    statistics = {
+        **result.statistics,
+        "least_period_us": first.objective,
+        "period_cap_us": cap,
+    }
+    return replace(
+        result,
+        asked=problem.objective,
+        fingerprint=problem.fingerprint,
+        runtime_s=first.runtime_s + result.runtime_s,
+        statistics=statistics,
+    )
+
+
+def _solve_once(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
+    claim, runtime_s = run(backend, problem, options)
+    return reconcile(problem, backend, claim, options.top, runtime_s)
+
+
+def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, runtime_s: float) -> SolveResult:
+    """Turn a claim into a result, after the judge has seen every plan.
+
+    Raises
+    ------
+    BackendFailedError
+        The claim contradicts itself.
+    BackendDisagreementError
+        The claim is a proof and the judge refutes it.
+    """
+    _check_claim(backend.name, claim, top)
+    judged, refused = _judge(problem, claim)
+    exact = backend.capabilities.guarantee is Guarantee.EXACT
+    proof = exact and claim.status is SolveStatus.OPTIMAL
+    if proof:
+        _check_proof(problem, backend.name, claim, judged, refused)
+    ranked = judged if proof else sorted(judged, key=lambda c: rank_key(problem, c.plan, c.score))
+    status, statistics = _status(claim, exact=exact, found=bool(ranked)), dict(claim.statistics)
+    if refused:
+        statistics["refused_by_judge"] = len(refused)
+    values = ranked[0].score.values(problem.objective.terms) if ranked else None
+    bound = claim.bound if status is not SolveStatus.INFEASIBLE else None
+    if bound is not None and values is not None and bound > values[0]:
+        # The judge holds a valid plan below the "bound": the plan stays, the bound is refuted.
+        statistics["refuted_bound"], bound = bound, None
+    return SolveResult(
+        status=status,
+        stop=claim.stop,
+        backend=backend.name,
+        asked=problem.objective,
+        fingerprint=problem.fingerprint,
+        runtime_s=runtime_s,
+        candidates=_present(problem, ranked),
+        objective=values[0] if values else None,
+        values=values,
+        bound=bound,
+        proven=claim.proven if proof else 0,
+        exhausted=claim.exhausted and (proof or status is SolveStatus.INFEASIBLE),
+        handling=claim.handling,
+        statistics=statistics,
+    )
+
+
+def _check_claim(name: str, claim: Claim, top: int) -> None:
+    has_plan = claim.status in (SolveStatus.OPTIMAL, SolveStatus.FEASIBLE)
+    wrong = []
+    if has_plan != bool(claim.plans):
+        wrong.append(f"status {claim.status} with {len(claim.plans)} plans")
+    if len(claim.plans) > top:
+        wrong.append(f"{len(claim.plans)} plans where {top} were asked for")
+    if len(set(claim.plans)) < len(claim.plans):
+        wrong.append("the same plan twice")
+    if claim.status is SolveStatus.OPTIMAL and not 1 <= claim.proven <= len(claim.plans):
+        wrong.append(f"an optimum with {claim.proven} proven plans of {len(claim.plans)}")
+    if claim.status is SolveStatus.INFEASIBLE and claim.stop is not StopReason.COMPLETE:
+        wrong.append(f"infeasible, but stopped by {claim.stop}")
+    if wrong:
+        raise BackendFailedError(f"backend {name!r} broke its protocol: {'; '.join(wrong)}")
+
+
+def _judge(problem: Problem, claim: Claim) -> tuple[list[Candidate], list[str]]:
+    valid, refused = [], []
+    for plan in claim.plans:
+        try:
+            judged = score(problem, plan)
+        except InvalidPlanError as error:
+            refused.append(str(error))
+            continue
+        if judged.valid:
+            valid.append(Candidate(plan=plan, score=judged))
+        else:
+            broken = "; ".join(f"{v.rule}: {v.message}" for v in judged.violations)
+            refused.append(f"[{plan}] breaks {broken}")
+    return valid, refused
+
+
+def _check_proof(
+    problem: Problem, name: str, claim: Claim, judged: list[Candidate], refused: list[str]
+) -> None:
+    """Compare a claimed optimum with the judge's numbers."""
+    if refused:
+        raise BackendDisagreementError(
+            f"backend {name!r} claims an optimum, but the judge finds: {refused[0]}"
+        )
+    values = judged[0].score.values(problem.objective.terms)
+    if claim.values != values:
+        raise BackendDisagreementError(
+            f"backend {name!r} claims an optimum of {claim.values} for {problem.objective}, "
+            f"but the judge scores its plan [{judged[0].plan}] with {values}"
+        )
+    if claim.bound != values[0]:
+        raise BackendDisagreementError(
+            f"backend {name!r} claims an optimum with the bound {claim.bound}, "
+            f"but the judge scores its plan [{judged[0].plan}] with {values[0]}"
+        )
+    keys = [rank_key(problem, c.plan, c.score) for c in judged]
+    if keys[: claim.proven] != sorted(keys)[: claim.proven]:
+        raise BackendDisagreementError(
+            f"backend {name!r} claims that its first {claim.proven} plans are the best in order, "
+            f"but the judge scores them {[key[0] for key in keys]}"
+        )
+
+
+def _status(claim: Claim, *, exact: bool, found: bool) -> SolveStatus:
+    if claim.status is SolveStatus.INFEASIBLE:
+        return SolveStatus.INFEASIBLE if exact else SolveStatus.NO_SOLUTION
+    if not found:
+        return SolveStatus.NO_SOLUTION
+    if claim.status is SolveStatus.OPTIMAL and exact:
+        return SolveStatus.OPTIMAL
+    return SolveStatus.FEASIBLE
+
+
+def _present(problem: Problem, ranked: list[Candidate]) -> tuple[Candidate, ...]:
+    shown = problem.objective.present_by
+    if shown is None:
+        return tuple(ranked)
+    return tuple(sorted(ranked, key=lambda candidate: candidate.score.value(shown)))

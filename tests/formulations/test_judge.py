@@ -1,0 +1,140 @@
+"""The judge: scores in exact integers, and every way to break a problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gapless.formulations.errors import InvalidPlanError
+from gapless.formulations.judge import check, rank_key, score
+from gapless.formulations.objective import Term
+from gapless.formulations.plan import Chunk, Plan
+from gapless.problems import table_problem
+from gapless.solvers.conformance import Golden, golden_instances, sample_problem
+from gapless.solvers.native.exhaustive import all_parts
+
+GOLDEN = list(golden_instances())
+BROKEN = [
+    pytest.param(golden, rule, plan, id=f"{golden.name}-{rule}-{index}")
+    for golden in GOLDEN
+    for index, (rule, plan) in enumerate(golden.invalid)
+]
+
+
+@pytest.mark.parametrize(("golden", "rule", "plan"), BROKEN)
+def test_an_invalid_plan_breaks_what_it_should(golden: Golden, rule: str, plan: Plan) -> None:
+    assert rule in {violation.rule for violation in check(golden.problem, plan)}
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.name)
+def test_the_optimum_is_scored_as_worked_out_by_hand(golden: Golden) -> None:
+    if golden.best is not None:
+        judged = score(golden.problem, golden.best)
+        assert judged.valid
+        assert judged.values(golden.problem.objective.terms) == golden.optimum
+
+
+def plan(*parts: tuple[int, int, str]) -> Plan:
+    return Plan(chunks=tuple(Chunk(network="net", start=a, stop=b, unit=u) for a, b, u in parts))
+
+
+def test_every_number_of_a_score() -> None:
+    problem = sample_problem()
+    judged = score(problem, plan((0, 2, "little"), (2, 4, "big"), (4, 7, "gpu")))
+    # little: 90 + 70; big: 60 + 20; gpu: 9 + 60 + 14 and copies of 3 + 2 at its two boundaries
+    assert judged.busy_us == (160, 80, None, 88)
+    assert judged.period_us == 160
+    assert judged.latency_us == 328
+    assert judged.gapness_us == judged.paper_gapness_us == 80
+    assert judged.bubble_us == (0, 80, None, 72)
+    assert judged.bubbles_us == 152
+    assert judged.idle_permille == 488  # 312 of 640 microseconds, rounded up
+    assert judged.utilisation_permille == 512
+    # weights 10+30, 50+70, 90+110+130; live tensors 90+78, 66+54, 42+30
+    assert judged.memory_bytes == (208, 240, None, 402)
+    assert judged.peak_bytes == 850
+    assert {v.rule for v in judged.violations} == {"unit_memory"}
+    assert judged.throughput == 1e6 / 160
+
+
+def test_a_plan_on_one_unit_is_not_balanced() -> None:
+    problem = table_problem([[5, 6]], ["a", "b"], network="net")
+    judged = score(problem, plan((0, 1, "a")))
+    assert (judged.gapness_us, judged.paper_gapness_us) == (5000, 0)
+    alone = table_problem([[5]], ["a"], network="net")
+    assert score(alone, plan((0, 1, "a"))).gapness_us == 0
+    balanced = problem.with_limits(min_balance_permille=1)
+    assert [v.rule for v in check(balanced, plan((0, 1, "a")))] == ["min_balance_permille"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (((0, 1, "a"), (2, 3, "b")), "layers 1 to 1 are not covered"),
+        (((0, 2, "a"), (1, 3, "b")), "covered twice"),
+        (((1, 3, "a"),), "layers 0 to 0 are not covered"),
+        (((0, 2, "a"),), "layers 2 to 2 are not covered"),
+        (((0, 4, "a"),), "only 3 layers"),
+        (((0, 3, "z"),), "no such unit"),
+        (((0, 1, "a"), (1, 2, "b"), (2, 3, "a")), "second chunk"),
+    ],
+)
+def test_malformed_plans_have_no_score(parts: tuple[tuple[int, int, str], ...], words: str) -> None:
+    problem = table_problem([[1, 2], [3, 4], [5, 6]], ["a", "b"], network="net")
+    with pytest.raises(InvalidPlanError, match=words):
+        score(problem, plan(*parts))
+    assert check(problem, plan(*parts)) != ()
+
+
+def test_renaming_units_changes_no_score() -> None:
+    problem = table_problem([[1, 2], [3, 4], [5, 6]], ["a", "b"], network="net")
+    renamed = table_problem([[1, 2], [3, 4], [5, 6]], ["x", "y"], network="net")
+    for parts in all_parts(problem.chain):
+        ours, theirs = (score(p, p.chain.plan(parts)) for p in (problem, renamed))
+        assert ours == theirs
+
+
+def test_scaling_the_costs_scales_the_score() -> None:
+    problem = table_problem([[1, 2], [3, 4], [5, 6]], ["a", "b"], network="net")
+    tenfold = table_problem([[10, 20], [30, 40], [50, 60]], ["a", "b"], network="net")
+    for parts in all_parts(problem.chain):
+        small, large = (score(p, p.chain.plan(parts)) for p in (problem, tenfold))
+        for term in (Term.PERIOD, Term.GAPNESS, Term.LATENCY, Term.BUBBLES):
+            assert large.value(term) == 10 * small.value(term)
+        assert large.idle_permille == small.idle_permille
+
+
+def test_the_canonical_order_is_total() -> None:
+    problem = table_problem([[2, 2], [2, 2], [2, 2]], ["a", "b"], network="net")
+    keys = []
+    for parts in all_parts(problem.chain):
+        made = problem.chain.plan(parts)
+        keys.append(rank_key(problem, made, score(problem, made)))
+    assert len(set(keys)) == len(keys)
+
+
+def test_plans_are_equal_when_their_chunks_are() -> None:
+    one, two = plan((0, 1, "a"), (1, 2, "b")), plan((1, 2, "b"), (0, 1, "a"))
+    assert one == two
+    assert one.plan_id == two.plan_id
+    assert one.plan_id != plan((0, 2, "a")).plan_id
+
+
+def test_a_plan_is_never_empty() -> None:
+    with pytest.raises(InvalidPlanError, match="written as None"):
+        Plan(chunks=())
+    with pytest.raises(InvalidPlanError, match="empty"):
+        Chunk(network="net", start=2, stop=2, unit="a")
+
+
+def test_the_fingerprint_sees_every_change() -> None:
+    problem = sample_problem()
+    changed = [
+        problem.with_objective("period"),
+        problem.with_limits(min_units=2),
+        problem.with_rules(lambda view: view.uses("gpu")),
+        replace(problem, platform=replace(problem.platform, memory_bytes=901)),
+    ]
+    assert len({p.fingerprint for p in (problem, *changed)}) == 5
+    assert sample_problem().fingerprint == problem.fingerprint

@@ -1,0 +1,169 @@
+"""Rules: what a user writes, and what is said about mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gapless.formulations.errors import ExpressionError, InvalidProblemError
+from gapless.formulations.expr import BoolExpr, Const
+from gapless.formulations.judge import check
+from gapless.formulations.plan import Plan
+from gapless.formulations.problem import Feature, Problem
+from gapless.formulations.quantities import PlanValues
+from gapless.formulations.rules import (
+    OpaqueRule,
+    PlanView,
+    Rule,
+    RuleFunction,
+    apart,
+    at_least,
+    at_most,
+    avoid,
+    busy_cap,
+    cuts_only_after,
+    forbid,
+    latency_cap,
+    memory_cap,
+    needs,
+    pin,
+    together,
+)
+from gapless.solvers.conformance import sample_problem
+from gapless.solvers.native.exhaustive import all_parts
+
+Facts = PlanValues
+
+
+def unit_of(values: Facts, layer: int) -> int:
+    return next(unit for start, stop, unit in values.parts if start <= layer < stop)
+
+
+LITTLE, BIG, ALL, GPU = range(4)
+MEANINGS: list[tuple[RuleFunction, Callable[[Facts], bool]]] = [
+    (pin("l1", unit="big"), lambda v: unit_of(v, 1) == BIG),
+    (pin(1, unit="big"), lambda v: unit_of(v, 1) == BIG),
+    (forbid("l0", unit="gpu"), lambda v: unit_of(v, 0) != GPU),
+    (together("l0", "l2"), lambda v: unit_of(v, 0) == unit_of(v, 2)),
+    (apart("l0", "l2"), lambda v: unit_of(v, 0) != unit_of(v, 2)),
+    (at_most(2), lambda v: len(v.parts) <= 2),
+    (at_least(3), lambda v: len(v.parts) >= 3),
+    (needs("gpu", "big"), lambda v: GPU not in v.busy_us or BIG in v.busy_us),
+    (avoid("all"), lambda v: ALL not in v.busy_us),
+    (busy_cap("big", most_us=80), lambda v: v.busy_us.get(BIG, 0) <= 80),
+    (memory_cap(700), lambda v: v.peak_bytes <= 700),
+    (memory_cap(300, unit="gpu"), lambda v: v.memory_bytes.get(GPU, 0) <= 300),
+    (latency_cap(most_us=300), lambda v: v.latency_us <= 300),
+    (cuts_only_after("l1", 4), lambda v: all(stop in (2, 5, 7) for _, stop, _ in v.parts)),
+    (cuts_only_after(), lambda v: len(v.parts) == 1),
+    (lambda view: view.position("l6") == 1, lambda v: len(v.parts) == 2),
+    (lambda view: view.cut_after("l3"), lambda v: any(stop == 4 for _, stop, _ in v.parts)),
+    (lambda view: view.chunks() >= 2, lambda v: len(v.parts) >= 2),
+    (lambda view: view.gapness_us() <= 50, lambda v: v.gapness_us <= 50),
+    (lambda view: view.bubbles_us() <= 99, lambda v: v.bubbles_us <= 99),
+    (lambda view: view.period_us() <= 200, lambda v: v.period_us <= 200),
+]
+
+
+@pytest.mark.parametrize(("function", "meaning"), MEANINGS)
+def test_a_rule_means_what_it_says(function: RuleFunction, meaning: Callable[[Facts], bool]) -> None:
+    problem = sample_problem().with_rules(function)
+    rule = problem.expression_rules[0]
+    seen = set()
+    for parts in all_parts(problem.chain):
+        values = PlanValues(problem.chain, parts)
+        seen.add(rule.holds(values))
+        assert rule.holds(values) == meaning(values)
+        low, high = rule.expr.bounds(lambda variable, known=values: (known(variable), known(variable)))
+        assert low == high == rule.holds(values)
+    assert seen == {True, False}
+
+
+def test_a_rule_becomes_a_feature_and_a_violation() -> None:
+    problem = sample_problem().with_rules(avoid("gpu"), OpaqueRule(name="no", predicate=lambda plan: False))
+    assert {Feature.RULES, Feature.OPAQUE_RULES} <= problem.features
+    plan = problem.chain.plan(((0, 2, LITTLE), (2, 4, BIG), (4, 5, GPU)))
+    whole = Plan(chunks=(*plan.chunks[:2], problem.chain.plan(((4, 7, GPU),)).chunks[0]))
+    assert {"avoid(gpu)", "no"} <= {v.rule for v in check(problem, whole)}
+
+
+def python_if(view: PlanView) -> BoolExpr:
+    return view.uses("gpu") if view.uses("big") else Const(1)
+
+
+def python_and(view: PlanView) -> Any:
+    return view.uses("gpu") and view.uses("big")
+
+
+def chained(view: PlanView) -> Any:
+    return 5 <= view.busy_us("gpu") <= 9
+
+
+def crashes(view: PlanView) -> Any:
+    return 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (python_if, ExpressionError, "'python_if'.*a & b for 'a and b'"),
+        (python_and, ExpressionError, "a & b for 'a and b'"),
+        (chained, ExpressionError, "chained comparison"),
+        (crashes, InvalidProblemError, "'crashes' failed: ZeroDivisionError"),
+        (lambda view: True, ExpressionError, "returned True, not an expression"),
+        (lambda view: None, ExpressionError, "returned None"),
+        (lambda view: view.busy_us("gpu"), ExpressionError, "compare it"),
+        (lambda view: view.on("nope", "gpu"), InvalidProblemError, "no layer 'nope'"),
+        (lambda view: view.on(7, "gpu"), InvalidProblemError, "layers are 0 to 6"),
+        (lambda view: view.uses("npu"), InvalidProblemError, "no unit 'npu'; the platform has little"),
+        (lambda view: view.cut_after("l6"), InvalidProblemError, "last layer"),
+        (lambda: None, InvalidProblemError, "TypeError"),
+        ("pin", InvalidProblemError, "is not a rule"),
+    ],
+)
+def test_mistakes_are_explained(function: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        sample_problem().with_rules(function)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "words"),
+    [(lambda plan: 1 / 0, "failed on the plan.*ZeroDivisionError"), (lambda plan: 1, "returned 1")],
+)
+def test_a_broken_opaque_rule_is_named(predicate: Any, words: str) -> None:
+    problem = sample_problem().with_rules(OpaqueRule(name="mine", predicate=predicate))
+    with pytest.raises(InvalidProblemError, match=f"'mine' {words}"):
+        check(problem, problem.chain.plan(((0, 7, ALL),)))
+
+
+def test_names_are_unique() -> None:
+    with pytest.raises(InvalidProblemError, match="unique"):
+        sample_problem().with_rules(at_most(2), at_most(2))
+
+
+def test_equal_rules_are_equal_values() -> None:
+    one, two = (sample_problem().with_rules(at_most(2)) for _ in range(2))
+    assert one == two
+    assert hash(one.rules[0]) == hash(two.rules[0])
+    assert one != sample_problem().with_rules(at_most(3))
+
+
+def test_the_docstring_is_the_text() -> None:
+    def documented(view: PlanView) -> BoolExpr:
+        """Keep the gpu free.
+
+        More words.
+        """
+        return ~view.uses("gpu")
+
+    rule = sample_problem().with_rules(documented).rules[0]
+    assert isinstance(rule, Rule)
+    assert (rule.name, rule.text) == ("documented", "Keep the gpu free.")
+
+
+def test_a_problem_without_features_says_so() -> None:
+    problem: Problem = sample_problem()
+    assert Feature.RULES not in problem.features
+    assert {Feature.UNIT_CONFLICTS, Feature.TRANSFERS, Feature.CUT_RESTRICTIONS} <= problem.features

@@ -1,0 +1,92 @@
+"""Why a problem is infeasible: smallest, confirmed, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from gapless.formulations.errors import BackendDisagreementError
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import at_least, at_most, avoid, forbid, pin
+from gapless.problems import table_problem
+from gapless.solvers.conformance import Golden, golden_instances, sample_problem
+from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.result import Conflict
+from gapless.solvers.session import solve
+
+from .fakes import FakeBackend, optimal, plan
+
+INFEASIBLE = [golden for golden in golden_instances() if golden.conflict]
+
+
+def conflict(problem: Problem, backend: str = "native") -> Conflict:
+    found = solve(problem, backend).conflict
+    assert found is not None
+    return found
+
+
+def names(found: Conflict) -> set[str]:
+    return {item.name for item in found.items}
+
+
+@pytest.mark.parametrize("backend", ["native", "exhaustive"])
+@pytest.mark.parametrize("golden", INFEASIBLE, ids=lambda golden: golden.name)
+def test_golden_conflicts(golden: Golden, backend: str) -> None:
+    found = conflict(golden.problem, backend)
+    assert names(found) == set(golden.conflict)
+    assert found.smallest
+    assert found.confirmed_by == backend
+
+
+def test_the_smallest_conflict_is_found_among_several() -> None:
+    problem = table_problem([[1, 2, 3]] * 4, ["a", "b", "c"]).with_rules(
+        at_least(3), at_most(2), pin(0, unit="a"), avoid("a"), forbid(3, unit="b"), avoid("c")
+    )
+    found = conflict(problem)
+    assert found.smallest
+    assert len(found.items) == 2
+
+
+def test_a_single_impossible_limit() -> None:
+    problem = sample_problem().with_limits(max_period_us=1, min_units=2)
+    result = solve(problem, "native")
+    assert result.conflict is not None
+    assert names(result.conflict) == {"max_period_us"}
+    assert result.conflict.items[0].text == "the period is at most 1 us"
+    assert result.unfiltered is not None
+    assert result.unfiltered.plan == solve(sample_problem(), "native").plan
+
+
+def test_the_hardware_takes_part() -> None:
+    problem = sample_problem().with_rules(pin("l0", unit="all"), pin("l6", unit="big"))
+    assert names(conflict(problem)) == {"pin(l0, all)", "pin(l6, big)", "shared cores"}
+    heavy = sample_problem().with_rules(pin("l0", unit="little"), pin("l5", unit="gpu"), at_most(2))
+    found = conflict(heavy)
+    assert "pin(l5, gpu)" in names(found)
+    assert all(item.text for item in found.items)
+
+
+def test_the_table_alone() -> None:
+    stuck = table_problem({"a": [1, 2], "b": [None, None]}, ["x", "y"])
+    found = conflict(stuck)
+    assert names(found) == {"cost table"}
+    assert "no unit can run the layers 'b'" in found.items[0].text
+    zigzag = table_problem([[1, None], [None, 1], [1, None]], ["x", "y"])
+    assert "no sequence of chunks" in conflict(zigzag).items[0].text
+
+
+def test_a_feasible_problem_has_no_conflict() -> None:
+    assert solve(sample_problem(), "native").conflict is None
+
+
+def test_a_backend_that_contradicts_itself_is_told() -> None:
+    best = plan((0, 1, "b"), (1, 2, "a"))
+
+    def act(problem: Problem, options: SolveOptions) -> Claim:
+        if len(problem.rules) == 2:
+            return Claim(status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE)
+        return optimal(best, values=(2000,), bound=2000)
+
+    problem = table_problem([[9, 2], [1, 8]], ["a", "b"], network="net")
+    lying = problem.with_rules(pin(0, unit="b"), at_most(2))
+    with pytest.raises(BackendDisagreementError, match="although"):
+        solve(lying, FakeBackend(act=act))

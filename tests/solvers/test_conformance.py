@@ -1,0 +1,33 @@
+"""One class of tests, every backend of the registry."""
+
+from __future__ import annotations
+
+import pytest
+
+from gapless.solvers.conformance import BackendConformance, golden_instances
+from gapless.solvers.protocol import Backend
+from gapless.solvers.registry import backend_names, get_backend
+
+
+@pytest.fixture(params=backend_names())
+def name(request: pytest.FixtureRequest) -> str:
+    backend: str = request.param
+    available = get_backend(backend).availability()
+    if not available.ok:
+        pytest.skip(available.reason)
+    return backend
+
+
+class TestEveryBackend(BackendConformance):
+    @pytest.fixture(autouse=True)
+    def _choose(self, name: str) -> None:
+        self.name = name
+
+    def make_backend(self) -> Backend:
+        return get_backend(self.name)
+
+
+def test_golden_instances_cover_both_answers() -> None:
+    answers = [golden.best is None for golden in golden_instances()]
+    assert any(answers)
+    assert not all(answers)
