@@ -124,17 +124,30 @@ def save(text: str, path: str | Path) -> None:
     InvalidInputError
         The place cannot be written.
     """
-    target, part = Path(path), None
+    target, part = Path(os.path.realpath(path)), None
     try:
+        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe is never replaced
+            Path(path).write_text(text, encoding="utf-8")
+            return
         with tempfile.NamedTemporaryFile(
             "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8"
         ) as part:
             part.write(text)
+        os.chmod(part.name, _mode_of(target))
         os.replace(part.name, target)
     except OSError as error:
         if part is not None:
             Path(part.name).unlink(missing_ok=True)
         raise InvalidInputError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def _mode_of(target: Path) -> int:
+    """Return the permissions a file has, or that a new one gets here."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def load_problem(path: str | Path) -> Problem:

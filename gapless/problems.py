@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from .formulations.network import Layer, Network
 from .formulations.objective import Objective
 from .formulations.problem import Problem
 from .formulations.validation import Defects
-from .profiler.platforms.catalog import is_shipped_name, shipped_problem
+from .profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, near_names, shipped_problem
 
 Millis = float | int | None
 
@@ -36,14 +37,22 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
     InvalidInputError
         There is no such name or file, or its content is not valid.
     """
-    path = Path(name)
-    if not path.exists() and is_shipped_name(str(name)):
-        return shipped_problem(str(name), method=costs or "heavy")
+    if not os.path.exists(name):  # which, unlike Path.exists, says no to names that no file can have
+        if is_shipped_name(str(name)):
+            return shipped_problem(str(name), method=costs or DEFAULT_METHOD)
+        raise InvalidInputError(_no_such_problem(str(name)))
     if costs is not None:
         raise InvalidInputError(
             f"costs={costs!r} chooses between the tables of a shipped problem; {name} is a file"
         )
-    return load_problem_file(path)
+    return load_problem_file(name)
+
+
+def _no_such_problem(name: str) -> str:
+    near = near_names(name)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "`gapless platforms` lists the shipped ones"
+    shown = name if len(name) <= 100 else f"{name[:100]}..."
+    return f"{shown!r} is neither a file nor the name of a shipped problem. {hint}"
 
 
 def table_problem(

@@ -138,22 +138,29 @@ def compare(
     top: int = 1,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
+    memory_limit_bytes: int | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     strict_rules: bool = False,
     seed: int = 0,
     threads: int = 1,
     on_backend: Callable[[str], None] | None = None,
+    on_progress: Callable[[Claim], None] | None = None,
+    on_result: Callable[[SolveResult], None] | None = None,
 ) -> Comparison:
     """Solve one problem with several backends, one after the other, on the same integers.
 
     Parameters
     ----------
-    problem, top, objective, time_limit_s, rules, strict_rules, seed, threads
-        As for `plan`; the time limit is for each backend.
+    problem, top, objective, rules, strict_rules, seed, threads, on_progress
+        As for `plan`.
+    time_limit_s, memory_limit_bytes
+        As for `plan`, for each backend.
     backends
         Names or backends.
     on_backend
         Called with the name of each backend before it starts.
+    on_result
+        Called with each result as soon as it is there.
 
     Returns
     -------
@@ -181,14 +188,18 @@ def compare(
                 backend=worker,
                 top=top,
                 time_limit_s=time_limit_s,
+                memory_limit_bytes=memory_limit_bytes,
                 strict_rules=strict_rules,
                 seed=seed,
                 threads=threads,
+                on_progress=on_progress,
             )
         except BackendError as error:
             failures.append(BackendFailure(backend=worker.name, error=error))
         else:
             results.append(answer)
+            if on_result is not None:
+                on_result(answer)
     return Comparison(
         problem=asked,
         results=tuple(results),

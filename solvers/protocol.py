@@ -39,6 +39,8 @@ class StopReason(StrEnum):
         Too many plans in a row were cut off by opaque rules (`SolveOptions.max_rejections`).
     SPACE_LIMIT
         The space of plans is larger than the backend is willing to walk.
+    INTERRUPTED
+        The user stopped it.
     """
 
     COMPLETE = "complete"
@@ -46,6 +48,7 @@ class StopReason(StrEnum):
     MEMORY_LIMIT = "memory_limit"
     REJECTION_LIMIT = "rejection_limit"
     SPACE_LIMIT = "space_limit"
+    INTERRUPTED = "interrupted"
 
 
 class Guarantee(StrEnum):

@@ -35,6 +35,9 @@ from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
 from .sandbox import run_isolated
 
+MAX_TIME_LIMIT_S = 1_000_000
+"""Longest time limit: what the operating system's timers take in any unit."""
+
 Runner = Callable[[Backend, Problem, SolveOptions], tuple[Claim, float]]
 
 
@@ -98,8 +101,11 @@ def solve(
 def _check_options(options: SolveOptions) -> None:
     if options.top < 1:
         raise InvalidInputError(f"top is {options.top}, must be at least 1")
-    if options.time_limit_s is not None and not options.time_limit_s > 0:
-        raise InvalidInputError(f"the time limit is {options.time_limit_s} s, must be greater than 0")
+    if options.time_limit_s is not None and not 0 < options.time_limit_s <= MAX_TIME_LIMIT_S:
+        raise InvalidInputError(
+            f"the time limit is {options.time_limit_s} s, must be greater than 0 and at most "
+            f"{MAX_TIME_LIMIT_S} (leave it out for no limit)"
+        )
     if options.threads < 1:
         raise InvalidInputError(f"threads is {options.threads}, must be at least 1")
 
@@ -134,7 +140,10 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
 
 
 def _is_able(name: str, problem: Problem) -> bool:
-    can = get_backend(name).capabilities
+    try:
+        can = get_backend(name).capabilities
+    except BackendFailedError:  # somebody's broken entry point is no way out
+        return False
     return problem.features <= can.features and set(problem.objective.terms) <= can.terms
 
 

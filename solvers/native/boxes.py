@@ -16,12 +16,13 @@ class Box:
     ----------
     window
         Chunks outside of it belong to no plan that is looked for.
-    floor
-        Lower bound on the period of these plans.
+    floor, most_period
+        Lower and upper bound on the period of these plans.
     """
 
     window: Window
     floor: int
+    most_period: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class Narrowing:
         match term:
             case Term.PERIOD:
                 window = replace(window, high=min(window.high, value))
+                box = replace(box, most_period=min(box.most_period, value))
             case Term.LATENCY:
                 total = value if window.most_total is None else min(value, window.most_total)
                 window = replace(window, most_total=total, high=min(window.high, value))

@@ -14,6 +14,8 @@ its least total. A sweep costs O(arcs).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -84,7 +86,7 @@ class StateGraph:
         """Return, by state, the least sum of weights from the start."""
         found = np.full(self.levels[-1], np.iinfo(np.int64).max // 4)
         found[START] = 0
-        for low, high in zip(self.levels, self.levels[1:], strict=False):
+        for low, high in pairwise(self.levels):
             arcs = slice(self.first[low], self.first[high])
             np.minimum.at(found, self.target[arcs], found[self.source[arcs]] + weights[arcs])
         return found
@@ -95,11 +97,15 @@ class StateGraph:
             return self
         after = self.completions(np.add, np.minimum, weights, 0)
         before = self.least_before(weights)
-        return self.keep(before[self.source] + weights + after[self.target] <= most)
+        inside = before[self.source] + weights + after[self.target] <= most
+        return self if inside.all() else self.keep(inside)
 
     def narrowed(self, window: Window) -> StateGraph:
         """Return the graph without the chunks that a narrower window excludes."""
-        graph = self.keep((self.busy >= window.low) & (self.busy <= window.high))
+        graph = self
+        inside = (self.busy >= window.low) & (self.busy <= window.high)
+        if not inside.all():
+            graph = self.keep(inside)
         if window.most_total is not None:
             graph = graph.within(graph.busy, window.most_total)
         if window.least_total > 0:
@@ -110,46 +116,40 @@ class StateGraph:
 
     def keep(self, arcs: Flags) -> StateGraph:
         """Return the graph with only these arcs, without the states that then lead nowhere."""
-        if arcs.all():
-            return self
         arcs = arcs.copy()
-        spans = [(self.first[a], self.first[b]) for a, b in zip(self.levels, self.levels[1:], strict=False)]
         reached = np.zeros(self.levels[-1], dtype=np.bool_)
         reached[START] = True
-        for begin, end in spans:
+        for begin, end in self._spans():
             arcs[begin:end] &= reached[self.source[begin:end]]
             reached[self.target[begin:end][arcs[begin:end]]] = True
-        return replace(self, **_pruned(self.source, self.target, self.chunk, arcs, spans, self.levels))
+        alive = np.zeros(self.levels[-1], dtype=np.bool_)
+        alive[SINK] = True
+        for begin, end in reversed(self._spans()):
+            arcs[begin:end] &= alive[self.target[begin:end]]
+            alive[self.source[begin:end][arcs[begin:end]]] = True
+        number = np.cumsum(alive) - 1
+        source = number[self.source[arcs]]
+        starts = [START, *(int(number[level - 1]) + 1 for level in self.levels[1:])]
+        levels = (START, *(high for low, high in pairwise(starts) if high > low))
+        return replace(
+            self,
+            first=np.searchsorted(source, np.arange(levels[-1] + 1)),
+            source=source,
+            target=number[self.target[arcs]],
+            chunk=self.chunk[arcs],
+            levels=levels,
+        )
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Return the arcs that leave each level."""
+        return [(int(self.first[low]), int(self.first[high])) for low, high in pairwise(self.levels)]
 
 
-def _pruned(
-    source: Ints, target: Ints, chunk: Ints, arcs: Flags, spans: list[tuple[int, int]], levels: tuple[int, ...]
-) -> dict[str, Ints | tuple[int, ...]]:
-    """Return the fields of a graph after dropping arcs and, backwards, all that do not reach the sink."""
-    alive = np.zeros(levels[-1], dtype=np.bool_)
-    alive[SINK] = True
-    for begin, end in reversed(spans):
-        arcs[begin:end] &= alive[target[begin:end]]
-        alive[source[begin:end][arcs[begin:end]]] = True
-    number = np.cumsum(alive) - 1
-    source, target = number[source[arcs]], number[target[arcs]]
-    bounds = [1, *(int(number[level - 1]) + 1 for level in levels[1:])]
-    kept = [bounds[0]] + [high for low, high in zip(bounds, bounds[1:], strict=False) if high > low]
-    first = np.searchsorted(source, np.arange(kept[-1] + 1))
-    return {
-        "source": source,
-        "target": target,
-        "chunk": chunk[arcs],
-        "first": first,
-        "levels": tuple(kept),
-    }
-
-
-def build_graph(tables: Tables, lattice: Lattice, window: Window, most: int) -> StateGraph:
+def build_graph(tables: Tables, lattice: Lattice, window: Window, totals: Totals, most: int) -> StateGraph:
     """Return the graph of all plans of at least two chunks whose chunks lie in the window.
 
-    Forward expansion, level by level, of the states that `Lattice.reach` does not rule out; then a
-    backward sweep drops what does not reach the sink.
+    Forward expansion, level by level, of the states that neither `Lattice.reach` nor bounds on the
+    total rule out; then a backward sweep drops what does not reach the sink.
 
     Raises
     ------
@@ -158,59 +158,113 @@ def build_graph(tables: Tables, lattice: Lattice, window: Window, most: int) -> 
     """
     chunks = tables.arcs(window, most)
     reach = lattice.reach(tables.reach_back(window.high))
-    return _Expansion(chunks, lattice, reach, tables.last, most).run().narrowed(window)
+    budget = _Budget(window, totals)
+    return _Expansion(chunks, lattice, reach, budget, most).run(tables.last).narrowed(window)
+
+
+class Totals(Protocol):
+    """Least or largest totals of the rest, by [point][boundary], computed when first asked for."""
+
+    def __call__(self, *, largest: bool) -> Ints:
+        """Return them."""
+        ...
+
+
+class _Budget:
+    """Which arcs keep the total of a plan within a window.
+
+    The least and the largest total of a way to each state, plus the arc, plus the least or largest
+    total of the rest: a further chunk is never busier than the window allows.
+    """
+
+    def __init__(self, window: Window, totals: Totals) -> None:
+        self._window = window
+        self._least_after = None if window.most_total is None else totals(largest=False).ravel()
+        self._most_after = totals(largest=True).ravel() if window.least_total > 0 else None
+        self._least = np.zeros(1, dtype=np.int64)
+        self._most = np.zeros(1, dtype=np.int64)
+
+    def allows(self, source: Ints, busy: Ints, code: Ints, chunks_left: int) -> Flags | None:
+        """Return which arcs from the states of the current level are within; None when all are."""
+        window, keep = self._window, None
+        if self._least_after is not None:
+            keep = self._least[source] + busy + self._least_after[code] <= window.most_total
+        if self._most_after is not None:
+            rest = np.minimum(self._most_after[code], chunks_left * window.high)
+            enough = self._most[source] + busy + rest >= window.least_total
+            keep = enough if keep is None else keep & enough
+        return keep
+
+    def advance(self, source: Ints, busy: Ints, target: Ints, count: int) -> None:
+        """Go to the next level, whose states `target` counts from 0."""
+        if self._least_after is not None:
+            least = np.full(count, np.iinfo(np.int64).max)
+            np.minimum.at(least, target, self._least[source] + busy)
+            self._least = least
+        if self._most_after is not None:
+            most = np.full(count, np.iinfo(np.int64).min)
+            np.maximum.at(most, target, self._most[source] + busy)
+            self._most = most
 
 
 class _Expansion:
     """Level by level from the start."""
 
-    def __init__(self, chunks: Arcs, lattice: Lattice, reach: Ints, last: int, most: int) -> None:
-        self.chunks, self.lattice, self.reach, self.last, self.most = chunks, lattice, reach, last, most
-        # One look-up says whether a chunk may end at (point, boundary): at the end of the network
-        # only in terminal points.
+    def __init__(self, chunks: Arcs, lattice: Lattice, reach: Ints, budget: _Budget, most: int) -> None:
+        self.chunks, self.lattice, self.reach, self.budget, self.most = chunks, lattice, reach, budget, most
         self.after = lattice.after.ravel()
-        self.number = np.zeros((lattice.size + 1) * (last + 1), dtype=np.int64)
 
-    def run(self) -> StateGraph:
+    def run(self, last: int) -> StateGraph:
         sources, targets, taken = [], [], []
-        levels, spans, arcs = [START, START + 1], [], 0
-        points, boundaries = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        allowed = self.most
-        while len(points):
-            source, chunk, point, stop = self._step(points, boundaries, first=len(spans) == 0)
-            done = stop == self.last
-            code = point * (self.last + 1) + stop
-            code[done] = -1
-            fresh = np.unique(code[~done])
-            target = np.zeros_like(code)
-            self.number[fresh] = np.arange(levels[-1], levels[-1] + len(fresh))
-            target[~done] = self.number[code[~done]]
+        levels, arcs, width = [START, START + 1], 0, last + 1
+        number = np.zeros((self.lattice.size + 1) * width, dtype=np.int64)
+        states = np.zeros(1, dtype=np.int64)
+        while len(states):
+            source, chunk, code = self._step(states, width, len(sources))
+            ahead = code % width != last
+            fresh = np.unique(code[ahead])
+            number[fresh] = np.arange(len(fresh))
+            target = number[code[ahead]]
+            self.budget.advance(source[ahead], self.chunks.busy[chunk[ahead]], target, len(fresh))
+            targets.append(np.full(len(code), SINK))
+            targets[-1][ahead] = target + levels[-1]
             sources.append(source + levels[-2])
-            targets.append(target)
             taken.append(chunk)
-            spans.append((arcs, arcs + len(chunk)))
             arcs += len(chunk)
-            if arcs > allowed:
-                raise TooLargeError(f"more than {allowed} arcs")
+            if arcs > self.most:
+                raise TooLargeError(f"more than {self.most} arcs")
             levels.append(levels[-1] + len(fresh))
-            points, boundaries = fresh // (self.last + 1), fresh % (self.last + 1)
-        source, target, chunk = map(np.concatenate, (sources, targets, taken))
-        everything = np.ones(arcs, dtype=np.bool_)
-        fields = _pruned(source, target, chunk, everything, spans, tuple(levels[:-1]))
-        return StateGraph(chunks=self.chunks, exact=self.lattice.exact, **fields)  # type: ignore[arg-type]
+            states = fresh
+        source = np.concatenate(sources)
+        graph = StateGraph(
+            chunks=self.chunks,
+            first=np.searchsorted(source, np.arange(levels[-1] + 1)),
+            source=source,
+            target=np.concatenate(targets),
+            chunk=np.concatenate(taken),
+            levels=tuple(levels[:-1]),
+            exact=self.lattice.exact,
+        )
+        return graph.keep(np.ones(len(graph), dtype=np.bool_))
 
-    def _step(self, points: Ints, boundaries: Ints, *, first: bool) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return source (by position), chunk, new point and stop of everything that can follow."""
+    def _step(self, states: Ints, width: int, depth: int) -> tuple[Ints, Ints, Ints]:
+        """Return source (by position), chunk, and new state of everything that can follow."""
+        boundaries = states % width
         begin = self.chunks.first[boundaries]
         counts = self.chunks.first[boundaries + 1] - begin
         total = int(counts.sum())
         if total > 4 * self.most:
             raise TooLargeError(f"more than {4 * self.most} candidates")
-        source = np.repeat(np.arange(len(points)), counts)
+        source = np.repeat(np.arange(len(states)), counts)
         chunk = np.arange(total) + np.repeat(begin - np.cumsum(counts) + counts, counts)
-        point = self.after[points[source] * self.lattice.unit_count + self.chunks.unit[chunk]]
+        units = self.lattice.unit_count
+        point = self.after[(states // width * units)[source] + self.chunks.unit[chunk]]
         stop = self.chunks.stop[chunk]
         keep = stop >= self.reach[point]
-        ends = stop == self.last
-        keep &= ~ends if first else ~ends | self.lattice.terminal[point]
-        return source[keep], chunk[keep], point[keep], stop[keep]
+        ends = stop == width - 1
+        keep &= ~ends if depth == 0 else ~ends | self.lattice.terminal[point]
+        source, chunk, code = source[keep], chunk[keep], (point * width + stop)[keep]
+        within = self.budget.allows(source, self.chunks.busy[chunk], code, units - depth - 1)
+        if within is None:
+            return source, chunk, code
+        return source[within], chunk[within], code[within]

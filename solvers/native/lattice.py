@@ -8,7 +8,8 @@ from the lattice stay valid, and the search tracks the real units.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,10 +33,7 @@ def group_units(signatures: Sequence[Hashable], totals: Sequence[int], most_poin
         classes.setdefault(signature, []).append(unit)
     groups = sorted(classes.values(), key=lambda group: totals[group[0]])
     while np.prod([len(group) + 1.0 for group in groups]) > most_points and len(groups) > 1:
-        costs = [
-            (totals[b[0]] + 1) / (totals[a[0]] + 1) * (len(a) + len(b))
-            for a, b in zip(groups, groups[1:], strict=False)
-        ]
+        costs = [(totals[b[0]] + 1) / (totals[a[0]] + 1) * (len(a) + len(b)) for a, b in pairwise(groups)]
         at = costs.index(min(costs))
         groups[at : at + 2] = [groups[at] + groups[at + 1]]
     return tuple(
@@ -88,6 +86,10 @@ class Lattice:
         self._levels = [np.flatnonzero(level == k) for k in range(units + 1)]
         self._columns = np.arange(units)
 
+    def require_chunks(self, least: int) -> None:
+        """Let no plan end with fewer chunks."""
+        self.terminal[: self.size] &= self.level >= least
+
     def reach(self, back: Ints) -> Ints:
         """Return the earliest boundary from which the units still free can reach the end, by point.
 
@@ -104,3 +106,32 @@ class Lattice:
             ahead = found[self.after[points]]
             found[points] = np.minimum(found[points], flat[ahead + rows].min(axis=1))
         return found
+
+
+class Lattices:
+    """Lattices from fine to coarse, each made when it is first asked for.
+
+    Parameters
+    ----------
+    groupings
+        Classes of the units, from fine to coarse; at least one.
+    make
+        Makes a lattice from classes.
+    """
+
+    def __init__(
+        self, groupings: Sequence[tuple[int, ...]], make: Callable[[tuple[int, ...]], Lattice]
+    ) -> None:
+        self._groupings, self._make = groupings, make
+        self._made: dict[tuple[int, ...], Lattice] = {}
+
+    def __iter__(self) -> Iterator[Lattice]:
+        for classes in self._groupings:
+            if classes not in self._made:
+                self._made[classes] = self._make(classes)
+            yield self._made[classes]
+
+    @property
+    def finest(self) -> Lattice:
+        """The lattice that forgets least."""
+        return next(iter(self))

@@ -18,8 +18,8 @@ class Pool:
         Key and path of each, by [row][plan], best first.
     """
 
-    def __init__(self, size: int, rows: int, terms: int) -> None:
-        self.size, self._terms = size, terms
+    def __init__(self, size: int, rows: int) -> None:
+        self.size = size
         self.ranks: Ints = np.empty((rows, 0), dtype=np.int64)
 
     def __len__(self) -> int:
@@ -54,6 +54,4 @@ class Pool:
 
     def before(self, key: tuple[int, ...]) -> int:
         """Return how many plans have a key (cut to its length) below the given one."""
-        if not len(self) or not key:
-            return 0
-        return int(less(self.ranks[: len(key)], np.array(key)).sum())
+        return int(less(self.ranks[: len(key)], np.array(key)).sum()) if key else 0

@@ -79,7 +79,7 @@ class Layout:
             nodes[self.terms + index] |= np.where(word == index, shifted, 0)
 
     def chunks(self, ranks: Ints) -> tuple[Ints, Ints]:
-        """Return stop boundary and unit of every chunk, each by [depth][column]; stop 0 where there is none."""
+        """Return stop boundary and unit of the chunks by [depth][column]; stop 0 where there is none."""
         per_word = _WORD_BITS // self.bits
         codes = np.array(
             [
@@ -90,11 +90,19 @@ class Layout:
         )
         return codes // self.unit_count, codes % self.unit_count
 
-    def parts(self, ranks: Ints, column: int, cuts: Ints) -> tuple[tuple[int, int, int], ...]:
-        """Return one plan as chunks by layer: (start, stop, unit)."""
-        stops, units = self.chunks(ranks[:, column : column + 1])
-        ends = [int(cuts[stop]) for stop in stops[:, 0] if stop]
-        return tuple(zip([0, *ends], ends, units[:, 0].tolist(), strict=False))
+    def parts(self, ranks: Ints, cuts: Ints) -> list[tuple[tuple[int, int, int], ...]]:
+        """Return plans as chunks by layer: (start, stop, unit)."""
+        stops, units = self.chunks(ranks)
+        plans = []
+        for ends, names in zip(cuts[stops].T.tolist(), units.T.tolist(), strict=True):
+            plans.append(
+                tuple(
+                    (start, end, unit)
+                    for start, end, unit in zip([0, *ends], ends, names, strict=False)
+                    if end
+                )
+            )
+        return plans
 
 
 class Growth:
@@ -121,6 +129,11 @@ class Growth:
         self._unit_bit, self._unit_blocks = bits, blocks
         self._unit, self._busy, self._memory = unit, graph.busy, graph.memory
         self._code = chunks.stop[taken] * layout.unit_count + unit
+
+    def degrees(self, nodes: Ints) -> Ints:
+        """Return an upper bound on the number of children of each prefix."""
+        state = nodes[STATE]
+        return self.graph.first[state + 1] - self.graph.first[state]
 
     def grow(self, nodes: Ints) -> Ints:
         """Return all prefixes with one chunk more, their keys not yet set; ordered by parent."""

@@ -21,24 +21,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..protocol import Deadline, StopReason
-from .graph import START, StateGraph
+from ...formulations.objective import Term
+from ..protocol import StopReason
+from .graph import StateGraph
 from .ordering import Flags, Ints, ascending, less, smallest
 from .pool import Pool
 from .prefixes import DEPTH, LEAST, MEMORY, MOST, STATE, TOTAL, Growth, Layout, complete
 from .ranking import Outlook, Ranking
-from ...formulations.objective import Term
 
 Prune = Callable[[Ints, Outlook], Flags | None]
 """Which prefixes (with their outlook) may still keep all rules; None when all may."""
 
 _FIRST_BATCH, _LARGEST_BATCH = 16, 2048
+_MOST_CHILDREN = 150_000
 _PATIENCE = 16
 """Columns taken from a block at once, even if another block has the next best one."""
 _NO_LEAST = 1 << 60
 
 
-class StopSearch(Exception):  # noqa: N818
+class StopSearch(Exception):
     """A limit was hit; `reason` says which, and `open_key` bounds everything that was not examined."""
 
     def __init__(self, reason: StopReason, open_key: tuple[int, ...] = ()) -> None:
@@ -60,8 +61,8 @@ class Setting:
         Takes the best plans.
     prune
         The rules.
-    deadline
-        Asked between batches.
+    pause
+        Called between batches; raises `StopSearch` at the deadline.
     most_open
         Most prefixes that wait at once.
     """
@@ -71,7 +72,7 @@ class Setting:
     exclusive: tuple[frozenset[int], ...]
     pool: Pool
     prune: Prune | None
-    deadline: Deadline
+    pause: Callable[[], None]
     most_open: int
 
 
@@ -130,11 +131,16 @@ class GraphSearch:
             worst = self.setting.pool.worst
             if worst is not None and heap.least >= tuple(worst.tolist()):
                 return
-            if self.setting.deadline.passed:
-                raise StopSearch(StopReason.TIME_LIMIT, heap.least)
             if heap.size > self.setting.most_open:
                 raise StopSearch(StopReason.MEMORY_LIMIT, heap.least)
-            children = self._children(heap.pop(width, worst))
+            try:
+                self.setting.pause()
+            except StopSearch as stop:
+                raise StopSearch(stop.reason, heap.least) from None
+            batch = heap.pop(width, worst)
+            fits = max(1, int(np.searchsorted(np.cumsum(self._growth.degrees(batch)), _MOST_CHILDREN)))
+            heap.push(batch[:, fits:])
+            children = self._children(batch[:, :fits])
             done = complete(children)
             self._offer(children[:, done])
             heap.push(children[:, ~done])

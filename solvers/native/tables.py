@@ -24,6 +24,9 @@ from .ordering import Flags, Ints
 _GROUP = 1_500_000
 """Most candidate chunks that are examined at once."""
 
+_CANDIDATES = 16
+"""Candidates for each allowed chunk; without transfers nearly every candidate is a chunk."""
+
 
 class TooLargeError(Exception):
     """A table would be larger than allowed."""
@@ -109,6 +112,7 @@ class Tables:
     weigh_memory: bool
     cuts: Ints = field(init=False)
     bytes_between: Ints | None = field(init=False, default=None)
+    _prefix: Ints = field(init=False)
     _paid: Ints = field(init=False)
     _gain: Ints = field(init=False)
     _limit: Ints = field(init=False)
@@ -118,6 +122,7 @@ class Tables:
         chain, forbidden = self.chain, self.restrictions.uncut
         self.cuts = np.array([c for c in chain.cuts if c not in forbidden], dtype=np.int64)
         prefix = np.array(chain.prefix_us, dtype=np.int64)[:, self.cuts]
+        self._prefix = prefix
         self._paid = prefix + np.array(chain.transfer_out_us, dtype=np.int64)[self.cuts].T
         self._gain = prefix - np.array(chain.transfer_in_us, dtype=np.int64)[self.cuts].T
         if self.weigh_memory or any(size is not None for size in chain.unit_memory):
@@ -138,6 +143,11 @@ class Tables:
         return len(self.cuts) - 1
 
     @property
+    def unit_count(self) -> int:
+        """Number of units."""
+        return self._paid.shape[0]
+
+    @property
     def most_busy(self) -> int:
         """A busy time that no chunk exceeds."""
         return int((self._paid.max(axis=1) - self._gain.min(axis=1)).max())
@@ -147,9 +157,23 @@ class Tables:
         """A sum of busy times that no plan undercuts: every layer on its fastest unit."""
         return int(self._least_before[-1])
 
+    @property
+    def bytes_of_whole(self) -> int:
+        """Bytes of the whole network as one chunk, which no plan undercuts."""
+        return 0 if self.bytes_between is None else int(self.bytes_between[0, -1])
+
     def busy_us(self, unit: Ints, start: Ints, stop: Ints) -> Ints:
         """Return the busy times of chunks given by boundaries."""
         return self._paid[unit, stop] - self._gain[unit, start]
+
+    def steps(self, never: int) -> tuple[Ints, Ints, Ints]:
+        """Return what it costs to start at, to run on from, and to stop at a boundary, by [boundary][unit].
+
+        Steps over layers that the unit cannot run cost `never`.
+        """
+        prefix = self._prefix
+        steps = np.where(self._limit[:, :-1] > np.arange(self.last), np.diff(prefix, axis=1), never)
+        return (prefix - self._gain).T, steps.T, (self._paid - prefix).T
 
     def _limits(self) -> Ints:
         """Return the last boundary that a chunk may reach, by [unit][start]; the start itself if none.
@@ -176,9 +200,7 @@ class Tables:
 
     def _least_sums(self) -> Ints:
         never = 1 << 40
-        times = [
-            min((t for t in row if t is not None), default=never) for row in self.chain.layer_us
-        ]
+        times = [min((t for t in row if t is not None), default=never) for row in self.chain.layer_us]
         return np.concatenate(([0], np.cumsum(times, dtype=np.int64)))[self.cuts]
 
     def reach_back(self, high: int) -> Ints:
@@ -208,6 +230,8 @@ class Tables:
         """
         lows, highs = self._ranges(window)
         counts = np.maximum(highs - lows + 1, 0)
+        if counts.sum() > _CANDIDATES * most:
+            raise TooLargeError(f"too many candidates for {most} chunks in {window}")
         pieces = []
         found = 0
         for begin, end in _groups(counts.sum(axis=1)):

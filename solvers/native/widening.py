@@ -18,8 +18,8 @@ passes without ever skipping one (Kleene's fixed point).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -27,55 +27,263 @@ from ...formulations.objective import Term
 from ..protocol import StopReason
 from .boxes import Box, Narrowing
 from .graph import START, StateGraph, build_graph
-from .lattice import Lattice
+from .lattice import Lattice, Lattices
+from .ordering import Ints
 from .search import GraphSearch, Setting, StopSearch
 from .tables import Tables, TooLargeError, Window
+from .totals import completion_totals, windowed_totals
 
 _SMALL_GRAPH, _GRAPH, _LARGE_GRAPH = 6_000, 400_000, 2_500_000
 """Most arcs: of a graph tried before anything else, of a box, and of a box that cannot be split."""
 _ENUMERABLE = 8_000
 """Up to so many walks, making them all is cheaper than searching."""
-_STEPS = {Term.IDLE: 100, Term.GAPNESS: 256, Term.PAPER_GAPNESS: 256, Term.BUBBLES: 128}
-_DEFAULT_STEPS = 512
-"""First step of a cap, as a fraction of the value it is compared with."""
-_BEAM = (32, 512)
+_FIRST_STEP = 512
+"""The first step of a cap is this fraction of the period or of the value it starts from."""
+_LEAST_BEAM, _MOST_BEAM = 32, 512
+_WINDOWED = 100_000_000
+"""Most chunks x lattice points for exact totals of a window, a few operations each."""
+_MOST_PLATEAUS = 2
+"""After so many values that had to be settled, what is left of a box is searched in one piece."""
+_WIDE = 2
+"""Imbalance is not widened when periods may differ by more than this factor: it would exclude nothing."""
+_IMBALANCE = (Term.GAPNESS, Term.PAPER_GAPNESS, Term.BUBBLES, Term.IDLE)
 
 
-@dataclass(slots=True)
 class Widening:
-    """One solve.
+    """One search for the best plans of at least two chunks.
 
     Parameters
     ----------
     tables, lattices
-        The instance; lattices from fine to coarse.
+        The instance.
     setting
         What the searches share.
     narrowing
         How bounds on plans become bounds on chunks.
-    progress
-        Called with a proven lower bound of the key of everything not examined yet.
+
+    Attributes
+    ----------
+    frontier
+        Proven lower bound on the key (or its first terms) of every plan not examined yet.
     """
 
-    tables: Tables
-    lattices: Iterator[Lattice]
-    setting: Setting
-    narrowing: Narrowing
-    lattice: Lattice
-    frontier: tuple[int, ...] = ()
+    def __init__(self, tables: Tables, lattices: Lattices, setting: Setting, narrowing: Narrowing) -> None:
+        self.tables, self.lattices, self.setting, self.narrowing = tables, lattices, setting, narrowing
+        self.terms = setting.ranking.terms
+        self.frontier: tuple[int, ...] = ()
+        self._known_totals: dict[tuple[int, int, bool], Ints] = {}
 
     def run(self) -> None:
-        """Fill the pool with the best plans of at least two chunks.
+        """Fill the pool with the best plans.
 
         Raises
         ------
         StopSearch
-            A limit was hit; `frontier` bounds the key of everything that was not examined.
+            A limit was hit; `frontier` tells what is proven.
         """
         box = self._everything()
-        if box is None:
-            return
         try:
-            self._collect(self._graph(box, _SMALL_GRAPH), ())
+            graph, narrow = self._graph(box, self.lattices.finest, _SMALL_GRAPH)
         except TooLargeError:
-            self._widen((), box)
+            if (floor := self._least_period(box)) is not None:
+                self._widen((), replace(box, floor=floor))
+        else:
+            self._collect(graph, narrow, (), ())
+
+    def _everything(self) -> Box:
+        """Return the box of all plans."""
+        limits, tables = self.setting.ranking.limits, self.tables
+        high = tables.most_busy
+        if limits.max_period_us is not None:
+            high = min(high, limits.max_period_us)
+        window = Window(high=high, most_memory=self.setting.ranking.device_memory)
+        # All units together need this long at the very least.
+        floor = max(1, -(-tables.least_total // tables.unit_count))
+        return Box(window=window, floor=floor, most_period=high)
+
+    def _least_period(self, box: Box) -> int | None:
+        """Return a lower bound on all periods, attained when there are no transfers; None: no plan."""
+        high = box.window.high
+        if not self._reachable(high):
+            return None
+        low, step = box.floor - 1, max(1, box.floor // 4)
+        while low + step < high and not self._reachable(low + step):
+            low, step = low + step, 2 * step
+        high = min(high, low + step)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._reachable(middle):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _reachable(self, high: int) -> bool:
+        return int(self.lattices.finest.reach(self.tables.reach_back(high))[0]) == 0
+
+    def _graph(self, box: Box, lattice: Lattice, most: int) -> tuple[StateGraph, Box]:
+        """Return the graph of a box, and the box after the filters have raised its floor."""
+        self.setting.pause()
+        box = self.narrowing.filtered(box)
+        graph = build_graph(
+            self.tables, lattice, box.window, partial(self._totals, lattice, box.most_period), most
+        )
+        while self.narrowing.filters_least and len(graph):
+            floor = int(graph.completions(np.maximum, np.minimum, graph.busy, 0)[START])
+            if floor <= box.floor:
+                break
+            box = self.narrowing.filtered(replace(box, floor=floor))
+            graph = graph.narrowed(box.window)
+        return graph, box
+
+    def _totals(self, lattice: Lattice, high: int, *, largest: bool) -> Ints:
+        """Return bounds on the total of the rest when no chunk is busier than `high`."""
+        key = id(lattice), high, largest
+        if key not in self._known_totals:
+            self._known_totals[key] = self._total_tables(lattice, high, largest=largest)
+        return self._known_totals[key]
+
+    def _total_tables(self, lattice: Lattice, high: int, *, largest: bool) -> Ints:
+        if high < self.tables.most_busy:
+            try:
+                arcs = self.tables.arcs(Window(high=high), _WINDOWED // lattice.size)
+            except TooLargeError:
+                pass
+            else:
+                return windowed_totals(arcs, self.tables.last, lattice, largest=largest)
+        return completion_totals(self.tables, lattice, largest=largest)
+
+    def _widen(self, settled: tuple[int, ...], box: Box) -> None:
+        """Collect the best plans of a box whose first terms have the settled values.
+
+        Plans of the box with smaller values of these terms have been collected.
+        """
+        depth = len(settled)
+        if depth == len(self.terms) or not self._splits(self.terms[depth], box):
+            self._collect_whole(settled, box)
+            return
+        term = self.terms[depth]
+        least, most = self._range(term, box)
+        low, cap, step = (
+            least - 1,
+            least,
+            max(1, (1000 if term is Term.IDLE else max(least, box.floor)) // _FIRST_STEP),
+        )
+        too_large, plateaus = most + 1, 0
+        while low < most:
+            self._advance((*settled, low + 1))
+            try:
+                graph, narrow = self._graph(
+                    self.narrowing.capped(box, term, cap), self.lattices.finest, _GRAPH
+                )
+            except TooLargeError:
+                if cap > low + 1:
+                    too_large, cap = cap, (low + cap) // 2
+                    continue
+                inner = self.narrowing.capped(box, term, cap)
+                if term is Term.PERIOD:
+                    inner = replace(inner, floor=max(inner.floor, cap))
+                self._widen((*settled, cap), inner)
+                plateaus += 1
+                too_large = most + 1
+            else:
+                self._collect(graph, narrow, settled, (*settled, cap + 1))
+            low = cap
+            if self._finished((*settled, cap)):
+                return
+            if plateaus >= _MOST_PLATEAUS:
+                self._advance((*settled, low + 1))
+                self._collect_whole(settled, box)
+                return
+            cap = min(most, low + step) if too_large > most else (low + too_large) // 2
+            cap, step = max(cap, low + 1), 2 * step
+
+    def _finished(self, key: tuple[int, ...]) -> bool:
+        """Whether the pool is full of plans whose key is not beyond `key`."""
+        worst = self.setting.pool.worst
+        return worst is not None and tuple(worst[: len(key)].tolist()) <= key
+
+    def _advance(self, key: tuple[int, ...]) -> None:
+        self.frontier = max(self.frontier, key)
+
+    @staticmethod
+    def _splits(term: Term, box: Box) -> bool:
+        """Whether a cap on the term shrinks the box."""
+        return term not in _IMBALANCE or box.window.high <= _WIDE * box.floor
+
+    def _range(self, term: Term, box: Box) -> tuple[int, int]:
+        """Return the least and the largest value of a term in a box."""
+        window, chunks = box.window, self.narrowing.most_chunks
+        match term:
+            case Term.PERIOD:
+                return box.floor, window.high
+            case Term.LATENCY:
+                total = chunks * window.high
+                least = int(self._totals(self.lattices.finest, box.most_period, largest=False)[0, 0])
+                return least, min(total, window.most_total or total)
+            case Term.PEAK_MEMORY:
+                whole = self.tables.bytes_of_whole
+                return whole, min(chunks * whole, window.most_memory or chunks * whole)
+            case Term.BUBBLES:
+                return 0, chunks * window.high
+            case Term.IDLE:
+                return 0, 1000
+            case _:
+                return 0, window.high
+
+    def _collect_whole(self, settled: tuple[int, ...], box: Box) -> None:
+        """Collect a box that cannot be split, on a coarser lattice if need be."""
+        for lattice in self.lattices:
+            try:
+                graph, narrow = self._graph(box, lattice, _LARGE_GRAPH)
+            except TooLargeError:
+                continue
+            self._collect(graph, narrow, settled, (*settled[:-1], settled[-1] + 1) if settled else ())
+            return
+        raise StopSearch(StopReason.MEMORY_LIMIT)
+
+    def _collect(
+        self, graph: StateGraph, box: Box, settled: tuple[int, ...], outside: tuple[int, ...]
+    ) -> None:
+        """Collect the best plans of a graph; keys of plans elsewhere are at least `outside` (or settled)."""
+        try:
+            self._search(graph, box, settled)
+        except StopSearch as stop:
+            if stop.open_key:
+                self._advance(min(stop.open_key, outside) if outside else stop.open_key)
+            raise
+
+    def _search(self, graph: StateGraph, box: Box, settled: tuple[int, ...]) -> None:
+        beam = min(max(self.setting.pool.size, _LEAST_BEAM), _MOST_BEAM)
+        for _ in range(len(self.terms) + 1):
+            if not len(graph):
+                return
+            search = GraphSearch(self.setting, graph, box.floor)
+            if graph.walks() <= _ENUMERABLE:
+                search.enumerate()
+                return
+            self.setting.pause()
+            search.dive(beam)
+            tightened = self._tightened(box, search.root_key, settled)
+            if tightened == box:
+                break
+            box = tightened
+            graph = graph.narrowed(box.window)
+        if len(graph):
+            GraphSearch(self.setting, graph, box.floor).best_first()
+
+    def _tightened(self, box: Box, least: tuple[int, ...], settled: tuple[int, ...]) -> Box:
+        """Return what is left of a box when the worst plan of the pool must be beaten.
+
+        A better plan has a first term at most as large; where that cannot be smaller, the same holds
+        for the next term, and so on.
+        """
+        worst = self.setting.pool.worst
+        if worst is None:
+            return box
+        box = replace(box, floor=max(box.floor, least[self.terms.index(Term.PERIOD)]))
+        for depth, (term, value, bound) in enumerate(zip(self.terms, worst.tolist(), least, strict=False)):
+            box = self.narrowing.capped(box, term, value)
+            if max(bound, settled[depth] if depth < len(settled) else bound) < value:
+                break
+        return self.narrowing.filtered(box)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gapless.formulations.errors import ExpressionError, InvalidProblemError
-from gapless.formulations.expr import BoolExpr, Const
+from gapless.formulations.expr import BoolExpr, Const, Interval, Variable
 from gapless.formulations.judge import check
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Feature, Problem
@@ -39,6 +39,10 @@ Facts = PlanValues
 
 def unit_of(values: Facts, layer: int) -> int:
     return next(unit for start, stop, unit in values.parts if start <= layer < stop)
+
+
+def exactly(values: Facts) -> Callable[[Variable], Interval]:
+    return lambda variable: (values(variable), values(variable))
 
 
 LITTLE, BIG, ALL, GPU = range(4)
@@ -76,7 +80,7 @@ def test_a_rule_means_what_it_says(function: RuleFunction, meaning: Callable[[Fa
         values = PlanValues(problem.chain, parts)
         seen.add(rule.holds(values))
         assert rule.holds(values) == meaning(values)
-        low, high = rule.expr.bounds(lambda variable, known=values: (known(variable), known(variable)))
+        low, high = rule.expr.bounds(exactly(values))
         assert low == high == rule.holds(values)
     assert seen == {True, False}
 

@@ -1,0 +1,162 @@
+"""What there is, for people: backends, shipped platforms, and one problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..diagnosis import BackendReport, Diagnosis
+from ..formulations.files import LINE_LENGTH
+from ..formulations.objective import LIMIT_NAMES
+from ..formulations.problem import Problem
+from ..profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
+from .tables import indented, plain_table, title
+from .words import millis, size
+
+MAX_LAYERS_SHOWN = 60
+MAX_UNITS_SHOWN = 12
+
+_HEAT = ((1.0, "bold green"), (1.5, "green"), (3.0, "yellow"), (float("inf"), "red"))
+"""Colour of a time by how many times as long it is as the layer's shortest."""
+
+
+def doctor_view(diagnosis: Diagnosis) -> Group:
+    """Return what `gapless doctor` shows."""
+    parts: list[RenderableType] = [
+        Text(f"gapless {diagnosis.gapless}, Python {diagnosis.python}, {diagnosis.system}"),
+        Text(f"{diagnosis.cores} cores may be used"),
+        "",
+        indented(_backend_table(diagnosis.backends)),
+    ]
+    missing = [report for report in diagnosis.backends if not report.ok]
+    if missing:
+        parts += ["", *(Text(f"{report.name}: {report.reason}", style="yellow") for report in missing)]
+    else:
+        parts += ["", Text("All backends are ready.", style="green")]
+    return Group(*parts)
+
+
+def _backend_table(reports: Sequence[BackendReport]) -> Table:
+    table = plain_table(
+        "backend", "state", "version", "answers", "early bound", "rules", "opaque rules", "does not handle"
+    )
+    for report in reports:
+        state = Text("ready", style="green") if report.ok else Text("missing", style="yellow")
+        can = report.capabilities
+        if can is None:
+            table.add_row(report.name, state)
+            continue
+        table.add_row(
+            report.name,
+            state,
+            report.version or "-",
+            str(can.guarantee),
+            "yes" if can.gives_bound else "no",
+            str(can.rules or "no"),
+            str(can.opaque_rules or "no"),
+            ", ".join(report.unsupported) or "-",
+        )
+    return table
+
+
+def platforms_view() -> Group:
+    """Return what `gapless platforms` shows."""
+    table = plain_table("problem", "units", "tables of costs")
+    for platform in platform_names():
+        units = ", ".join(shipped_platform(platform).unit_names)
+        for network in network_names(platform):
+            name = f"{platform}/{network}"
+            table.add_row(Text(name, style="bold"), units, ", ".join(methods_of(name)))
+    sources = [Text(f"{name}: {shipped_platform(name).source}", style="dim") for name in platform_names()]
+    return Group(table, "", *sources)
+
+
+def problem_view(problem: Problem, plans: int) -> Group:
+    """Return what `gapless show` shows.
+
+    Parameters
+    ----------
+    problem
+        What to show.
+    plans
+        Upper bound on the number of its plans.
+    """
+    provenance = problem.costs.provenance
+    parts: list[RenderableType] = [
+        title(problem),
+        "",
+        indented(_units(problem)),
+        "",
+        indented(_times(problem)),
+        *_hidden(problem),
+        "",
+    ]
+    facts = [
+        ("objective", str(problem.objective)),
+        ("limits", _limits(problem) or "none"),
+        ("rules", "; ".join(rule.text or rule.name for rule in problem.rules) or "none"),
+        ("features", ", ".join(sorted(problem.features)) or "none"),
+        ("plans", f"at most {plans:,}" if plans < 10**15 else f"at most {plans:.1e}"),
+        ("batch", f"{problem.costs.batch}"),
+        ("fingerprint", problem.fingerprint),
+        ("source", " ".join(filter(None, (provenance.source, provenance.notes))) or "not given"),
+    ]
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, value in facts:
+        table.add_row(Text(name, style="bold"), Text(value))
+    return Group(*parts, table)
+
+
+def _limits(problem: Problem) -> str:
+    asked = ((name, getattr(problem.limits, name)) for name in LIMIT_NAMES)
+    return ", ".join(f"{name} {value}" for name, value in asked if value is not None)
+
+
+def _units(problem: Problem) -> Table:
+    table = plain_table("unit", "kind", "cores", "memory", "excludes")
+    names = problem.platform.unit_names
+    excluded: dict[str, list[str]] = {name: [] for name in names}
+    for u, v in problem.platform.conflicts:
+        excluded[names[u]].append(names[v])
+        excluded[names[v]].append(names[u])
+    for unit in problem.platform.units:
+        table.add_row(
+            unit.name,
+            str(unit.kind),
+            ", ".join(map(str, unit.cores)) or "-",
+            "-" if unit.memory_bytes is None else size(unit.memory_bytes),
+            ", ".join(excluded[unit.name]) or "-",
+        )
+    return table
+
+
+def _times(problem: Problem) -> Table:
+    """Return the times by layer and unit, coloured from the shortest (green) to the longest (red)."""
+    units = problem.platform.unit_names[:MAX_UNITS_SHOWN]
+    table = plain_table("#", "layer", *units, "weights", numbers=("#", *units, "weights"))
+    rows = zip(problem.network.layers, problem.chain.layer_us, strict=True)
+    for index, (layer, times) in enumerate(islice(rows, MAX_LAYERS_SHOWN)):
+        known = [time for time in times if time is not None]
+        cells = [_heat(time, min(known, default=1)) for time in times[:MAX_UNITS_SHOWN]]
+        name = layer.name if len(layer.name) <= LINE_LENGTH // 2 else f"{layer.name[: LINE_LENGTH // 2]}..."
+        table.add_row(str(index), name, *cells, size(layer.weight_bytes) if layer.weight_bytes else "-")
+    return table
+
+
+def _hidden(problem: Problem) -> list[Text]:
+    """Return how much of the table is not shown."""
+    layers = len(problem.network.layers) - MAX_LAYERS_SHOWN
+    units = len(problem.platform.units) - MAX_UNITS_SHOWN
+    more = [f"{n} more {what}" for n, what in ((layers, "layers"), (units, "units")) if n > 0]
+    return [Text(f"  ... and {' and '.join(more)} (--json shows all)")] if more else []
+
+
+def _heat(time_us: int | None, shortest_us: int) -> Text:
+    if time_us is None:
+        return Text("cannot run", style="dim")
+    style = next(style for ratio, style in _HEAT if time_us <= ratio * shortest_us)
+    return Text(millis(time_us), style=style)

@@ -1,0 +1,69 @@
+"""The terminal: consoles, text that cannot harm it, and a standard output that stays clean."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from io import TextIOWrapper
+from typing import TextIO
+
+from rich.console import Console
+
+PIPE_WIDTH = 110
+"""Columns when the output is no terminal and COLUMNS is not set."""
+
+_HARMFUL = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode categories that can move the cursor, reverse text or break lines."""
+
+
+def clean(text: str) -> str:
+    """Return text in which control and format characters are written out; line breaks stay."""
+    return "".join(
+        char
+        if char == "\n" or unicodedata.category(char) not in _HARMFUL
+        else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let `main` decide, instead of leaving with exit code 1."""
+        raise BrokenPipeError
+
+
+def console(stream: TextIO) -> Console:
+    """Return a console that takes every text as it is: no markup, no guesses at colours."""
+    if isinstance(stream, TextIOWrapper):
+        with suppress(ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+@contextmanager
+def stdout_kept_clean() -> Iterator[None]:
+    """Send whatever is printed meanwhile to standard error: rules files and solvers print, too."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # closed by the caller
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    try:
+        os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def discard_output() -> None:
+    """Let what is still to be written go nowhere: the reader of the pipe has left."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,123 @@
+"""Shipped problems: measured tables of four devices and three networks, by name.
+
+A name is "platform/network", e.g. "pixel7a/alexnet-sparse". The folder beside this module holds one
+folder for each platform (`platform.json`, and `NETWORK.METHOD.json` for each table) and one with the
+networks. Nothing is read before it is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from ...formulations.errors import InvalidInputError
+from ...formulations.files import COSTS, NETWORK, PLATFORM, Document, Schema, parse
+from ...formulations.hardware import Platform
+from ...formulations.problem import Problem
+
+DEFAULT_METHOD = "heavy"
+"""Each layer measured while all units run it: the only table that predicts a busy pipeline."""
+
+_NETWORKS = "networks"
+
+
+def platform_names() -> tuple[str, ...]:
+    """Return the names of the shipped platforms."""
+    return tuple(sorted(_tables()))
+
+
+def network_names(platform: str) -> tuple[str, ...]:
+    """Return the names of the networks that were measured on a shipped platform."""
+    return tuple(sorted(_tables()[platform]))
+
+
+def methods_of(name: str) -> tuple[str, ...]:
+    """Return how the tables of a shipped problem were measured, e.g. "heavy" and "isolated"."""
+    platform, network = _split(name)
+    return tuple(sorted(_tables()[platform][network]))
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of all shipped problems."""
+    return tuple(
+        f"{platform}/{network}" for platform in platform_names() for network in network_names(platform)
+    )
+
+
+def is_shipped_name(name: str) -> bool:
+    """Return whether there is a shipped problem of this name."""
+    return name in shipped_names()
+
+
+def near_names(name: str) -> tuple[str, ...]:
+    """Return the shipped names that someone who typed `name` may have meant, nearest first."""
+    known = shipped_names()
+    near = difflib.get_close_matches(name[:100], known, n=3, cutoff=0.6)
+    within = [full for full in known if name and name in full.split("/")]
+    return tuple(dict.fromkeys([*near, *within]))
+
+
+def shipped_platform(platform: str) -> Platform:
+    """Return a shipped platform."""
+    return _load(f"{platform}/platform.json", PLATFORM)
+
+
+def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
+    """Return a shipped problem, with the default objective.
+
+    Parameters
+    ----------
+    name
+        "platform/network"; see `shipped_names`.
+    method
+        Which table: "heavy" (each layer measured while all units run it) or "isolated" (alone).
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such problem, or no such table of it.
+    """
+    platform, network = _split(name)
+    methods = methods_of(name)
+    if method not in methods:
+        raise InvalidInputError(
+            f"{name} has no table of costs {method!r}; choose one of {', '.join(methods)}"
+        )
+    return Problem(
+        platform=shipped_platform(platform),
+        networks=(_load(f"{_NETWORKS}/{network}.json", NETWORK),),
+        costs=_load(f"{platform}/{network}.{method}.json", COSTS),
+    )
+
+
+def _split(name: str) -> tuple[str, str]:
+    if not is_shipped_name(name):
+        near = near_names(name)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(shipped_names())}"
+        raise InvalidInputError(f"no shipped problem is called {name!r}; {hint}")
+    platform, _, network = name.partition("/")
+    return platform, network
+
+
+@cache
+def _tables() -> dict[str, dict[str, list[str]]]:
+    """Return {platform: {network: [method, ...]}} as the folders say."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for folder in _root().iterdir():
+        if folder.is_dir() and folder.joinpath("platform.json").is_file():
+            tables = found.setdefault(folder.name, {})
+            for entry in folder.iterdir():
+                network, _, method = entry.name.removesuffix(".json").partition(".")
+                if method:
+                    tables.setdefault(network, []).append(method)
+    return found
+
+
+def _load(path: str, schema: Schema[Document]) -> Document:
+    return parse(_root().joinpath(path).read_bytes(), schema, name=f"shipped {path}")
+
+
+def _root() -> Traversable:
+    return files(__package__)

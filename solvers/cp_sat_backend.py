@@ -1,0 +1,173 @@
+"""CP-SAT (OR-Tools): constraint programming with lazy clause generation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from importlib import metadata, util
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..formulations.chunking import encode_boundary
+from ..formulations.expr import BoolExpr, Variable
+from ..formulations.model import Values
+from ..formulations.objective import Term
+from ..formulations.problem import Feature, Problem
+from .engine import Answer, Query, Verdict
+from .flat import Flattener, Row, Sense
+from .lexicographic import enumerate_plans
+from .protocol import (
+    Availability,
+    Capabilities,
+    Claim,
+    Deadline,
+    Guarantee,
+    RuleHandling,
+    SolveOptions,
+)
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+_LARGEST_NUMBER = 2**31
+_FREE = 2**62
+
+
+class CpSatBackend:
+    """Chunking by start and end literals in CP-SAT."""
+
+    name: ClassVar[str] = "cpsat"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
+        terms=frozenset(Term),
+        guarantee=Guarantee.EXACT,
+        gives_bound=True,
+        deterministic=True,
+        isolated=True,
+        rules=RuleHandling.LOWERED,
+        opaque_rules=RuleHandling.CUT,
+        summary="OR-Tools CP-SAT on the boundary encoding; proves the whole list of plans",
+    )
+
+    def availability(self) -> Availability:
+        """Say whether OR-Tools is installed."""
+        if util.find_spec("ortools") is None:
+            return Availability(ok=False, reason="OR-Tools is not installed: pip install 'gapless[cpsat]'")
+        return Availability(ok=True, version=metadata.version("ortools"))
+
+    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Enumerate the best plans with one CP-SAT model that grows by a cut a plan."""
+        deadline = Deadline(options.time_limit_s)
+        encoded = encode_boundary(problem)
+        engine = _CpSatEngine(options)
+        return enumerate_plans(
+            problem,
+            options,
+            self.capabilities,
+            encoded,
+            engine,
+            deadline=deadline,
+            largest_number=_LARGEST_NUMBER,
+        )
+
+
+class _CpSatEngine:
+    """Keeps one model; every question is put to a copy of it."""
+
+    def __init__(self, options: SolveOptions) -> None:
+        from ortools.sat.python import cp_model  # noqa: PLC0415
+
+        self._cp = cp_model
+        self._options = options
+        self._flat = Flattener()
+        self._model = cp_model.CpModel()
+        self._columns: list[cp_model.IntVar] = []
+        self._defined = 0
+
+    def add(self, condition: BoolExpr) -> None:
+        """Add a condition to the model."""
+        rows = self._flat.require(condition)
+        self._sync()
+        self._post(self._model, rows)
+
+    def minimise(self, query: Query) -> Answer:
+        """Solve a copy of the model with the conditions of one question."""
+        flat = self._flat
+        rows = [row for condition in query.conditions for row in flat.require(condition)]
+        objective = flat.affine(query.objective, Sense.UPPER)
+        if query.at_least is not None:
+            least = query.at_least - objective.constant
+            rows.append(Row(terms=tuple((f, c) for c, f in objective.terms.items()), least=least))
+        self._sync()
+        model = self._model.clone()
+        self._post(model, rows)
+        terms = [(factor, column) for column, factor in objective.terms.items()]
+        model.minimize(self._sum(terms) + objective.constant)
+        solver = self._solver(query)
+        status = solver.solve(model, self._recorder(query))
+        return self._answer(solver, status)
+
+    def _sync(self) -> None:
+        """Bring columns and rows that the flattener has made since the last time into the model."""
+        for column in self._flat.columns[len(self._columns) :]:
+            self._columns.append(self._model.new_int_var(column.low, column.high, column.name))
+        self._post(self._model, self._flat.rows[self._defined :])
+        self._defined = len(self._flat.rows)
+
+    def _post(self, model: cp_model.CpModel, rows: Sequence[Row]) -> None:
+        for row in rows:
+            least = -_FREE if row.least is None else row.least
+            most = _FREE if row.most is None else row.most
+            posted = model.add_linear_constraint(self._sum(row.terms), least, most)
+            if row.conditions:
+                posted.only_enforce_if(*(self._literal(literal) for literal in row.conditions))
+
+    def _sum(self, terms: Sequence[tuple[int, int]]) -> Any:
+        chosen = [self._columns[column] for _, column in terms]
+        return self._cp.LinearExpr.weighted_sum(chosen, [factor for factor, _ in terms])
+
+    def _literal(self, literal: int) -> Any:
+        return self._columns[literal] if literal >= 0 else ~self._columns[~literal]
+
+    def _reader(self, value: Callable[[Any], int]) -> Values:
+        def read(variable: Variable) -> int:
+            column = self._flat.find(variable.key)
+            return 0 if column is None else value(self._columns[column])
+
+        return read
+
+    def _recorder(self, query: Query) -> Any:
+        reader = self._reader
+
+        class Recorder(self._cp.CpSolverSolutionCallback):  # type: ignore[name-defined, misc]
+            def on_solution_callback(self) -> None:
+                query.progress(reader(self.value), _integral(self.best_objective_bound))
+
+        return Recorder()
+
+    def _solver(self, query: Query) -> cp_model.CpSolver:
+        solver = self._cp.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = self._options.threads
+        parameters.random_seed = self._options.seed
+        # CP-SAT 9.15 can claim a false optimum with this presolve step (or-tools issue 5293).
+        parameters.presolve_inclusion_work_limit = 0
+        if query.deadline.left_s is not None:
+            parameters.max_time_in_seconds = max(query.deadline.left_s, 0.001)
+        solver.best_bound_callback = lambda bound: query.progress(None, _integral(bound))
+        return solver
+
+    def _answer(self, solver: cp_model.CpSolver, status: Any) -> Answer:
+        if status == self._cp.INFEASIBLE:
+            return Answer(verdict=Verdict.INFEASIBLE)
+        if status not in (self._cp.OPTIMAL, self._cp.FEASIBLE):
+            return Answer(verdict=Verdict.UNKNOWN)
+        return Answer(
+            verdict=Verdict.OPTIMAL if status == self._cp.OPTIMAL else Verdict.FEASIBLE,
+            values=self._reader(solver.value),
+            bound=_integral(solver.best_objective_bound),
+        )
+
+
+def _integral(bound: float) -> int:
+    """Return the bound of an integral objective; CP-SAT hands out doubles."""
+    return math.ceil(bound - 1e-6)

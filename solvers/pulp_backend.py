@@ -1,0 +1,261 @@
+"""Mixed-integer programming through PuLP: HiGHS (in process) and CBC (as a program)."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import metadata, util
+from typing import Any, ClassVar
+
+from ..formulations.chunking import count_arcs, encode_arcs, encode_boundary
+from ..formulations.expr import BoolExpr, Variable
+from ..formulations.model import Values
+from ..formulations.objective import Term
+from ..formulations.problem import Feature, Problem
+from .engine import Answer, Query, Verdict
+from .flat import Affine, Flattener, Row, Sense, merged, unconditional
+from .lexicographic import enumerate_plans
+from .protocol import (
+    Availability,
+    Capabilities,
+    Claim,
+    Deadline,
+    Guarantee,
+    RuleHandling,
+    SolveOptions,
+)
+
+_MOST_ARCS = 400
+"""Up to so many intervals the arcs encoding is used: larger, but with the tighter relaxation."""
+
+_LARGEST_NUMBER = 10**6
+_TOLERANCE = 1e-9
+"""Feasibility and integrality tolerance: the tightest that HiGHS and CBC take."""
+
+_BOUND_ERROR = 1e-3, 1e-9
+"""Absolute and relative error that the bound of a MILP solver may have; what it leaves open is asked again."""
+
+
+def _capabilities(summary: str) -> Capabilities:
+    return Capabilities(
+        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
+        terms=frozenset(Term),
+        guarantee=Guarantee.EXACT,
+        gives_bound=True,
+        deterministic=True,
+        isolated=True,
+        rules=RuleHandling.LOWERED,
+        opaque_rules=RuleHandling.CUT,
+        summary=summary,
+    )
+
+
+class PulpBackend:
+    """Chunking as a MILP, solved by HiGHS."""
+
+    name: ClassVar[str] = "pulp"
+    capabilities: ClassVar[Capabilities] = _capabilities(
+        "PuLP with HiGHS; arcs encoding when small, boundary encoding otherwise"
+    )
+
+    def availability(self) -> Availability:
+        """Say whether PuLP and HiGHS are installed."""
+        missing = [name for name in ("pulp", "highspy") if util.find_spec(name) is None]
+        if missing:
+            reason = f"{' and '.join(missing)} not installed: pip install 'gapless[milp]'"
+            return Availability(ok=False, reason=reason)
+        version = f"PuLP {metadata.version('pulp')}, HiGHS {metadata.version('highspy')}"
+        return Availability(ok=True, version=version)
+
+    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Enumerate the best plans with HiGHS."""
+        return _solve(problem, options, self.capabilities, _run_highs)
+
+
+class PulpCbcBackend:
+    """Chunking as a MILP, solved by the CBC program that PuLP brings along."""
+
+    name: ClassVar[str] = "pulp-cbc"
+    capabilities: ClassVar[Capabilities] = _capabilities(
+        "PuLP with its bundled CBC; the same models as 'pulp'"
+    )
+
+    def availability(self) -> Availability:
+        """Say whether PuLP is installed."""
+        if util.find_spec("pulp") is None:
+            return Availability(ok=False, reason="pulp is not installed: pip install 'gapless[milp]'")
+        return Availability(ok=True, version=f"PuLP {metadata.version('pulp')} with its CBC")
+
+    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Enumerate the best plans with CBC."""
+        return _solve(problem, options, self.capabilities, _run_cbc)
+
+
+Runner = Callable[[Any, SolveOptions, float | None], float | None]
+"""Solves a problem within some seconds and returns a bound of its objective, if there is one."""
+
+
+def _solve(problem: Problem, options: SolveOptions, capabilities: Capabilities, run: Runner) -> Claim:
+    deadline = Deadline(options.time_limit_s)
+    encode = encode_arcs if count_arcs(problem.chain) <= _MOST_ARCS else encode_boundary
+    return enumerate_plans(
+        problem,
+        options,
+        capabilities,
+        encode(problem),
+        _MilpEngine(options, run),
+        deadline=deadline,
+        largest_number=_LARGEST_NUMBER,
+    )
+
+
+class _MilpEngine:
+    """Keeps the rows; every question is a new program of them."""
+
+    def __init__(self, options: SolveOptions, run: Runner) -> None:
+        import pulp  # noqa: PLC0415
+
+        self._pulp = pulp
+        self._options = options
+        self._run = run
+        self._flat = Flattener()
+        self._rows: list[Row] = []
+        self._defined = 0
+
+    def add(self, condition: BoolExpr) -> None:
+        """Add a condition."""
+        self._rows += self._flat.require(condition)
+        self._take_definitions()
+
+    def minimise(self, query: Query) -> Answer:
+        """Solve, and ask again for something better while the bound leaves that open."""
+        flat = self._flat
+        rows = [row for condition in query.conditions for row in flat.require(condition)]
+        objective = flat.affine(query.objective, Sense.UPPER)
+        self._take_definitions()
+        answer, most = self._ask(query, objective, rows, query.at_least), None
+        while answer.verdict is Verdict.OPTIMAL and answer.values is not None:
+            value = query.objective.evaluate(answer.values)
+            if (answer.bound is not None and answer.bound >= value) or (most is not None and value > most):
+                break
+            most = value - 1
+            better = self._ask(query, objective, [*rows, objective.row(most)], query.at_least)
+            if better.verdict is Verdict.INFEASIBLE:
+                return Answer(verdict=Verdict.OPTIMAL, values=answer.values, bound=value)
+            if better.values is None:
+                return Answer(verdict=Verdict.FEASIBLE, values=answer.values, bound=answer.bound)
+            answer = better
+        return answer
+
+    def _take_definitions(self) -> None:
+        self._rows += self._flat.rows[self._defined :]
+        self._defined = len(self._flat.rows)
+
+    def _ask(self, query: Query, objective: Affine, rows: Sequence[Row], at_least: int | None) -> Answer:
+        program, columns = self._program(objective, rows, at_least)
+        if program is None:
+            return Answer(verdict=Verdict.INFEASIBLE)
+        bound = self._run(program, self._options, query.deadline.left_s)
+        status, lp = program.sol_status, self._pulp
+        if status == lp.LpSolutionInfeasible:
+            return Answer(verdict=Verdict.INFEASIBLE)
+        if status not in (lp.LpSolutionOptimal, lp.LpSolutionIntegerFeasible):
+            return Answer(verdict=Verdict.UNKNOWN, bound=_integral(bound))
+        # `sol_status` tells an optimum from an incumbent at the time limit; `status` does not.
+        verdict = Verdict.OPTIMAL if status == lp.LpSolutionOptimal else Verdict.FEASIBLE
+        if bound is None and verdict is Verdict.OPTIMAL:
+            bound = lp.value(program.objective)
+        rounded = {index: round(column.value()) for index, column in enumerate(columns)}
+        values = self._reader(rounded)
+        proven = _integral(bound)
+        if proven is not None:
+            proven = min(proven, query.objective.evaluate(values))
+        return Answer(verdict=verdict, values=values, bound=proven)
+
+    def _reader(self, values: dict[int, int]) -> Values:
+        def read(variable: Variable) -> int:
+            column = self._flat.find(variable.key)
+            return 0 if column is None else values[column]
+
+        return read
+
+    def _program(self, objective: Affine, rows: Sequence[Row], at_least: int | None) -> tuple[Any, list[Any]]:
+        """Return a program, or None if a row without columns cannot hold."""
+        lp = self._pulp
+        # An integral period would turn 100.0000001 into 101.
+        columns = [
+            lp.LpVariable(
+                f"c{index}", column.low, column.high, lp.LpContinuous if column.derived else lp.LpInteger
+            )
+            for index, column in enumerate(self._flat.columns)
+        ]
+        goal = tuple((factor, column) for column, factor in objective.terms.items())
+        program = lp.LpProblem("plan", lp.LpMinimize)
+        program.setObjective(lp.LpAffineExpression([(columns[c], f) for f, c in goal], objective.constant))
+        extra = [] if at_least is None else [Row(terms=goal, least=at_least - objective.constant)]
+        always = [r for row in (*self._rows, *rows, *extra) for r in unconditional(row, self._flat.columns)]
+        for row in merged(always):
+            for side, sense in _sides(row, lp):
+                if not row.terms and side * sense < 0:
+                    return None, columns
+                if row.terms:
+                    expr = lp.LpAffineExpression([(columns[c], f) for f, c in row.terms])
+                    program.addConstraint(lp.LpConstraint(expr, sense, rhs=side))
+        return program, columns
+
+
+def _sides(row: Row, lp: Any) -> list[tuple[int, int]]:
+    if row.least is not None and row.least == row.most:
+        return [(row.most, lp.LpConstraintEQ)]
+    sides = ((row.least, lp.LpConstraintGE), (row.most, lp.LpConstraintLE))
+    return [(side, sense) for side, sense in sides if side is not None]
+
+
+def _run_highs(program: Any, options: SolveOptions, limit_s: float | None) -> float | None:
+    import pulp  # noqa: PLC0415
+
+    solver = pulp.HiGHS(
+        msg=False,
+        gapRel=0.0,
+        timeLimit=limit_s,
+        threads=options.threads,
+        random_seed=options.seed,
+        mip_feasibility_tolerance=_TOLERANCE,
+        primal_feasibility_tolerance=_TOLERANCE,
+    )
+    program.solve(solver)
+    bound = program.solverModel.getInfo().mip_dual_bound
+    # HiGHS does not know the constant of the objective.
+    return bound + program.objective.constant if math.isfinite(bound) else None
+
+
+def _run_cbc(program: Any, options: SolveOptions, limit_s: float | None) -> float | None:
+    import pulp  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        solver = pulp.PULP_CBC_CMD(
+            msg=False,
+            gapRel=0.0,
+            timeLimit=limit_s,
+            threads=options.threads if options.threads > 1 else None,
+            options=[
+                "allowableGap 0",
+                f"integerTolerance {_TOLERANCE}",
+                f"primalTolerance {_TOLERANCE}",
+                f"randomCbcSeed {options.seed}",
+            ],
+        )
+        solver.tmpDir = folder
+        program.solve(solver)
+    return None
+
+
+def _integral(bound: float | None) -> int | None:
+    """Return the least integer that an inexact bound allows."""
+    if bound is None:
+        return None
+    absolute, relative = _BOUND_ERROR
+    return math.ceil(bound - absolute - relative * abs(bound))

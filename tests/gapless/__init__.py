@@ -1,0 +1,1 @@
+"""Tests of the public face: command line, documents, problems."""

@@ -1,0 +1,136 @@
+"""Random small problems with every feature, for property tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.network import Layer, Network, Tensor
+from gapless.formulations.objective import Limits, Objective, Term
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import (
+    RuleFunction,
+    apart,
+    at_most,
+    avoid,
+    busy_cap,
+    forbid,
+    memory_cap,
+    needs,
+    pin,
+    together,
+)
+
+UNITS = ("a", "b", "c", "d")
+
+
+@st.composite
+def problems(draw: st.DrawFn, *, most_layers: int = 6, most_units: int = 4) -> Problem:
+    """Draw a problem with at most 6 layers and 4 units; few distinct times, so that ties are common."""
+    layers = draw(st.integers(1, most_layers))
+    units = UNITS[: draw(st.integers(1, most_units))]
+    time = st.one_of(st.integers(1, 9), st.integers(1, 9), st.integers(10, 400), st.none())
+    rows = draw(st.lists(_row(time, len(units)), min_size=layers, max_size=layers))
+    return Problem(
+        platform=draw(_platforms(units)),
+        networks=(draw(_networks(layers)),),
+        costs=CostTable(
+            units=units,
+            networks=(NetworkCosts(network="net", layer_us=tuple(rows), **draw(_copies(layers, units))),),
+        ),
+        objective=draw(objectives()),
+        limits=draw(_limits()),
+    )
+
+
+def _row(time: st.SearchStrategy[int | None], width: int) -> st.SearchStrategy[tuple[int | None, ...]]:
+    return st.lists(time, min_size=width, max_size=width).map(tuple)
+
+
+@st.composite
+def _platforms(draw: st.DrawFn, names: tuple[str, ...]) -> Platform:
+    built = []
+    for name in names:
+        cores = draw(st.sampled_from([(), (), (), (0,), (0, 1)]))
+        memory = draw(st.sampled_from([None, None, None, 60, 120]))
+        built.append(ProcessingUnit(name=name, cores=cores, memory_bytes=memory))
+    return Platform(
+        name="board", units=tuple(built), memory_bytes=draw(st.sampled_from([None, None, 150, 250]))
+    )
+
+
+@st.composite
+def _networks(draw: st.DrawFn, count: int) -> Network:
+    sizes = st.integers(0, 20)
+    tensors = [
+        Tensor(name=f"t{i}", bytes=draw(sizes), source=i - 1, targets=(draw(st.integers(i, count)),))
+        for i in range(count)
+        if draw(st.booleans())
+    ]
+    cuts = [cut for cut in range(1, count) if draw(st.integers(0, 5)) == 0]
+    return Network(
+        name="net",
+        layers=tuple(Layer(name=f"l{i}", weight_bytes=draw(sizes)) for i in range(count)),
+        tensors=tuple(tensors),
+        forbidden_cuts=tuple(cuts),
+    )
+
+
+@st.composite
+def _copies(draw: st.DrawFn, count: int, units: tuple[str, ...]) -> dict[str, tuple[tuple[int, ...], ...]]:
+    if draw(st.integers(0, 2)):
+        return {}
+    row = st.lists(st.integers(0, 9), min_size=len(units), max_size=len(units)).map(tuple)
+    rows = st.lists(row, min_size=count + 1, max_size=count + 1).map(tuple)
+    return {"transfer_in_us": draw(rows), "transfer_out_us": draw(rows)}
+
+
+def objectives() -> st.SearchStrategy[Objective]:
+    """Draw a lexicographic objective of one to three terms."""
+    terms = st.lists(st.sampled_from(list(Term)), min_size=1, max_size=3, unique=True)
+    return terms.map(lambda chosen: Objective(terms=tuple(chosen)))
+
+
+def _limits() -> st.SearchStrategy[Limits]:
+    some = st.sampled_from(
+        [
+            {},
+            {},
+            {},
+            {"min_units": 2},
+            {"min_balance_permille": 500},
+            {"max_gapness_us": 12},
+            {"min_utilisation_permille": 400},
+            {"max_period_us": 40},
+            {"min_units": 2, "max_gapness_us": 60},
+        ]
+    )
+    return some.map(lambda chosen: Limits(**chosen))
+
+
+@st.composite
+def ruled_problems(draw: st.DrawFn) -> Problem:
+    """Draw a problem with zero to three rules."""
+    problem = draw(problems())
+    units, last = problem.platform.unit_names, len(problem.network.layers) - 1
+    layer, unit = st.integers(0, last), st.sampled_from(units)
+    rule: st.SearchStrategy[RuleFunction] = st.one_of(
+        st.builds(lambda i, u: pin(i, unit=u), layer, unit),
+        st.builds(lambda i, u: forbid(i, unit=u), layer, unit),
+        st.builds(together, layer, layer),
+        st.builds(apart, layer, layer),
+        st.builds(at_most, st.integers(1, 3)),
+        st.builds(needs, unit, unit),
+        st.builds(avoid, unit),
+        st.builds(lambda u, most: busy_cap(u, most_us=most), unit, st.integers(0, 60)),
+        st.builds(memory_cap, st.integers(10, 200)),
+        st.just(lambda view: 3 * view.busy_us(units[0]) <= 2 * view.period_us()),
+        st.just(lambda view: view.position(last) >= 1),
+    )
+    for index, function in enumerate(draw(st.lists(rule, max_size=3))):
+        built = problem.with_rules(function).expression_rules[-1]
+        problem = replace(problem, rules=(*problem.rules, replace(built, name=f"rule{index}")))
+    return problem

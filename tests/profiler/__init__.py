@@ -1,0 +1,1 @@
+"""Tests of shipped platforms and tables."""

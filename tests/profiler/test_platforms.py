@@ -1,0 +1,153 @@
+"""The shipped tables are the published ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.hardware import UnitKind
+from gapless.problems import load_problem
+from gapless.profiler.platforms.catalog import (
+    is_shipped_name,
+    methods_of,
+    near_names,
+    network_names,
+    platform_names,
+    shipped_names,
+    shipped_platform,
+    shipped_problem,
+)
+
+PLATFORMS = ("jetson-orin-nano", "jetson-orin-nano-lp", "oneplus11", "pixel7a")
+NETWORKS = ("alexnet-dense", "alexnet-sparse", "octree")
+UNITS = {
+    "pixel7a": ("Little", "Medium", "Big", "GPU"),
+    "oneplus11": ("Little", "Medium", "Big", "GPU"),
+    "jetson-orin-nano": ("CPU", "GPU"),
+    "jetson-orin-nano-lp": ("CPU", "GPU"),
+}
+ALEXNET = ("conv1", "pool1", "conv2", "pool2", "conv3", "conv4", "conv5", "pool3", "fc")
+OCTREE = ("morton", "sort", "unique", "radix-tree", "edge-count", "prefix-sum", "octree")
+
+# Milliseconds as published: first row, last row.
+PUBLISHED = {
+    ("pixel7a/alexnet-dense", "isolated"): ([144.29241, 61.24994, 56.05479, 1.08064], None),
+    ("pixel7a/alexnet-dense", "heavy"): (
+        [174.85119, 61.18911, 58.3115, 0.72444],
+        [1.24356, 0.60946, 0.6022, 0.7649],
+    ),
+    ("pixel7a/alexnet-sparse", "heavy"): (
+        [22.26999, 5.89694, 5.22495, 4.54196],
+        [0.04847, 0.01504, 0.01367, 0.30826],
+    ),
+    ("pixel7a/octree", "heavy"): (
+        [2.61892, 0.8336, 0.69481, 0.82866],
+        [5.89608, 1.99804, 2.0846, 1.50844],
+    ),
+    ("oneplus11/alexnet-dense", "heavy"): (
+        [146.86607, 70.82501, 46.96739, 0.88785],
+        [1.2076, 0.73906, 0.46457, 1.45134],
+    ),
+    ("oneplus11/alexnet-sparse", "heavy"): (
+        [35.89221, 6.40511, 4.71619, 3.46219],
+        [0.1078, 0.01697, 0.014, 0.31504],
+    ),
+    ("oneplus11/octree", "heavy"): (
+        [3.71776, 0.92509, 0.63299, 0.49748],
+        [6.18059, 1.88134, 1.34091, 1.26096],
+    ),
+    ("jetson-orin-nano/alexnet-dense", "heavy"): ([37.7043, 1.86043], [0.6255, 0.52637]),
+    ("jetson-orin-nano/alexnet-sparse", "heavy"): ([4.31822, 3.76235], [0.04027, 0.45003]),
+    ("jetson-orin-nano/octree", "heavy"): ([1.1316, 0.35483], [1.53243, 1.26697]),
+    ("jetson-orin-nano-lp/alexnet-dense", "heavy"): ([79.2154, 8.02523], [1.12033, 0.9961]),
+    ("jetson-orin-nano-lp/alexnet-sparse", "heavy"): ([8.8494, 10.02275], [0.04657, 0.50377]),
+    ("jetson-orin-nano-lp/octree", "heavy"): ([2.11673, 0.60303], [2.85377, 2.20397]),
+}
+
+
+def micros(row: list[float]) -> tuple[int, ...]:
+    return tuple(max(1, round(1000 * value)) for value in row)
+
+
+def test_four_platforms_with_three_networks_each() -> None:
+    assert platform_names() == PLATFORMS
+    assert shipped_names() == tuple(f"{p}/{n}" for p in PLATFORMS for n in NETWORKS)
+    assert all(network_names(platform) == NETWORKS for platform in PLATFORMS)
+    assert all(methods_of(name) == ("heavy", "isolated") for name in shipped_names())
+
+
+@pytest.mark.parametrize("method", ["heavy", "isolated"])
+@pytest.mark.parametrize("name", [f"{p}/{n}" for p in PLATFORMS for n in NETWORKS])
+def test_every_table_loads_and_names_its_source(name: str, method: str) -> None:
+    problem = shipped_problem(name, method=method)
+    platform, network = name.split("/")
+    assert (problem.platform.name, problem.network.name) == (platform, network)
+    assert problem.platform.unit_names == UNITS[platform]
+    assert problem.network.layer_names == (OCTREE if network == "octree" else ALEXNET)
+    assert problem.costs.provenance.method == method
+    assert "ucsc-redwood/better-together, branch dataset-final-pact" in problem.costs.provenance.source
+    assert "BetterTogether" in problem.platform.source
+    assert "BetterTogether" in problem.network.source
+    assert not problem.costs.provenance.estimated
+    assert problem.features == frozenset()
+
+
+@pytest.mark.parametrize(("name", "method"), PUBLISHED)
+def test_the_numbers_are_the_published_ones(name: str, method: str) -> None:
+    first, last = PUBLISHED[name, method]
+    rows = shipped_problem(name, method=method).chain.layer_us
+    assert rows[0] == micros(first)
+    assert last is None or rows[-1] == micros(last)
+
+
+def test_the_default_table_is_heavy() -> None:
+    assert load_problem("pixel7a/octree") == shipped_problem("pixel7a/octree", method="heavy")
+    isolated = load_problem("pixel7a/octree", costs="isolated")
+    assert isolated == shipped_problem("pixel7a/octree", method="isolated")
+    assert isolated.chain.layer_us != shipped_problem("pixel7a/octree").chain.layer_us
+
+
+def test_units_of_a_phone() -> None:
+    little, medium, big, gpu = shipped_platform("pixel7a").units
+    assert [len(unit.cores) for unit in (little, medium, big, gpu)] == [4, 2, 2, 0]
+    assert gpu.kind is UnitKind.GPU
+    assert all(not shipped_platform(name).conflicts for name in PLATFORMS)
+
+
+def test_sizes_of_alexnet_follow_from_its_shapes() -> None:
+    dense = shipped_problem("pixel7a/alexnet-dense")
+    batch = dense.costs.batch
+    layer = dense.network.layers[2]
+    assert layer.weight_bytes == 4 * (16 * 32 * 9 + 32)
+    assert layer.flops == 2 * batch * 16 * 32 * 9 * 16 * 16
+    assert dense.network.boundary_bytes[:3] == (
+        4 * batch * 3 * 32 * 32,
+        4 * batch * 16 * 32 * 32,
+        4 * batch * 16 * 16 * 16,
+    )
+    assert dense.network.boundary_bytes[-1] == 4 * batch * 10
+    assert shipped_problem("pixel7a/octree").network.tensors == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("pixel7/alexnet", "pixel7a/alexnet-dense"),
+        ("pixel7a", "pixel7a/alexnet-dense"),
+        ("octree", "pixel7a/octree"),
+        ("jetson/octree", "jetson-orin-nano/octree"),
+    ],
+)
+def test_near_misses_are_understood(name: str, near: str) -> None:
+    assert not is_shipped_name(name)
+    assert near in near_names(name)
+    with pytest.raises(InvalidInputError, match=near):
+        shipped_problem(name)
+
+
+def test_far_misses_get_the_list() -> None:
+    assert near_names("zzz") == ()
+    with pytest.raises(InvalidInputError, match="choose one of jetson-orin-nano/alexnet-dense"):
+        shipped_problem("zzz")
+    with pytest.raises(InvalidInputError, match="'warm'; choose one of heavy, isolated"):
+        shipped_problem("pixel7a/octree", method="warm")
