@@ -222,8 +222,6 @@ def _run_highs(program: Any, options: SolveOptions, limit_s: float | None) -> fl
         timeLimit=limit_s,
         threads=options.threads,
         random_seed=options.seed,
-        mip_feasibility_tolerance=_TOLERANCE,
-        primal_feasibility_tolerance=_TOLERANCE,
     )
     program.solve(solver)
     bound = program.solverModel.getInfo().mip_dual_bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...formulations.objective import Limits, Term
+from .facts import Facts
 from .tables import Window
 
 
@@ -37,24 +38,24 @@ class Narrowing:
         Number of units of the platform.
     most_chunks
         Most chunks of a plan.
+    facts
+        What follows from the rules.
     """
 
     limits: Limits
     unit_count: int
     most_chunks: int
+    facts: Facts
 
     @property
     def filters_least(self) -> bool:
-        """Whether a filter bounds the least busy time or the total from below."""
+        """Whether a filter or a rule bounds the least busy time or the total from below."""
         limits = self.limits
-        return (limits.min_balance_permille, limits.max_gapness_us, limits.min_utilisation_permille) != (
-            None,
-            None,
-            None,
-        )
+        filters = (limits.min_balance_permille, limits.max_gapness_us, limits.min_utilisation_permille)
+        return self.facts.bound_plans or any(limit is not None for limit in filters)
 
     def filtered(self, box: Box) -> Box:
-        """Return the box that the filters leave.
+        """Return the box that the filters and the rules leave.
 
         A plan of period T >= floor needs least busy times of at least rho T and T - g, and a total of
         at least (utilisation x units x T).
@@ -66,7 +67,11 @@ class Narrowing:
         if limits.max_gapness_us is not None:
             low = max(low, floor - limits.max_gapness_us)
         least = -(-(limits.min_utilisation_permille or 0) * self.unit_count * floor // 1000)
-        return self._with_total(replace(box, window=replace(box.window, low=low)), least)
+        box = self._with_total(replace(box, window=replace(box.window, low=low)), least)
+        if self.facts.bound_plans:
+            for term, value in self.facts.plan_caps(floor, max(floor, box.most_period)):
+                box = self.capped(box, term, value)
+        return box
 
     def capped(self, box: Box, term: Term, value: int) -> Box:
         """Return the box of the plans whose term is at most `value`."""

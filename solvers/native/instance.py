@@ -14,10 +14,11 @@ from ...formulations.problem import Problem
 from ...formulations.quantities import PlanValues, Quantity
 from ...formulations.rules import Rule
 from .boxes import Narrowing
+from .facts import Facts
 from .lattice import Lattice, Lattices, group_units
 from .ordering import Ints
 from .prefixes import Layout
-from .propagation import Facts, forbid_ends
+from .propagation import forbid_ends
 from .ranking import Ranking
 from .tables import Restrictions, Tables
 
@@ -113,12 +114,14 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
             device_memory=chain.device_memory,
         ),
         layout=Layout.fitting(len(terms), tables.last, chain.unit_count),
-        narrowing=Narrowing(limits=problem.limits, unit_count=chain.unit_count, most_chunks=chunks),
+        narrowing=Narrowing(
+            limits=problem.limits, unit_count=chain.unit_count, most_chunks=chunks, facts=facts
+        ),
     )
 
 
 def _lattices(problem: Problem, facts: Facts, restrictions: Restrictions) -> Lattices:
-    """Return lattices from fine to coarse; units that rules name, or that conflict, stay apart if they can."""
+    """Return lattices from fine to coarse; units that rules name, or that conflict, stay apart if possible."""
     chain = problem.chain
     named = {
         args[-1]

@@ -28,6 +28,7 @@ from .ordering import Flags, Ints, ascending, less, smallest
 from .pool import Pool
 from .prefixes import DEPTH, LEAST, MEMORY, MOST, STATE, TOTAL, Growth, Layout, complete
 from .ranking import Outlook, Ranking
+from .tables import TooLargeError
 
 Prune = Callable[[Ints, Outlook], Flags | None]
 """Which prefixes (with their outlook) may still keep all rules; None when all may."""
@@ -116,17 +117,24 @@ class GraphSearch:
             level = children[:, ~done]
             level = level[:, smallest(level[self.setting.layout.rank], width)]
 
-    def best_first(self) -> None:
+    def best_first(self, effort: int | None) -> None:
         """Offer plans until the pool holds the best of this graph.
+
+        Parameters
+        ----------
+        effort
+            Most prefixes to expand, or None for no limit.
 
         Raises
         ------
         StopSearch
             A limit was hit first.
+        TooLargeError
+            The effort was not enough.
         """
         heap = _Blocks(self.setting.layout)
         heap.push(self._start())
-        width = _FIRST_BATCH
+        width, expanded = _FIRST_BATCH, 0
         while heap:
             worst = self.setting.pool.worst
             if worst is not None and heap.least >= tuple(worst.tolist()):
@@ -141,6 +149,9 @@ class GraphSearch:
             fits = max(1, int(np.searchsorted(np.cumsum(self._growth.degrees(batch)), _MOST_CHILDREN)))
             heap.push(batch[:, fits:])
             children = self._children(batch[:, :fits])
+            expanded += min(fits, batch.shape[1])
+            if effort is not None and expanded > effort:
+                raise TooLargeError(f"more than {effort} prefixes")
             done = complete(children)
             self._offer(children[:, done])
             heap.push(children[:, ~done])

@@ -14,9 +14,10 @@ from ..protocol import (
     StopReason,
     handling_of,
 )
+from .facts import Facts, is_safe
 from .instance import Instance, build_instance, fits_integers
 from .pool import Pool
-from .propagation import Facts, RulePruner, is_safe
+from .propagation import RulePruner
 from .search import Setting, StopSearch
 from .verdicts import Verdicts
 from .widening import Widening

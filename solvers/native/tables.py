@@ -13,7 +13,7 @@ the work is proportional to the chunks found, never to the square of the layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,11 +42,15 @@ class Restrictions:
         (layer, unit) pairs that cannot be.
     uncut, cut
         Boundaries where no chunk may end, and where one must.
+    most_busy, most_bytes
+        By unit, where there is a cap: busy time and bytes of its chunk.
     """
 
     blocked: frozenset[tuple[int, int]] = frozenset()
     uncut: frozenset[int] = frozenset()
     cut: frozenset[int] = frozenset()
+    most_busy: Mapping[int, int] = field(default_factory=dict)
+    most_bytes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +129,7 @@ class Tables:
         self._prefix = prefix
         self._paid = prefix + np.array(chain.transfer_out_us, dtype=np.int64)[self.cuts].T
         self._gain = prefix - np.array(chain.transfer_in_us, dtype=np.int64)[self.cuts].T
-        if self.weigh_memory or any(size is not None for size in chain.unit_memory):
+        if self.weigh_memory or self._capacities():
             self.bytes_between = _bytes_between(chain, self.cuts)
         self._limit = self._limits()
         self._least_before = self._least_sums()
@@ -187,8 +191,8 @@ class Tables:
             blocked[unit, layer + 1 :] += 1
         blocked = blocked[:, self.cuts]
         limit = np.array([np.searchsorted(row, row, side="right") - 1 for row in blocked], dtype=np.int64)
-        for unit, capacity in enumerate(chain.unit_memory):
-            if capacity is not None and self.bytes_between is not None:
+        for unit, capacity in self._capacities().items():
+            if self.bytes_between is not None:
                 fits = np.triu(self.bytes_between <= capacity, 1).sum(axis=1)
                 limit[unit] = np.minimum(limit[unit], np.arange(last + 1) + fits)
         demanded = [int(np.searchsorted(self.cuts, cut)) for cut in sorted(self.restrictions.cut)]
@@ -197,6 +201,12 @@ class Tables:
             nearest = stops[np.searchsorted(stops, np.arange(last), side="right")]
             limit[:, :last] = np.minimum(limit[:, :last], nearest)
         return limit
+
+    def _capacities(self) -> dict[int, int]:
+        """Return the bytes that chunks may need, by unit that has a limit."""
+        own = {unit: size for unit, size in enumerate(self.chain.unit_memory) if size is not None}
+        caps = self.restrictions.most_bytes
+        return own | {unit: min(cap, own.get(unit, cap)) for unit, cap in caps.items()}
 
     def _least_sums(self) -> Ints:
         never = 1 << 40
@@ -215,7 +225,8 @@ class Tables:
         found[:, size] = size
         boundaries = np.arange(size)
         for unit in range(units):
-            cheap = np.searchsorted(earlier_gain[unit], later_paid[unit] - high)
+            most = min(high, self.restrictions.most_busy.get(unit, high))
+            cheap = np.searchsorted(earlier_gain[unit], later_paid[unit] - most)
             allowed = np.searchsorted(self._limit[unit], boundaries)
             found[unit, :size] = np.minimum(np.maximum(cheap, allowed), boundaries)
         return found
@@ -251,7 +262,8 @@ class Tables:
         lows, highs = np.empty((size, units), np.int64), np.empty((size, units), np.int64)
         for unit in range(units):
             gain = self._gain[unit]
-            highs[:, unit] = np.searchsorted(later_paid[unit], gain + window.high, side="right") - 1
+            most = min(window.high, self.restrictions.most_busy.get(unit, window.high))
+            highs[:, unit] = np.searchsorted(later_paid[unit], gain + most, side="right") - 1
             lows[:, unit] = np.searchsorted(earlier_paid[unit], gain + window.low)
         np.minimum(highs, self._limit.T, out=highs)
         np.maximum(lows, np.arange(1, size + 1)[:, None], out=lows)
@@ -266,6 +278,8 @@ class Tables:
         start = begin + pair // counts.shape[1]
         busy = self.busy_us(unit, start, stop)
         keep: Flags = (busy >= window.low) & (busy <= window.high)
+        for capped, most in self.restrictions.most_busy.items():
+            keep &= (busy <= most) | (unit != capped)
         if window.most_total is not None:
             least = self._least_before
             keep &= busy + least[start] + (least[-1] - least[stop]) <= window.most_total

@@ -37,8 +37,12 @@ _SMALL_GRAPH, _GRAPH, _LARGE_GRAPH = 6_000, 400_000, 2_500_000
 """Most arcs: of a graph tried before anything else, of a box, and of a box that cannot be split."""
 _ENUMERABLE = 8_000
 """Up to so many walks, making them all is cheaper than searching."""
+_EFFORT = 20_000
+"""Most prefixes to expand in a box that can still be split."""
 _FIRST_STEP = 512
 """The first step of a cap is this fraction of the period or of the value it starts from."""
+_NEAR = 100
+"""A period is near the least one within this fraction of it."""
 _LEAST_BEAM, _MOST_BEAM = 32, 512
 _WINDOWED = 100_000_000
 """Most chunks x lattice points for exact totals of a window, a few operations each."""
@@ -88,7 +92,7 @@ class Widening:
             if (floor := self._least_period(box)) is not None:
                 self._widen((), replace(box, floor=floor))
         else:
-            self._collect(graph, narrow, (), ())
+            self._collect(graph, narrow, (), (), None)
 
     def _everything(self) -> Box:
         """Return the box of all plans."""
@@ -159,11 +163,16 @@ class Widening:
         Plans of the box with smaller values of these terms have been collected.
         """
         depth = len(settled)
-        if depth == len(self.terms) or not self._splits(self.terms[depth], box):
+        if depth == len(self.terms):
             self._collect_whole(settled, box)
             return
         term = self.terms[depth]
         least, most = self._range(term, box)
+        self._advance((*settled, least))
+        if not self._splits(term, box):
+            self._seed(box)
+            self._collect_whole(settled, box)
+            return
         low, cap, step = (
             least - 1,
             least,
@@ -176,6 +185,7 @@ class Widening:
                 graph, narrow = self._graph(
                     self.narrowing.capped(box, term, cap), self.lattices.finest, _GRAPH
                 )
+                self._collect(graph, narrow, settled, (*settled, cap + 1), _EFFORT)
             except TooLargeError:
                 if cap > low + 1:
                     too_large, cap = cap, (low + cap) // 2
@@ -186,8 +196,6 @@ class Widening:
                 self._widen((*settled, cap), inner)
                 plateaus += 1
                 too_large = most + 1
-            else:
-                self._collect(graph, narrow, settled, (*settled, cap + 1))
             low = cap
             if self._finished((*settled, cap)):
                 return
@@ -197,6 +205,20 @@ class Widening:
                 return
             cap = min(most, low + step) if too_large > most else (low + too_large) // 2
             cap, step = max(cap, low + 1), 2 * step
+
+    def _seed(self, box: Box) -> None:
+        """Find some good plans quickly: what is near the least period is also near balance."""
+        near = self.narrowing.capped(box, Term.PERIOD, box.floor + box.floor // _NEAR)
+        try:
+            graph, near = self._graph(near, self.lattices.finest, _GRAPH)
+        except TooLargeError:
+            return
+        if len(graph):
+            GraphSearch(self.setting, graph, near.floor).dive(self._beam)
+
+    @property
+    def _beam(self) -> int:
+        return min(max(self.setting.pool.size, _LEAST_BEAM), _MOST_BEAM)
 
     def _finished(self, key: tuple[int, ...]) -> bool:
         """Whether the pool is full of plans whose key is not beyond `key`."""
@@ -238,23 +260,27 @@ class Widening:
                 graph, narrow = self._graph(box, lattice, _LARGE_GRAPH)
             except TooLargeError:
                 continue
-            self._collect(graph, narrow, settled, (*settled[:-1], settled[-1] + 1) if settled else ())
+            self._collect(graph, narrow, settled, (*settled[:-1], settled[-1] + 1) if settled else (), None)
             return
         raise StopSearch(StopReason.MEMORY_LIMIT)
 
     def _collect(
-        self, graph: StateGraph, box: Box, settled: tuple[int, ...], outside: tuple[int, ...]
+        self,
+        graph: StateGraph,
+        box: Box,
+        settled: tuple[int, ...],
+        outside: tuple[int, ...],
+        effort: int | None,
     ) -> None:
-        """Collect the best plans of a graph; keys of plans elsewhere are at least `outside` (or settled)."""
+        """Collect the best plans of a graph; keys of plans elsewhere are at least `outside`, if given."""
         try:
-            self._search(graph, box, settled)
+            self._search(graph, box, settled, effort)
         except StopSearch as stop:
             if stop.open_key:
                 self._advance(min(stop.open_key, outside) if outside else stop.open_key)
             raise
 
-    def _search(self, graph: StateGraph, box: Box, settled: tuple[int, ...]) -> None:
-        beam = min(max(self.setting.pool.size, _LEAST_BEAM), _MOST_BEAM)
+    def _search(self, graph: StateGraph, box: Box, settled: tuple[int, ...], effort: int | None) -> None:
         for _ in range(len(self.terms) + 1):
             if not len(graph):
                 return
@@ -263,14 +289,14 @@ class Widening:
                 search.enumerate()
                 return
             self.setting.pause()
-            search.dive(beam)
+            search.dive(self._beam)
             tightened = self._tightened(box, search.root_key, settled)
             if tightened == box:
                 break
             box = tightened
             graph = graph.narrowed(box.window)
         if len(graph):
-            GraphSearch(self.setting, graph, box.floor).best_first()
+            GraphSearch(self.setting, graph, box.floor).best_first(effort)
 
     def _tightened(self, box: Box, least: tuple[int, ...], settled: tuple[int, ...]) -> Box:
         """Return what is left of a box when the worst plan of the pool must be beaten.

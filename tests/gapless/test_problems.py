@@ -32,7 +32,7 @@ def test_rows_may_be_arrays_and_units_may_be_units() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ([], "layer_us is empty"),
+        ([], "layers are missing"),
         ([[1, 2], [3]], "row 'layer1' has 1 times"),
         ([[1, 0]], "row 'layer0', column 1: 0 ms"),
         ([[1, -2]], "column 1: -2 ms"),
