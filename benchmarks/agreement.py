@@ -14,11 +14,11 @@ import sys
 from collections import Counter
 from time import perf_counter
 
-from gapless.profiler.platforms.catalog import shipped_names
 from rich.console import Console
 from rich.table import Table
 
 from gapless.problems import load_problem
+from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve

@@ -16,10 +16,14 @@ class Shape(StrEnum):
         Log-uniform over two decades; units differ in speed, and each layer has its own taste.
     PLATEAU
         The same with one layer that dominates: millions of plans share the least period.
+    UNEVEN
+        The same with units up to thirty times as fast as others: the fastest plans are out of balance,
+        so a balance filter binds.
     """
 
     MIXED = "mixed"
     PLATEAU = "plateau"
+    UNEVEN = "uneven"
 
 
 def random_problem(layers: int, units: int, *, seed: int = 0, shape: Shape = Shape.MIXED) -> Problem:
@@ -35,7 +39,8 @@ def random_problem(layers: int, units: int, *, seed: int = 0, shape: Shape = Sha
         How the times are spread.
     """
     rng = random.Random(f"{layers} {units} {seed} {shape}")
-    speeds = [rng.uniform(1, 6) for _ in range(units)]
+    fastest = 30 if shape is Shape.UNEVEN else 6
+    speeds = [fastest ** rng.random() for _ in range(units)]
     work_ms = [10 ** rng.uniform(-1, 1) for _ in range(layers)]
     if shape is Shape.PLATEAU:
         work_ms[rng.randrange(layers)] = sum(work_ms)

@@ -137,6 +137,15 @@ def _ms(seconds: float) -> str:
     return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
+_GROWTH = (
+    ("mixed", Shape.MIXED, None),
+    ("plateau", Shape.PLATEAU, None),
+    ("mixed, balance >= 80 %", Shape.MIXED, 800),
+    ("uneven, balance >= 80 %", Shape.UNEVEN, 800),
+    ("plateau, balance >= 80 %", Shape.PLATEAU, 800),
+)
+
+
 def _growth_table(rounds: int) -> Table:
     """Native, top 20: layers down, units across; plain, plateau, and with a balance filter."""
     units = (2, 4, 6, 8, 10)
@@ -146,13 +155,11 @@ def _growth_table(rounds: int) -> Table:
     for count in units:
         table.add_column(f"{count} units", justify="right")
     for layers in (9, 30, 100, 300):
-        for kind in ("mixed", "plateau", "balance >= 800 permille"):
+        for kind, shape, balance in _GROWTH:
             cells = []
             for count in units:
-                shape = Shape.PLATEAU if kind == "plateau" else Shape.MIXED
                 problem = random_problem(layers, count, shape=shape)
-                if kind.startswith("balance"):
-                    problem = problem.with_limits(min_balance_permille=800)
+                problem = problem.with_limits(min_balance_permille=balance)
                 case = Case(name=kind, problem=problem, top=20)
                 done = [_run(case, "native", 60.0) for _ in range(rounds)]
                 middle = _median_s(done)

@@ -168,6 +168,11 @@ class OpaqueRule:
     def __post_init__(self) -> None:
         _check_name(self.name)
 
+    def __repr__(self) -> str:
+        # Without the address of the predicate: the fingerprint of a problem is made of this.
+        where = getattr(self.predicate, "__qualname__", type(self.predicate).__qualname__)
+        return f"OpaqueRule(name={self.name!r}, predicate={where}, text={self.text!r})"
+
     def holds(self, plan: Plan) -> bool:
         """Return whether a plan satisfies the rule.
 

@@ -15,13 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .formulations.errors import GaplessError as GaplessError
-    from .formulations.expr import Const as Const
-    from .formulations.expr import abs_of as abs_of
-    from .formulations.expr import all_of as all_of
-    from .formulations.expr import any_of as any_of
-    from .formulations.expr import count as count
-    from .formulations.expr import max_of as max_of
-    from .formulations.expr import min_of as min_of
     from .formulations.judge import check as check
     from .formulations.judge import score as score
     from .formulations.objective import Limits as Limits
@@ -44,13 +37,6 @@ __version__ = "0.1.0"
 
 _HOME = {
     "GaplessError": ".formulations.errors",
-    "Const": ".formulations.expr",
-    "abs_of": ".formulations.expr",
-    "all_of": ".formulations.expr",
-    "any_of": ".formulations.expr",
-    "count": ".formulations.expr",
-    "max_of": ".formulations.expr",
-    "min_of": ".formulations.expr",
     "check": ".formulations.judge",
     "score": ".formulations.judge",
     "Limits": ".formulations.objective",
@@ -73,7 +59,6 @@ _HOME = {
 __all__ = [
     "Chunk",
     "Comparison",
-    "Const",
     "GaplessError",
     "Limits",
     "Objective",
@@ -83,15 +68,9 @@ __all__ = [
     "Problem",
     "SolveResult",
     "Term",
-    "abs_of",
-    "all_of",
-    "any_of",
     "check",
     "compare",
-    "count",
     "load_problem",
-    "max_of",
-    "min_of",
     "plan",
     "score",
     "simulate",

@@ -99,7 +99,8 @@ MemoryLimitOption = Annotated[
     typer.Option(
         min=1,
         max=2**30,
-        help="MiB that a solver in a child process may take; otherwise half of the machine's.",
+        help="MiB that a backend may take; it then runs in a child process, as third-party solvers "
+        "always do (with half of the machine's memory, unless given).",
         rich_help_panel=_SOLVING,
         show_default=False,
     ),

@@ -7,7 +7,7 @@ public names of the file hold. Names that begin with an underscore, predicates o
 functions and functions of other shapes are helpers. A file that defines a list `RULES` gives exactly the
 rules of that list.
 
-    from gapless.formulations.rules import pin
+    from gapless.rules import pin
 
     first_on_big = pin("conv1", unit="Big")
 

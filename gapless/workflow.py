@@ -85,7 +85,8 @@ def plan(
     time_limit_s
         Seconds; the best plans so far are returned when it is reached.
     memory_limit_bytes
-        Memory that a backend in a child process may take; None: half of the machine's.
+        Memory that a backend may take, which then runs in a child process. None: a child process may
+        take half of the machine's.
     rules
         Further rules: functions of a `PlanView`, ready-made rules, `OpaqueRule`s.
     strict_rules

@@ -16,7 +16,7 @@ SEARCH_S = 10.0
 """How long the search for a smaller conflict may take."""
 
 Solve = Callable[..., SolveResult]
-"""`solve(problem, by)`: solve again, by another backend when `by` names one."""
+"""`solve(problem, by)`: solve again, by the backend that was asked unless `by` names another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +54,18 @@ def explain_infeasible(problem: Problem, solve: Solve, backend: str) -> tuple[Co
     Raises
     ------
     BackendDisagreementError
-        The backend finds a plan for the very demands that were proved contradictory.
+        One backend finds a plan where another one proved that there is none.
     """
     bare = problem.with_objective(Objective(terms=(Term.PERIOD,)))
     demands = _demands(problem)
     search = _Search(bare, demands, solve)
+    _confirm(solve(bare, "native"), backend, "the problem was proved infeasible")
     core = search.irreducible()
     core, smallest = search.smaller_than(core)
     final = _without(bare, [d for d in demands if d not in core])
-    again = solve(final, backend)
-    if again.candidates:
-        raise BackendDisagreementError(
-            f"backend {backend!r} finds the plan [{again.plan}] although "
-            f"{'; '.join(d.item.text for d in core) or 'the cost table alone'} was proved contradictory"
-        )
+    again = solve(final)
+    demanded = "; ".join(d.item.text for d in core) or "the cost table alone"
+    _confirm(again, "native", f"it was proved that these contradict each other: {demanded}")
     proved = again.status is SolveStatus.INFEASIBLE
     conflict = Conflict(
         items=tuple(d.item for d in core) or (_no_coverage(problem),),
@@ -78,6 +76,14 @@ def explain_infeasible(problem: Problem, solve: Solve, backend: str) -> tuple[Co
     if problem.limits != Limits():
         unfiltered = solve(replace(problem, limits=Limits()), "native").best
     return conflict, unfiltered
+
+
+def _confirm(result: SolveResult, other: str, claim: str) -> None:
+    """Raise if a backend finds a plan although another one proved that there is none."""
+    if result.candidates:
+        raise BackendDisagreementError(
+            f"backend {result.backend!r} finds the plan [{result.plan}], although by {other!r} {claim}"
+        )
 
 
 class _Search:

@@ -27,7 +27,7 @@ from .protocol import (
     SolveOptions,
 )
 
-_MOST_ARCS = 400
+_MOST_ARCS = 5000
 """Up to so many intervals the arcs encoding is used: larger, but with the tighter relaxation."""
 
 _LARGEST_NUMBER = 10**6
@@ -159,7 +159,7 @@ class _MilpEngine:
             return Answer(verdict=Verdict.INFEASIBLE)
         bound = self._run(program, self._options, query.deadline.left_s)
         status, lp = program.sol_status, self._pulp
-        if status == lp.LpSolutionInfeasible:
+        if program.status == lp.LpStatusInfeasible:
             return Answer(verdict=Verdict.INFEASIBLE)
         if status not in (lp.LpSolutionOptimal, lp.LpSolutionIntegerFeasible):
             return Answer(verdict=Verdict.UNKNOWN, bound=_integral(bound))
@@ -241,8 +241,6 @@ def _run_cbc(program: Any, options: SolveOptions, limit_s: float | None) -> floa
             threads=options.threads if options.threads > 1 else None,
             options=[
                 "allowableGap 0",
-                f"integerTolerance {_TOLERANCE}",
-                f"primalTolerance {_TOLERANCE}",
                 f"randomCbcSeed {options.seed}",
             ],
         )

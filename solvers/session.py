@@ -81,7 +81,8 @@ def solve(
     _check_options(options)
     worker = get_backend(backend) if isinstance(backend, str) else backend
     version = _check_backend(worker, problem, strict_rules=strict_rules)
-    run = run_isolated if isolate or worker.capabilities.isolated else _run_here
+    alone = isolate or worker.capabilities.isolated or options.memory_limit_bytes is not None
+    run = run_isolated if alone else _run_here
     if problem.objective.period_slack_permille is None:
         result = _solve_once(problem, worker, options, run)
     else:

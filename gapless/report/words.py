@@ -109,6 +109,8 @@ def status_words(result: SolveResult) -> str:
 
 def _proven_words(result: SolveResult) -> str:
     if result.proven == len(result.candidates):
-        return f"proved: these {result.proven} plans are the best ones, in this order"
+        words = f"proved: these {result.proven} plans are the best ones"
+        shown = result.asked.present_by
+        return f"{words}, in this order" if shown is None else f"{words}, shown by {term_name(shown)}"
     best = "the first plan is" if result.proven == 1 else f"the first {result.proven} plans are"
     return f"proved: {best} the best; the others are valid, {stop_words(result.stop)}"

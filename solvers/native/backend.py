@@ -21,7 +21,36 @@ from .solving import ChainSolve
 
 
 class NativeBackend:
-    """Exact best plans of one network, in canonical order (see `solving`)."""
+    """Exact lists of the best plans of one network, in canonical order.
+
+    The problem is BetterTogether's (section III-D): consecutive layers on one unit each, every unit
+    at most once; with C(u, i, j) the busy time of the layers [i, j) on unit u,
+
+        minimise lexicographically the terms over
+        { (u_1, 0, j_1), (u_2, j_1, j_2), ..., (u_k, j_{k-1}, n) : the u are distinct }.
+
+    A prefix of a plan is characterised, for all that can follow, by the set of used units and the
+    boundary reached. That is a layered graph; here is how its best walks are found:
+
+    1. `facts` draws from the rules what they forbid outright; `tables` lists the chunks that fit a
+       window of busy times, `lattice` the sets of used units.
+    2. `widening` bounds the first term and widens the bound until the best plans must be inside; on
+       plateaus it settles the value and goes on with the next term; `boxes` turns bounds on plans
+       into windows of chunks.
+    3. `graph` builds the states and chunks of a window that lie on a walk, and completion tables.
+    4. `search` makes all walks if they are few, and else dives, tightens and searches best first.
+
+    Why it is exact: a box holds every plan up to its cap; the graph of a box holds every plan of the
+    box (only what provably lies on no such plan is left out); every key bound is at most the key of
+    every completion; and the path, the last part of the key, orders plans as the canonical order
+    does. So what best-first search leaves unexpanded, and what lies beyond the cap, comes after the
+    plans that are returned.
+
+    The worst case is exponential in the number of units, O(2^units x units x chunks in the window)
+    for each table; the number of prefixes expanded is about (plans wanted) x (units) when the tables
+    are exact, which they are for the period followed by gapness, latency, memory, idle time or
+    bubbles without rules that couple chunks.
+    """
 
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(

@@ -45,7 +45,7 @@ class ExhaustiveBackend:
     )
 
     def availability(self) -> Availability:
-        """It needs nothing."""
+        """Say yes: it needs nothing."""
         return Availability(ok=True)
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
@@ -61,6 +61,7 @@ class ExhaustiveBackend:
                 statistics={"space": space},
             )
         valid: list[tuple[tuple[object, ...], Plan]] = []
+        best: tuple[object, ...] = ()
         stop = StopReason.COMPLETE
         for parts in all_parts(chain):
             if deadline.passed:
@@ -68,8 +69,13 @@ class ExhaustiveBackend:
                 break
             plan = chain.plan(parts)
             judged = score(problem, plan)
-            if judged.valid:
-                valid.append((rank_key(problem, plan, judged), plan))
+            if not judged.valid:
+                continue
+            key = rank_key(problem, plan, judged)
+            if not valid or key < best:
+                best = key
+                options.publish(_incumbent(problem, plan, handling))
+            valid.append((key, plan))
         plans = tuple(plan for _, plan in heapq.nsmallest(options.top, valid))
         done = stop is StopReason.COMPLETE
         values = score(problem, plans[0]).values(problem.objective.terms) if plans else None
@@ -116,6 +122,16 @@ def count_plans(chain: Chain) -> int:
             choose = choose * (gaps - i) // (i + 1)
         total += choose * ways
     return total
+
+
+def _incumbent(problem: Problem, plan: Plan, handling: dict[str, RuleHandling]) -> Claim:
+    return Claim(
+        status=SolveStatus.FEASIBLE,
+        stop=StopReason.TIME_LIMIT,
+        plans=(plan,),
+        values=score(problem, plan).values(problem.objective.terms),
+        handling=handling,
+    )
 
 
 def _status(*, done: bool, found: bool) -> SolveStatus:

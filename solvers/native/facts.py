@@ -198,9 +198,9 @@ class Facts:
         return implied
 
     def _cap(self, part: BoolExpr, key: VariableKey, span: Interval, given: Given) -> int:
-        """Return the largest value of a quantity at which a rule is possible; one less than `span` if none."""
+        """Return the largest value in `span` at which a rule is possible; one below it if there is none."""
         low, high = span
-        implied = {(Quantity.USES, key[1]): 1} if key[1] else {}
+        implied: dict[VariableKey, int] = {(Quantity.USES, key[1]): 1} if key[1] else {}
 
         def possible(value: int) -> bool:
             domain = self._domain(implied if value else {}, {**given, key: (value, high)})

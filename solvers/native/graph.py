@@ -13,15 +13,19 @@ its least total. A sweep costs O(arcs).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .lattice import Lattice
-from .ordering import Flags, Ints
+from .ordering import Flags, Ints, runs
 from .tables import Arcs, Tables, TooLargeError, Window
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 SINK, START = 0, 1
 
@@ -65,7 +69,9 @@ class StateGraph:
         """Bytes by arc."""
         return self.chunks.memory[self.chunk]
 
-    def completions(self, combine: np.ufunc, reduce: np.ufunc, weights: Ints, neutral: int) -> Ints:
+    def completions(
+        self, combine: np.ufunc, reduce: np.ufunc, weights: NDArray[Number], neutral: int
+    ) -> NDArray[Number]:
         """Return, by state, the best over all completions of the combined weights."""
         found = np.empty(self.levels[-1], dtype=weights.dtype)
         found[SINK] = neutral
@@ -145,21 +151,34 @@ class StateGraph:
         return [(int(self.first[low]), int(self.first[high])) for low, high in pairwise(self.levels)]
 
 
-def build_graph(tables: Tables, lattice: Lattice, window: Window, totals: Totals, most: int) -> StateGraph:
+def build_graph(
+    tables: Tables, lattice: Lattice, window: Window, totals: Totals, *, most: int, pause: Callable[[], None]
+) -> StateGraph:
     """Return the graph of all plans of at least two chunks whose chunks lie in the window.
 
     Forward expansion, level by level, of the states that neither `Lattice.reach` nor bounds on the
     total rule out; then a backward sweep drops what does not reach the sink.
 
+    Parameters
+    ----------
+    tables, lattice, window, totals
+        What there is.
+    most
+        Most arcs, and most chunks.
+    pause
+        Called now and then.
+
     Raises
     ------
     TooLargeError
-        It would have more than `most` arcs, or chunks.
+        It would have more arcs, or chunks.
     """
     chunks = tables.arcs(window, most)
     reach = lattice.reach(tables.reach_back(window.high))
     budget = _Budget(window, totals)
-    return _Expansion(chunks, lattice, reach, budget, most).run(tables.last).narrowed(window)
+    pause()
+    graph = _Expansion(chunks, lattice, reach, budget, most).run(tables.last, pause)
+    return graph.narrowed(window)
 
 
 class Totals(Protocol):
@@ -179,6 +198,7 @@ class _Budget:
 
     def __init__(self, window: Window, totals: Totals) -> None:
         self._window = window
+        self._most_total = 0 if window.most_total is None else window.most_total
         self._least_after = None if window.most_total is None else totals(largest=False).ravel()
         self._most_after = totals(largest=True).ravel() if window.least_total > 0 else None
         self._least = np.zeros(1, dtype=np.int64)
@@ -186,12 +206,12 @@ class _Budget:
 
     def allows(self, source: Ints, busy: Ints, code: Ints, chunks_left: int) -> Flags | None:
         """Return which arcs from the states of the current level are within; None when all are."""
-        window, keep = self._window, None
+        keep: Flags | None = None
         if self._least_after is not None:
-            keep = self._least[source] + busy + self._least_after[code] <= window.most_total
+            keep = self._least[source] + busy + self._least_after[code] <= self._most_total
         if self._most_after is not None:
-            rest = np.minimum(self._most_after[code], chunks_left * window.high)
-            enough = self._most[source] + busy + rest >= window.least_total
+            rest = np.minimum(self._most_after[code], chunks_left * self._window.high)
+            enough: Flags = self._most[source] + busy + rest >= self._window.least_total
             keep = enough if keep is None else keep & enough
         return keep
 
@@ -214,8 +234,11 @@ class _Expansion:
         self.chunks, self.lattice, self.reach, self.budget, self.most = chunks, lattice, reach, budget, most
         self.after = lattice.after.ravel()
 
-    def run(self, last: int) -> StateGraph:
-        sources, targets, taken = [], [], []
+    def run(self, last: int, pause: Callable[[], None]) -> StateGraph:
+        """Return the graph; `last` is the boundary that ends the network."""
+        sources: list[Ints] = []
+        targets: list[Ints] = []
+        taken: list[Ints] = []
         levels, arcs, width = [START, START + 1], 0, last + 1
         number = np.zeros((self.lattice.size + 1) * width, dtype=np.int64)
         states = np.zeros(1, dtype=np.int64)
@@ -233,6 +256,7 @@ class _Expansion:
             arcs += len(chunk)
             if arcs > self.most:
                 raise TooLargeError(f"more than {self.most} arcs")
+            pause()
             levels.append(levels[-1] + len(fresh))
             states = fresh
         source = np.concatenate(sources)
@@ -252,11 +276,9 @@ class _Expansion:
         boundaries = states % width
         begin = self.chunks.first[boundaries]
         counts = self.chunks.first[boundaries + 1] - begin
-        total = int(counts.sum())
-        if total > 4 * self.most:
+        if counts.sum() > 4 * self.most:
             raise TooLargeError(f"more than {4 * self.most} candidates")
-        source = np.repeat(np.arange(len(states)), counts)
-        chunk = np.arange(total) + np.repeat(begin - np.cumsum(counts) + counts, counts)
+        source, chunk = runs(begin, counts)
         units = self.lattice.unit_count
         point = self.after[(states // width * units)[source] + self.chunks.unit[chunk]]
         stop = self.chunks.stop[chunk]

@@ -99,7 +99,7 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
     spoken = {key[0] for rule in rules for key in variables(rule.expr)}
     weigh = chain.device_memory is not None or Term.PEAK_MEMORY in terms or Quantity.PEAK in spoken
     restrictions = facts.restrictions
-    tables = Tables(chain, restrictions, weigh)
+    tables = Tables(chain, restrictions, weigh_memory=weigh)
     chunks = min(chain.unit_count, tables.last)
     return Instance(
         chain=chain,
@@ -121,7 +121,7 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
 
 
 def _lattices(problem: Problem, facts: Facts, restrictions: Restrictions) -> Lattices:
-    """Return lattices from fine to coarse; units that rules name, or that conflict, stay apart if possible."""
+    """Return lattices from fine to coarse; units that rules name or that conflict stay apart if possible."""
     chain = problem.chain
     named = {
         args[-1]

@@ -100,7 +100,7 @@ class Lattice:
         """
         width = back.shape[1]
         flat = back.ravel()
-        found = np.where(self.terminal, width - 2, width - 1)
+        found: Ints = np.where(self.terminal, width - 2, width - 1)
         rows = self._columns * width
         for points in reversed(self._levels[:-1]):
             ahead = found[self.after[points]]

@@ -12,10 +12,24 @@ _SORT_BELOW = 64
 """Up to so many columns, sorting all of them is cheaper than selecting first."""
 
 
+def runs(begin: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Return the members of several runs of integers, one after the other.
+
+    Run r is begin[r], begin[r] + 1, ... with counts[r] members.
+
+    Returns
+    -------
+    owner, member
+        The run of each member, and the member.
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return owner, np.arange(len(owner)) + (begin - np.cumsum(counts) + counts)[owner]
+
+
 def less(rows: Ints, limit: Ints) -> Flags:
     """Return which columns of `rows` are lexicographically less than the column `limit`."""
-    verdict = rows[0] < limit[0]
-    tied = rows[0] == limit[0]
+    verdict: Flags = rows[0] < limit[0]
+    tied: Flags = rows[0] == limit[0]
     for row, value in zip(rows[1:], limit[1:], strict=True):
         if not tied.any():
             break

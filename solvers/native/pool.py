@@ -23,7 +23,7 @@ class Pool:
         self.ranks: Ints = np.empty((rows, 0), dtype=np.int64)
 
     def __len__(self) -> int:
-        return self.ranks.shape[1]
+        return len(self.ranks[0])
 
     @property
     def full(self) -> bool:

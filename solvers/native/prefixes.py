@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .graph import SINK, START, StateGraph
-from .ordering import Flags, Ints
+from .ordering import Flags, Ints, runs
 
 FIELDS = 7
 STATE, MASK, MOST, LEAST, TOTAL, MEMORY, DEPTH = range(-FIELDS, 0)
@@ -21,7 +21,8 @@ STATE, MASK, MOST, LEAST, TOTAL, MEMORY, DEPTH = range(-FIELDS, 0)
 bytes, number of chunks."""
 
 _WORD_BITS = 62
-_NO_LEAST = 1 << 60
+NO_LEAST = 1 << 60
+"""The least busy time of no chunks at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Layout:
         """Return the one prefix without chunks."""
         nodes = np.zeros((self.rows, 1), dtype=np.int64)
         nodes[STATE] = START
-        nodes[LEAST] = _NO_LEAST
+        nodes[LEAST] = NO_LEAST
         return nodes
 
     def append(self, nodes: Ints, depth: Ints, code: Ints) -> None:
@@ -95,13 +96,8 @@ class Layout:
         stops, units = self.chunks(ranks)
         plans = []
         for ends, names in zip(cuts[stops].T.tolist(), units.T.tolist(), strict=True):
-            plans.append(
-                tuple(
-                    (start, end, unit)
-                    for start, end, unit in zip([0, *ends], ends, names, strict=False)
-                    if end
-                )
-            )
+            chunks = zip([0, *ends], ends, names, strict=False)
+            plans.append(tuple(chunk for chunk in chunks if chunk[1]))
         return plans
 
 
@@ -119,11 +115,11 @@ class Growth:
     def __init__(self, graph: StateGraph, layout: Layout, exclusive: tuple[frozenset[int], ...]) -> None:
         self.graph, self.layout = graph, layout
         units = np.arange(layout.unit_count, dtype=np.int64)
-        bits = np.left_shift(np.int64(1), units)
+        bits: Ints = np.left_shift(np.ones_like(units), units)
         blocks = bits.copy()
-        for unit, others in enumerate(exclusive):
+        for own, others in enumerate(exclusive):
             for other in others:
-                blocks[unit] |= bits[other]
+                blocks[own] |= bits[other]
         chunks, taken = graph.chunks, graph.chunk
         unit = chunks.unit[taken]
         self._unit_bit, self._unit_blocks = bits, blocks
@@ -133,7 +129,8 @@ class Growth:
     def degrees(self, nodes: Ints) -> Ints:
         """Return an upper bound on the number of children of each prefix."""
         state = nodes[STATE]
-        return self.graph.first[state + 1] - self.graph.first[state]
+        degrees: Ints = self.graph.first[state + 1] - self.graph.first[state]
+        return degrees
 
     def grow(self, nodes: Ints) -> Ints:
         """Return all prefixes with one chunk more, their keys not yet set; ordered by parent."""
@@ -141,9 +138,7 @@ class Growth:
         state = nodes[STATE]
         begin = graph.first[state]
         counts = graph.first[state + 1] - begin
-        total = int(counts.sum())
-        parent = np.repeat(np.arange(len(state)), counts)
-        arc = np.arange(total) + np.repeat(begin - np.cumsum(counts) + counts, counts)
+        parent, arc = runs(begin, counts)
         if not graph.exact:
             keep: Flags = nodes[MASK, parent] & self._unit_blocks[self._unit[arc]] == 0
             parent, arc = parent[keep], arc[keep]
@@ -162,4 +157,5 @@ class Growth:
 
 def complete(nodes: Ints) -> Flags:
     """Return which prefixes are whole plans."""
-    return nodes[STATE] == SINK
+    whole: Flags = nodes[STATE] == SINK
+    return whole

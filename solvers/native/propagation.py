@@ -83,13 +83,13 @@ class RulePruner:
     """
 
     def __init__(self, chain: Chain, facts: Facts, layout: Layout, cuts: Ints) -> None:
-        self._chain, self._facts, self._layout, self._cuts = chain, facts, layout, cuts
+        self.chain, self.facts, self.layout, self.cuts = chain, facts, layout, cuts
 
     def __call__(self, nodes: Ints, outlook: Outlook) -> Flags | None:
         """Return the verdicts, one a prefix."""
-        placed = _Placed(self._chain, self._facts, nodes, outlook, self._layout, self._cuts)
+        placed = _Placed(self, nodes, outlook)
         keep = np.ones(nodes.shape[1], dtype=np.bool_)
-        for part in self._facts.open:
+        for part in self.facts.open:
             keep &= interval(part, placed)[1] >= 1
         return keep
 
@@ -97,12 +97,11 @@ class RulePruner:
 class _Placed:
     """Intervals of the variables on prefixes."""
 
-    def __init__(
-        self, chain: Chain, facts: Facts, nodes: Ints, outlook: Outlook, layout: Layout, cuts: Ints
-    ) -> None:
-        self._chain, self._facts, self._outlook = chain, facts, outlook
+    def __init__(self, rules: RulePruner, nodes: Ints, outlook: Outlook) -> None:
+        chain, cuts = rules.chain, rules.cuts
+        self._chain, self._facts, self._outlook = chain, rules.facts, outlook
         self._whole = complete(nodes)
-        stops, units = layout.chunks(nodes)
+        stops, units = rules.layout.chunks(nodes)
         count = nodes.shape[1]
         columns = np.arange(count)
         self._start = np.zeros((chain.unit_count, count), dtype=np.int64)

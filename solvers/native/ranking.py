@@ -91,12 +91,14 @@ class Ranking:
 
 
 def _gapness(outlook: Outlook, _: int) -> Ints:
-    return np.maximum(outlook.period - outlook.least, 0)
+    gapness: Ints = np.maximum(outlook.period - outlook.least, 0)
+    return gapness
 
 
 def _idle(outlook: Outlook, units: int) -> Ints:
     whole = units * outlook.period
-    return np.maximum(-(-1000 * (whole - outlook.most_total) // whole), 0)
+    idle: Ints = np.maximum(-(-1000 * (whole - outlook.most_total) // whole), 0)
+    return idle
 
 
 _VALUES: dict[Term, Callable[[Outlook, int], Ints]] = {

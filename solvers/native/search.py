@@ -26,7 +26,7 @@ from ..protocol import StopReason
 from .graph import StateGraph
 from .ordering import Flags, Ints, ascending, less, smallest
 from .pool import Pool
-from .prefixes import DEPTH, LEAST, MEMORY, MOST, STATE, TOTAL, Growth, Layout, complete
+from .prefixes import DEPTH, LEAST, MEMORY, MOST, NO_LEAST, STATE, TOTAL, Growth, Layout, complete
 from .ranking import Outlook, Ranking
 from .tables import TooLargeError
 
@@ -37,7 +37,6 @@ _FIRST_BATCH, _LARGEST_BATCH = 16, 2048
 _MOST_CHILDREN = 150_000
 _PATIENCE = 16
 """Columns taken from a block at once, even if another block has the next best one."""
-_NO_LEAST = 1 << 60
 
 
 class StopSearch(Exception):
@@ -243,7 +242,7 @@ class GraphSearch:
                 busy,
                 np.minimum,
                 np.maximum,
-                _NO_LEAST,
+                NO_LEAST,
             ),
             (rules or ranking.needs(Term.LATENCY), busy, np.add, np.minimum, 0),
             (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..protocol import (
     Capabilities,
@@ -102,7 +103,9 @@ class ChainSolve:
             the pool but worse ones.
         """
         known = len(pool) if frontier is None else pool.before(frontier)
-        plans, columns, checked = [], [], 0
+        plans: list[Plan] = []
+        columns: list[int] = []
+        checked = 0
         listed = instance.parts(pool.ranks)
         while checked < len(pool) and len(plans) < self.options.top and not self.verdicts.exhausted:
             plan = self.verdicts.ask(listed[checked])

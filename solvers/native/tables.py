@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...formulations.chain import Chain
-from .ordering import Flags, Ints
+from .ordering import Flags, Ints, runs
 
 _GROUP = 1_500_000
 """Most candidate chunks that are examined at once."""
@@ -97,7 +97,6 @@ class Window:
     least_total: int = 0
 
 
-@dataclass(slots=True)
 class Tables:
     """Arrays of one chain, restricted by what rules forbid outright.
 
@@ -109,37 +108,26 @@ class Tables:
         What rules forbid or demand outright.
     weigh_memory
         Whether the bytes of chunks are wanted; they cost a table of boundaries x boundaries.
+
+    Attributes
+    ----------
+    cuts
+        First layer after each boundary, by [boundary 0..last].
     """
 
-    chain: Chain
-    restrictions: Restrictions
-    weigh_memory: bool
-    cuts: Ints = field(init=False)
-    bytes_between: Ints | None = field(init=False, default=None)
-    _prefix: Ints = field(init=False)
-    _paid: Ints = field(init=False)
-    _gain: Ints = field(init=False)
-    _limit: Ints = field(init=False)
-    _least_before: Ints = field(init=False)
-
-    def __post_init__(self) -> None:
-        chain, forbidden = self.chain, self.restrictions.uncut
-        self.cuts = np.array([c for c in chain.cuts if c not in forbidden], dtype=np.int64)
-        prefix = np.array(chain.prefix_us, dtype=np.int64)[:, self.cuts]
-        self._prefix = prefix
-        self._paid = prefix + np.array(chain.transfer_out_us, dtype=np.int64)[self.cuts].T
-        self._gain = prefix - np.array(chain.transfer_in_us, dtype=np.int64)[self.cuts].T
-        if self.weigh_memory or self._capacities():
-            self.bytes_between = _bytes_between(chain, self.cuts)
-        self._limit = self._limits()
+    def __init__(self, chain: Chain, restrictions: Restrictions, *, weigh_memory: bool) -> None:
+        self._chain, self._restrictions, self._weigh_memory = chain, restrictions, weigh_memory
+        self.cuts: Ints = np.array([c for c in chain.cuts if c not in restrictions.uncut], dtype=np.int64)
+        self._prefix: Ints = np.array(chain.prefix_us, dtype=np.int64)[:, self.cuts]
+        self._paid: Ints = self._prefix + np.array(chain.transfer_out_us, dtype=np.int64)[self.cuts].T
+        self._gain: Ints = self._prefix - np.array(chain.transfer_in_us, dtype=np.int64)[self.cuts].T
+        capacities = self._capacities()
+        self._bytes = _bytes_between(chain, self.cuts) if weigh_memory or capacities else None
+        self._limit = self._limits(capacities)
         self._least_before = self._least_sums()
-        self._running = (
-            np.minimum.accumulate(self._paid[:, ::-1], axis=1)[:, ::-1],
-            np.maximum.accumulate(self._paid, axis=1),
-            np.maximum.accumulate(self._gain, axis=1),
-        )
-
-    _running: tuple[Ints, Ints, Ints] = field(init=False)
+        self._later_paid: Ints = np.minimum.accumulate(self._paid[:, ::-1], axis=1)[:, ::-1]
+        self._earlier_paid: Ints = np.maximum.accumulate(self._paid, axis=1)
+        self._earlier_gain: Ints = np.maximum.accumulate(self._gain, axis=1)
 
     @property
     def last(self) -> int:
@@ -149,7 +137,7 @@ class Tables:
     @property
     def unit_count(self) -> int:
         """Number of units."""
-        return self._paid.shape[0]
+        return len(self._paid)
 
     @property
     def most_busy(self) -> int:
@@ -164,7 +152,7 @@ class Tables:
     @property
     def bytes_of_whole(self) -> int:
         """Bytes of the whole network as one chunk, which no plan undercuts."""
-        return 0 if self.bytes_between is None else int(self.bytes_between[0, -1])
+        return 0 if self._bytes is None else int(self._bytes[0, -1])
 
     def busy_us(self, unit: Ints, start: Ints, stop: Ints) -> Ints:
         """Return the busy times of chunks given by boundaries."""
@@ -179,23 +167,23 @@ class Tables:
         steps = np.where(self._limit[:, :-1] > np.arange(self.last), np.diff(prefix, axis=1), never)
         return (prefix - self._gain).T, steps.T, (self._paid - prefix).T
 
-    def _limits(self) -> Ints:
+    def _limits(self, capacities: dict[int, int]) -> Ints:
         """Return the last boundary that a chunk may reach, by [unit][start]; the start itself if none.
 
         Unsupported layers, unit memory and demanded cuts are all closed under shrinking a chunk, so
         one bound for each start says everything.
         """
-        chain, last = self.chain, len(self.cuts) - 1
+        chain, last = self._chain, self.last
         blocked = np.array(chain.blocked, dtype=np.int64)
-        for layer, unit in self.restrictions.blocked:
+        for layer, unit in self._restrictions.blocked:
             blocked[unit, layer + 1 :] += 1
         blocked = blocked[:, self.cuts]
         limit = np.array([np.searchsorted(row, row, side="right") - 1 for row in blocked], dtype=np.int64)
-        for unit, capacity in self._capacities().items():
-            if self.bytes_between is not None:
-                fits = np.triu(self.bytes_between <= capacity, 1).sum(axis=1)
+        for unit, capacity in capacities.items():
+            if self._bytes is not None:
+                fits = np.triu(self._bytes <= capacity, 1).sum(axis=1)
                 limit[unit] = np.minimum(limit[unit], np.arange(last + 1) + fits)
-        demanded = [int(np.searchsorted(self.cuts, cut)) for cut in sorted(self.restrictions.cut)]
+        demanded = [int(np.searchsorted(self.cuts, cut)) for cut in sorted(self._restrictions.cut)]
         if demanded:
             stops = np.array([*demanded, last])
             nearest = stops[np.searchsorted(stops, np.arange(last), side="right")]
@@ -204,13 +192,13 @@ class Tables:
 
     def _capacities(self) -> dict[int, int]:
         """Return the bytes that chunks may need, by unit that has a limit."""
-        own = {unit: size for unit, size in enumerate(self.chain.unit_memory) if size is not None}
-        caps = self.restrictions.most_bytes
+        own = {unit: size for unit, size in enumerate(self._chain.unit_memory) if size is not None}
+        caps = self._restrictions.most_bytes
         return own | {unit: min(cap, own.get(unit, cap)) for unit, cap in caps.items()}
 
     def _least_sums(self) -> Ints:
         never = 1 << 40
-        times = [min((t for t in row if t is not None), default=never) for row in self.chain.layer_us]
+        times = [min((t for t in row if t is not None), default=never) for row in self._chain.layer_us]
         return np.concatenate(([0], np.cumsum(times, dtype=np.int64)))[self.cuts]
 
     def reach_back(self, high: int) -> Ints:
@@ -219,14 +207,13 @@ class Tables:
         A chunk [i, j') with j' >= j of at most `high` microseconds has i >= the answer for j; without
         transfers the answer is such a chunk. The last column (beyond the end) stands for "not covered".
         """
-        later_paid, _, earlier_gain = self._running
-        units, size = later_paid.shape
+        units, size = self._paid.shape
         found = np.empty((units, size + 1), dtype=np.int64)
         found[:, size] = size
         boundaries = np.arange(size)
         for unit in range(units):
-            most = min(high, self.restrictions.most_busy.get(unit, high))
-            cheap = np.searchsorted(earlier_gain[unit], later_paid[unit] - most)
+            most = min(high, self._restrictions.most_busy.get(unit, high))
+            cheap = np.searchsorted(self._earlier_gain[unit], self._later_paid[unit] - most)
             allowed = np.searchsorted(self._limit[unit], boundaries)
             found[unit, :size] = np.minimum(np.maximum(cheap, allowed), boundaries)
         return found
@@ -257,35 +244,31 @@ class Tables:
 
     def _ranges(self, window: Window) -> tuple[Ints, Ints]:
         """Return the first and last candidate stop, each by [start][unit]."""
-        later_paid, earlier_paid, _ = self._running
-        units, size = later_paid.shape
+        units, size = self._paid.shape
         lows, highs = np.empty((size, units), np.int64), np.empty((size, units), np.int64)
         for unit in range(units):
             gain = self._gain[unit]
-            most = min(window.high, self.restrictions.most_busy.get(unit, window.high))
-            highs[:, unit] = np.searchsorted(later_paid[unit], gain + most, side="right") - 1
-            lows[:, unit] = np.searchsorted(earlier_paid[unit], gain + window.low)
+            most = min(window.high, self._restrictions.most_busy.get(unit, window.high))
+            highs[:, unit] = np.searchsorted(self._later_paid[unit], gain + most, side="right") - 1
+            lows[:, unit] = np.searchsorted(self._earlier_paid[unit], gain + window.low)
         np.minimum(highs, self._limit.T, out=highs)
         np.maximum(lows, np.arange(1, size + 1)[:, None], out=lows)
         return lows, highs
 
     def _expand(self, begin: int, lows: Ints, counts: Ints, window: Window) -> Ints:
-        flat = counts.ravel()
-        pair = np.repeat(np.arange(len(flat)), flat)
-        offset = np.arange(len(pair)) - np.repeat(np.cumsum(flat) - flat, flat)
-        stop = lows.ravel()[pair] + offset
+        pair, stop = runs(lows.ravel(), counts.ravel())
         unit = pair % counts.shape[1]
         start = begin + pair // counts.shape[1]
         busy = self.busy_us(unit, start, stop)
         keep: Flags = (busy >= window.low) & (busy <= window.high)
-        for capped, most in self.restrictions.most_busy.items():
+        for capped, most in self._restrictions.most_busy.items():
             keep &= (busy <= most) | (unit != capped)
         if window.most_total is not None:
             least = self._least_before
             keep &= busy + least[start] + (least[-1] - least[stop]) <= window.most_total
         memory = np.zeros_like(busy)
-        if self.weigh_memory and self.bytes_between is not None:
-            table = self.bytes_between
+        if self._weigh_memory and self._bytes is not None:
+            table = self._bytes
             memory = table[start, stop]
             if window.most_memory is not None:
                 keep &= memory + table[0, start] + table[stop, -1] <= window.most_memory

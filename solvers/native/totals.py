@@ -28,7 +28,7 @@ NEVER = 1 << 60
 def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool) -> Ints:
     """Return the least (or largest) total of the rest, by [point][boundary]; the last row is for no point.
 
-    Where there is no rest, the total is at least `NEVER` (or at most -`NEVER`).
+    Where there is no rest, the total is beyond half of `NEVER`, on the bad side.
     """
     never = -NEVER if largest else NEVER
     best = np.maximum if largest else np.minimum

@@ -38,7 +38,7 @@ _SMALL_GRAPH, _GRAPH, _LARGE_GRAPH = 6_000, 400_000, 2_500_000
 _ENUMERABLE = 8_000
 """Up to so many walks, making them all is cheaper than searching."""
 _EFFORT = 20_000
-"""Most prefixes to expand in a box that can still be split."""
+"""Most prefixes to expand in a box that can still be split; four times more after every failure."""
 _FIRST_STEP = 512
 """The first step of a cap is this fraction of the period or of the value it starts from."""
 _NEAR = 100
@@ -130,7 +130,12 @@ class Widening:
         self.setting.pause()
         box = self.narrowing.filtered(box)
         graph = build_graph(
-            self.tables, lattice, box.window, partial(self._totals, lattice, box.most_period), most
+            self.tables,
+            lattice,
+            box.window,
+            partial(self._totals, lattice, box.most_period),
+            most=most,
+            pause=self.setting.pause,
         )
         while self.narrowing.filters_least and len(graph):
             floor = int(graph.completions(np.maximum, np.minimum, graph.busy, 0)[START])
@@ -173,29 +178,27 @@ class Widening:
             self._seed(box)
             self._collect_whole(settled, box)
             return
-        low, cap, step = (
-            least - 1,
-            least,
-            max(1, (1000 if term is Term.IDLE else max(least, box.floor)) // _FIRST_STEP),
-        )
-        too_large, plateaus = most + 1, 0
+        scale = 1000 if term is Term.IDLE else max(least, box.floor)
+        low, cap, step = least - 1, least, max(1, scale // _FIRST_STEP)
+        plateaus, effort = 0, _EFFORT
         while low < most:
             self._advance((*settled, low + 1))
             try:
                 graph, narrow = self._graph(
                     self.narrowing.capped(box, term, cap), self.lattices.finest, _GRAPH
                 )
-                self._collect(graph, narrow, settled, (*settled, cap + 1), _EFFORT)
+                self._collect(graph, narrow, settled, (*settled, cap + 1), effort)
             except TooLargeError:
+                effort *= 4
                 if cap > low + 1:
-                    too_large, cap = cap, (low + cap) // 2
+                    step = max(1, (cap - low) // 2)
+                    cap = low + step
                     continue
                 inner = self.narrowing.capped(box, term, cap)
                 if term is Term.PERIOD:
                     inner = replace(inner, floor=max(inner.floor, cap))
                 self._widen((*settled, cap), inner)
                 plateaus += 1
-                too_large = most + 1
             low = cap
             if self._finished((*settled, cap)):
                 return
@@ -203,8 +206,7 @@ class Widening:
                 self._advance((*settled, low + 1))
                 self._collect_whole(settled, box)
                 return
-            cap = min(most, low + step) if too_large > most else (low + too_large) // 2
-            cap, step = max(cap, low + 1), 2 * step
+            cap, step = min(most, low + step), 2 * step
 
     def _seed(self, box: Box) -> None:
         """Find some good plans quickly: what is near the least period is also near balance."""

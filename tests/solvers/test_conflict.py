@@ -6,7 +6,7 @@ import pytest
 
 from gapless.formulations.errors import BackendDisagreementError
 from gapless.formulations.problem import Problem
-from gapless.formulations.rules import at_least, at_most, avoid, forbid, pin
+from gapless.formulations.rules import at_least, at_most, avoid, forbid, pin, together
 from gapless.problems import table_problem
 from gapless.solvers.conformance import Golden, golden_instances, sample_problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
@@ -59,10 +59,10 @@ def test_a_single_impossible_limit() -> None:
 def test_the_hardware_takes_part() -> None:
     problem = sample_problem().with_rules(pin("l0", unit="all"), pin("l6", unit="big"))
     assert names(conflict(problem)) == {"pin(l0, all)", "pin(l6, big)", "shared cores"}
-    heavy = sample_problem().with_rules(pin("l0", unit="little"), pin("l5", unit="gpu"), at_most(2))
+    heavy = sample_problem().with_rules(pin("l4", unit="gpu"), together("l4", "l6"))
     found = conflict(heavy)
-    assert "pin(l5, gpu)" in names(found)
-    assert all(item.text for item in found.items)
+    assert names(found) == {"pin(l4, gpu)", "together(l4, l6)", "memory of gpu"}
+    assert found.items[2].text == "unit 'gpu' holds at most 400 bytes"
 
 
 def test_the_table_alone() -> None:
@@ -78,15 +78,24 @@ def test_a_feasible_problem_has_no_conflict() -> None:
     assert solve(sample_problem(), "native").conflict is None
 
 
-def test_a_backend_that_contradicts_itself_is_told() -> None:
+def test_a_false_proof_of_infeasibility_is_refuted() -> None:
+    def act(problem: Problem, options: SolveOptions) -> Claim:
+        return Claim(status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE)
+
+    problem = table_problem([[9, 2], [1, 8]], ["a", "b"], network="net")
+    with pytest.raises(BackendDisagreementError, match=r"'native' finds the plan .* by 'fake'"):
+        solve(problem.with_rules(pin(0, unit="b")), FakeBackend(act=act))
+
+
+def test_a_plan_for_contradictory_demands_is_refuted() -> None:
     best = plan((0, 1, "b"), (1, 2, "a"))
 
     def act(problem: Problem, options: SolveOptions) -> Claim:
-        if len(problem.rules) == 2:
+        if len(problem.rules) > 2:
             return Claim(status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE)
         return optimal(best, values=(2000,), bound=2000)
 
     problem = table_problem([[9, 2], [1, 8]], ["a", "b"], network="net")
-    lying = problem.with_rules(pin(0, unit="b"), at_most(2))
-    with pytest.raises(BackendDisagreementError, match="although"):
+    lying = problem.with_rules(pin(0, unit="a"), forbid(0, unit="a"), at_most(2))
+    with pytest.raises(BackendDisagreementError, match="claims an optimum"):
         solve(lying, FakeBackend(act=act))

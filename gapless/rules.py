@@ -1,0 +1,47 @@
+"""Ready-made rules, and what rules of your own are made of: `from gapless.rules import pin, forbid`."""
+
+from __future__ import annotations
+
+from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
+from .formulations.rules import (
+    OpaqueRule,
+    PlanView,
+    Rule,
+    apart,
+    at_least,
+    at_most,
+    avoid,
+    busy_cap,
+    cuts_only_after,
+    forbid,
+    latency_cap,
+    memory_cap,
+    needs,
+    pin,
+    together,
+)
+
+__all__ = [
+    "Const",
+    "OpaqueRule",
+    "PlanView",
+    "Rule",
+    "abs_of",
+    "all_of",
+    "any_of",
+    "apart",
+    "at_least",
+    "at_most",
+    "avoid",
+    "busy_cap",
+    "count",
+    "cuts_only_after",
+    "forbid",
+    "latency_cap",
+    "max_of",
+    "memory_cap",
+    "min_of",
+    "needs",
+    "pin",
+    "together",
+]
