@@ -80,7 +80,14 @@ class NetworkCosts:
                 )
             for boundary, transfers in enumerate(rows):
                 defects.check_counts(f"{field}[{boundary}]", transfers)
+        if not defects.found:
+            defects.check_count("the time of all layers and copies together, in us,", self._longest_us())
         defects.raise_as(InvalidProblemError)
+
+    def _longest_us(self) -> int:
+        slowest = sum(max((time for time in row if time is not None), default=0) for row in self.layer_us)
+        copies = (max(map(max, rows), default=0) for rows in (self.transfer_in_us, self.transfer_out_us))
+        return slowest + sum(copies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,8 @@ class Network:
         for cut in self.forbidden_cuts:
             if not 0 < cut < count:
                 defects.add(f"forbidden cut {cut} is not between 1 and {count - 1}")
+        held = sum(layer.weight_bytes for layer in self.layers) + sum(t.bytes for t in self.tensors)
+        defects.check_count("the size of all weights and tensors together, in bytes,", held)
         defects.raise_as(InvalidProblemError)
 
     @property

@@ -12,8 +12,12 @@ STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 """How files are read into the frozen types: no unknown keys, no silent conversions (`files.py`)."""
 
 MAX_NAME_LENGTH = 200
-MAX_COUNT = 2**50
-"""Largest integer quantity (35 years in microseconds, a pebibyte): sums stay within 64 bits."""
+MAX_COUNT = 2**44
+"""Largest integer quantity, also of a whole network (203 days in microseconds, 16 TiB).
+
+Multiplied by 1000 (permille) and by the most units of a platform it stays within 64 bits, so that
+backends which compute with machine integers need no check of their own.
+"""
 
 
 class Defects:
@@ -45,7 +49,7 @@ class Defects:
             self.add(f"{field} {name!r} holds characters that cannot be printed")
 
     def check_count(self, field: str, value: object, *, least: int = 0) -> bool:
-        """Require an integer in [least, 2**50]; return whether it is."""
+        """Require an integer in [least, MAX_COUNT]; return whether it is."""
         if isinstance(value, bool) or not isinstance(value, int):
             self.add(f"{field} must be an integer, got {value!r}")
         elif value < least:

@@ -24,7 +24,9 @@ from .protocol import (
     SolveOptions,
 )
 
-_LARGEST_NUMBER = 2**24
+LARGEST_NUMBER = 2**24
+"""Largest number that a few layers of the chunk order are taken together for."""
+
 _MOST_CASES = 256
 """Comparisons with several maxima are written out up to this many cases."""
 
@@ -69,7 +71,7 @@ class Z3Backend:
             encode_boundary(problem),
             _Z3Engine(options),
             deadline=deadline,
-            largest_number=_LARGEST_NUMBER,
+            largest_number=LARGEST_NUMBER,
         )
 
 

@@ -24,8 +24,6 @@ from .tables import Restrictions, Tables
 
 _LATTICE_POINTS = (4096, 512, 96, 1)
 """Largest sizes of the lattices, from fine to coarse."""
-_LARGEST = 1 << 61
-"""Numbers stay below this, with a permille and a platform's worth of units multiplied in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,19 +76,6 @@ class Instance:
     def parts(self, ranks: Ints) -> list[tuple[Part, ...]]:
         """Return plans as chunks by layer."""
         return self.layout.parts(ranks, self.tables.cuts)
-
-
-def fits_integers(chain: Chain) -> bool:
-    """Return whether all sums of an instance stay within 64-bit integers."""
-    units = range(chain.unit_count)
-    busy = max(
-        chain.prefix_us[u][-1]
-        + max(row[u] for row in chain.transfer_in_us)
-        + max(row[u] for row in chain.transfer_out_us)
-        for u in units
-    )
-    memory = chain.weight_prefix[-1] + max(chain.working_bytes)
-    return 1000 * chain.unit_count * max(busy, memory) < _LARGEST
 
 
 def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> Instance:

@@ -16,7 +16,7 @@ from ..protocol import (
     handling_of,
 )
 from .facts import Facts, is_safe
-from .instance import Instance, build_instance, fits_integers
+from .instance import Instance, build_instance
 from .pool import Pool
 from .propagation import RulePruner
 from .search import Setting, StopSearch
@@ -49,11 +49,9 @@ class ChainSolve:
 
     def run(self) -> Claim:
         """Solve."""
-        if not fits_integers(self.problem.chain):
-            return self._nothing(SolveStatus.NO_SOLUTION, StopReason.SPACE_LIMIT)
         facts = Facts(self.problem.chain, [rule.expr for rule in self.rules])
         if facts.contradictory:
-            return self._nothing(SolveStatus.INFEASIBLE, StopReason.COMPLETE)
+            return self._contradiction()
         instance = build_instance(self.problem, self.rules, facts)
         wanted = self.options.top
         while (claim := self._attempt(instance, wanted)) is None:
@@ -120,7 +118,7 @@ class ChainSolve:
         exhausted = complete and checked == len(pool) and not pool.full
         first = columns[0] if columns else None
         return Claim(
-            status=_status(len(plans), proven, exhausted),
+            status=_status(found=len(plans), proven=proven, exhausted=exhausted),
             stop=stop,
             plans=tuple(plans),
             values=None if first is None else self._values(pool, first),
@@ -134,13 +132,16 @@ class ChainSolve:
     def _values(self, pool: Pool, column: int) -> tuple[int, ...]:
         return tuple(pool.ranks[: len(self.problem.objective.terms), column].tolist())
 
-    def _nothing(self, status: SolveStatus, stop: StopReason) -> Claim:
+    def _contradiction(self) -> Claim:
         return Claim(
-            status=status, stop=stop, exhausted=status is SolveStatus.INFEASIBLE, handling=self.handling
+            status=SolveStatus.INFEASIBLE,
+            stop=StopReason.COMPLETE,
+            exhausted=True,
+            handling=self.handling,
         )
 
 
-def _status(found: int, proven: int, exhausted: bool) -> SolveStatus:  # noqa: FBT001
+def _status(*, found: int, proven: int, exhausted: bool) -> SolveStatus:
     if found:
         return SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
     return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION

@@ -342,9 +342,9 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "unknown unit": ("def r(view):\n    return view.uses('TPU')\n", ("line 2: ", "no unit 'TPU'")),
     "layer out of range": ("def r(view):\n    return view.on(9, 'GPU')\n", ("no layer 9",)),
     "cut after the last": ("def r(view):\n    return view.cut_after('fc')\n", ("the last layer",)),
-    "wrong call": ("from gapless.formulations.rules import pin\nr = pin('fc')\n", ("line 2: TypeError",)),
+    "wrong call": ("from gapless.rules import pin\nr = pin('fc')\n", ("line 2: TypeError",)),
     "ready-made, unknown": (
-        "from gapless.formulations.rules import pin\nr = pin('x', unit='GPU')\n",
+        "from gapless.rules import pin\nr = pin('x', unit='GPU')\n",
         ("rule 'pin(x, GPU)'", "no layer 'x'"),
     ),
     "no rules": ("x = 3\ndef _hidden(view):\n    return view.uses('GPU')\n", ("defines no rules",)),
@@ -352,7 +352,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "RULES is no list": ("RULES = 5\n", ("RULES is a int",)),
     "RULES holds no rule": ("RULES = [5]\n", ("RULES[0] is 5, not a rule",)),
     "the same twice": (
-        "from gapless.formulations.rules import avoid\nRULES = [avoid('GPU'), avoid('GPU')]\n",
+        "from gapless.rules import avoid\nRULES = [avoid('GPU'), avoid('GPU')]\n",
         ("rule names must be unique",),
     ),
     "predicate fails": (
@@ -364,7 +364,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("rule 'r' returned 1", "True or False"),
     ),
     "hostile name": (
-        "from gapless import Const\ndef r(view):\n    return Const(1)\nr.__name__ = '\\x1b[31m'\n",
+        "from gapless.rules import Const\ndef r(view):\n    return Const(1)\nr.__name__ = '\\x1b[31m'\n",
         ("cannot be printed",),
     ),
 }

@@ -235,7 +235,7 @@ def test_rules_files(cli: Cli, tmp_path: Path) -> None:
     rules = tmp_path / "rules.py"
     rules.write_text(
         "from gapless import OpaqueRule\n"
-        "from gapless.formulations.rules import at_most, pin\n"
+        "from gapless.rules import at_most, pin\n"
         "print('printed by the rules file')\n"
         "first = pin('conv1', unit='Little')\n"
         "even = OpaqueRule(name='even', predicate=lambda plan: len(plan.chunks) % 2 == 0)\n"
@@ -261,7 +261,7 @@ def test_rules_files(cli: Cli, tmp_path: Path) -> None:
 def test_a_rules_list_is_taken_as_it_is(cli: Cli, tmp_path: Path) -> None:
     rules = tmp_path / "rules.py"
     rules.write_text(
-        "from gapless.formulations.rules import avoid\n"
+        "from gapless.rules import avoid\n"
         "def unused(view):\n    return view.uses('GPU')\n"
         "RULES = [avoid('GPU')]\n"
     )

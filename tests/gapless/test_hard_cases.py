@@ -116,8 +116,7 @@ def test_problems_without_a_plan(cli: Cli, tmp_path: Path, name: str) -> None:
 def test_contradictory_pins_of_a_rules_file(cli: Cli, tmp_path: Path) -> None:
     rules = tmp_path / "rules.py"
     rules.write_text(
-        "from gapless.formulations.rules import pin\n"
-        "one, other = pin('fc', unit='GPU'), pin('fc', unit='Big')\n"
+        "from gapless.rules import pin\none, other = pin('fc', unit='GPU'), pin('fc', unit='Big')\n"
     )
     run = cli("plan", SPARSE, "--rules", rules)
     assert (run.code, run.err) == (3, "")

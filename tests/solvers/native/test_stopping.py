@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
 from gapless.formulations.rules import OpaqueRule
+from gapless.formulations.validation import MAX_COUNT
 from gapless.solvers.native import solving, widening
 from gapless.solvers.native.backend import NativeBackend
 from gapless.solvers.protocol import Claim, RuleHandling, SolveOptions, SolveStatus, StopReason
 
 from .brute_force import random_problem, valid_plans
 from .test_large import chain_problem, rows_of
-
-
-def test_time_limit_keeps_plans_and_a_valid_bound() -> None:
-    problem = chain_problem(rows_of("mixed", 200, 8)).with_objective("gapness")
-    claim = NativeBackend().solve(problem, SolveOptions(top=5, time_limit_s=0.03))
-    assert claim.stop is StopReason.TIME_LIMIT
-    assert claim.status is SolveStatus.FEASIBLE
-    assert claim.plans
-    assert claim.bound is not None
-    assert claim.values is not None
-    assert claim.bound <= claim.values[0]
-    assert not claim.exhausted
 
 
 def test_no_time_at_all() -> None:
@@ -118,8 +108,13 @@ def test_progress_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(bound <= last.bound for bound in bounds)
 
 
-def test_numbers_beyond_64_bits_are_refused() -> None:
-    problem = chain_problem([[2**50] * 4] * 400)
-    claim = NativeBackend().solve(problem, SolveOptions())
-    assert claim.status is SolveStatus.NO_SOLUTION
-    assert claim.stop is StopReason.SPACE_LIMIT
+def test_the_largest_numbers_that_a_problem_may_hold_are_exact() -> None:
+    rows = [[MAX_COUNT // 6 - 7 * layer - unit for unit in range(3)] for layer in range(5)]
+    problem = chain_problem(rows).with_objective("idle,period")
+    claim = NativeBackend().solve(problem, SolveOptions(top=9))
+    assert list(claim.plans) == valid_plans(problem)[:9]
+
+
+def test_larger_numbers_are_refused_with_the_problem() -> None:
+    with pytest.raises(InvalidProblemError, match="the time of all layers"):
+        chain_problem([[MAX_COUNT // 4] * 3] * 5)

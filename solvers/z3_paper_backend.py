@@ -1,0 +1,94 @@
+"""Z3 as BetterTogether used it: the paper's encoding, minimised by `Optimize`; for comparison."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..formulations.expr import BoolExpr
+from ..formulations.objective import Term
+from ..formulations.paper import encode_paper
+from ..formulations.problem import Feature, Problem
+from .engine import Answer, Query, Verdict
+from .lexicographic import enumerate_plans
+from .protocol import (
+    Availability,
+    Capabilities,
+    Claim,
+    Deadline,
+    Guarantee,
+    SolveOptions,
+)
+from .z3_backend import LARGEST_NUMBER, Z3Terms, z3_availability
+
+
+class Z3PaperBackend:
+    """The constraints C1 to C5 of BetterTogether III-D, with C3b for maximal chunks (`paper.py`)."""
+
+    name: ClassVar[str] = "z3-paper"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        features=frozenset({Feature.UNSUPPORTED_LAYERS}),
+        terms=frozenset({Term.PERIOD, Term.PAPER_GAPNESS, Term.GAPNESS}),
+        guarantee=Guarantee.EXACT,
+        gives_bound=False,
+        deterministic=True,
+        isolated=True,
+        rules=None,
+        opaque_rules=None,
+        summary="the encoding printed in BetterTogether, solved by Z3's Optimize; for comparison only",
+    )
+
+    def availability(self) -> Availability:
+        """Say whether Z3 is installed."""
+        return z3_availability()
+
+    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Enumerate the best plans, one call of `Optimize` each."""
+        deadline = Deadline(options.time_limit_s)
+        return enumerate_plans(
+            problem,
+            options,
+            self.capabilities,
+            encode_paper(problem),
+            _OptimizeEngine(),
+            deadline=deadline,
+            largest_number=LARGEST_NUMBER,
+        )
+
+
+class _OptimizeEngine:
+    """One `Optimize` with push and pop.
+
+    The paper states times in milliseconds with a fraction; integers are used here, because Z3 5.4.0 can
+    hang on rationals, beyond its own time limit.
+    """
+
+    def __init__(self) -> None:
+        import z3  # noqa: PLC0415
+
+        self._z3 = z3
+        self._terms = Z3Terms()
+        self._solver = z3.Optimize()
+
+    def add(self, condition: BoolExpr) -> None:
+        """Add a condition."""
+        self._solver.add(self._terms.truth(condition))
+
+    def minimise(self, query: Query) -> Answer:
+        """Minimise within a scope of its own."""
+        solver, terms = self._solver, self._terms
+        if query.deadline.left_s is not None:
+            solver.set("timeout", max(1, int(1000 * query.deadline.left_s)))
+        solver.push()
+        try:
+            for condition in query.conditions:
+                self.add(condition)
+            solver.minimize(terms.number(query.objective))
+            verdict = solver.check()
+            if verdict == self._z3.unsat:
+                return Answer(verdict=Verdict.INFEASIBLE)
+            if verdict != self._z3.sat:
+                return Answer(verdict=Verdict.UNKNOWN)
+            values = terms.reader(solver.model())
+            return Answer(verdict=Verdict.OPTIMAL, values=values, bound=query.objective.evaluate(values))
+        finally:
+            solver.pop()
