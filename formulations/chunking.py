@@ -15,6 +15,7 @@ arcs
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 from .chain import Chain, Part
 from .expr import BoolExpr, BoolVar, Const, Expr, VariableKey, any_of, count, linear
@@ -145,7 +146,7 @@ class _Boundary:
         sizes = sorted(layers)
         steps: list[tuple[int, Expr]] = []
         above: list[BoolVar] = []
-        for below, size in zip(reversed([0, *sizes[:-1]]), reversed(sizes), strict=True):
+        for below, size in reversed(list(pairwise([0, *sizes]))):
             above = above + layers[size]
             steps.append((size - below, any_of(above)))
         return linear(steps)

@@ -198,7 +198,7 @@ class _MilpEngine:
         always = [r for row in (*self._rows, *rows, *extra) for r in unconditional(row, self._flat.columns)]
         for row in merged(always):
             for side, sense in _sides(row, lp):
-                if not row.terms and side * sense < 0:
+                if not row.terms and not _holds_for_nothing(side, sense):
                     return None, columns
                 if row.terms:
                     expr = lp.LpAffineExpression([(columns[c], f) for f, c in row.terms])
@@ -211,6 +211,11 @@ def _sides(row: Row, lp: Any) -> list[tuple[int, int]]:
         return [(row.most, lp.LpConstraintEQ)]
     sides = ((row.least, lp.LpConstraintGE), (row.most, lp.LpConstraintLE))
     return [(side, sense) for side, sense in sides if side is not None]
+
+
+def _holds_for_nothing(side: int, sense: int) -> bool:
+    """Return whether 0 is in the relation `sense` (-1: at most, 0: equal, 1: at least) to a side."""
+    return side == 0 if sense == 0 else sense * side <= 0
 
 
 def _run_highs(program: Any, options: SolveOptions, limit_s: float | None) -> float | None:
