@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 _LARGEST_NUMBER = 2**31
+"""Largest number that a few layers of the chunk order are taken together for."""
+
 _FREE = 2**62
+"""A side of a row that is not there."""
 
 
 class CpSatBackend:

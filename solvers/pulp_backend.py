@@ -31,11 +31,10 @@ _MOST_ARCS = 5000
 """Up to so many intervals the arcs encoding is used: larger, but with the tighter relaxation."""
 
 _LARGEST_NUMBER = 10**6
-_TOLERANCE = 1e-9
-"""Feasibility and integrality tolerance: the tightest that HiGHS and CBC take."""
+"""Largest number that a few layers of the chunk order are taken together for."""
 
 _BOUND_ERROR = 1e-3, 1e-9
-"""Absolute and relative error that the bound of a MILP solver may have; what it leaves open is asked again."""
+"""Absolute and relative error that is taken off the bound of a MILP solver; the rest is asked again."""
 
 
 def _capabilities(summary: str) -> Capabilities:
@@ -228,7 +227,8 @@ def _run_highs(program: Any, options: SolveOptions, limit_s: float | None) -> fl
         threads=options.threads,
         random_seed=options.seed,
         # With its presolve, HiGHS 1.13.1 and 1.14.0 claim false optima on two of the shipped tables
-        # (105800 where 99098 exists); without it none, and these models solve as fast.
+        # (105800 where 99098 exists; HiGHS issues 2957, 2980, 3043, 3073); without it none, and these
+        # models solve as fast. Tolerances stay at their defaults: tighter ones brought false optima too.
         presolve="off",
     )
     program.solve(solver)

@@ -7,7 +7,7 @@ from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
 
 _TERM_NAMES = {
-    Term.PAPER_GAPNESS: "gapness (as in the paper)",
+    Term.PAPER_GAPNESS: "paper gapness",
     Term.PEAK_MEMORY: "peak memory",
     Term.IDLE: "idle share",
 }

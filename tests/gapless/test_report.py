@@ -71,7 +71,7 @@ def test_objectives_in_words() -> None:
         "least idle share, among plans within 5.0 % of the least period"
     )
     assert objective_words(Objective.paper()) == (
-        "least gapness (as in the paper), then period, shown by period"
+        "least paper gapness, then period, shown by period"
     )
 
 

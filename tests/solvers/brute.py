@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 
 from gapless.formulations.chain import Chain, Part
 from gapless.formulations.costs import CostTable, NetworkCosts
@@ -32,6 +34,7 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
+from gapless.solvers.protocol import Backend, Claim, SolveOptions
 
 UNITS = "abcde"
 
@@ -218,4 +221,23 @@ def ranked(problem: Problem) -> list[Plan]:
     return [plan for _, plan in sorted(found)]
 
 
-Solve = Callable[[Problem, int], object]
+def claims(backend: Backend, jobs: list[tuple[Problem, SolveOptions]]) -> list[Claim]:
+    """Return what a backend claims for each job, in one child process: solvers do not share one.
+
+    The child is forked, so that rules need not be sent.
+    """
+    context = get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(
+        target=lambda: sender.send([backend.solve(problem, options) for problem, options in jobs])
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    sender.close()
+    try:
+        answer: list[Claim] = receiver.recv()
+        return answer
+    finally:
+        process.kill()
+        process.join()
