@@ -92,7 +92,7 @@ def _run(case: Case, backend: str, time_limit_s: float | None) -> SolveResult | 
     try:
         return solve(problem, get_backend(backend), options, explain=False)
     except BackendError as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {str(error)[:60]}..."
 
 
 def _case_table(case: Case, names: Sequence[str], rounds: int, time_limit_s: float) -> Table:

@@ -7,7 +7,20 @@ from importlib import metadata, util
 from typing import Any, ClassVar
 
 from ..formulations.chunking import encode_boundary
-from ..formulations.expr import And, BoolExpr, BoolVar, Const, Expr, LessEq, Linear, Max, Not, Or, Variable
+from ..formulations.expr import (
+    And,
+    BoolExpr,
+    BoolVar,
+    Const,
+    Expr,
+    IntVar,
+    LessEq,
+    Linear,
+    Max,
+    Not,
+    Or,
+    Variable,
+)
 from ..formulations.model import Values
 from ..formulations.objective import Term
 from ..formulations.problem import Feature, Problem
@@ -93,6 +106,8 @@ class _Z3Engine:
     def add(self, condition: BoolExpr) -> None:
         """Add a condition."""
         self._solver.add(self._terms.truth(condition))
+        # In the scope in which a variable first appears; a later scope would forget its bounds.
+        self._solver.add(self._terms.domains)
 
     def minimise(self, query: Query) -> Answer:
         """Close in on the optimum from both sides, within a scope of its own."""
@@ -145,13 +160,21 @@ class _Z3Engine:
 
 
 class Z3Terms:
-    """Translates normal-form expressions, each node once."""
+    """Translates normal-form expressions, each node once.
+
+    Attributes
+    ----------
+    domains
+        Bounds of the integer variables that appeared so far. Lowering relies on them, so a solver
+        that was given a term needs them too.
+    """
 
     def __init__(self) -> None:
         import z3  # noqa: PLC0415
 
         self._z3 = z3
         self.arithmetic = Arithmetic()
+        self.domains: list[Any] = []
         self._variables: dict[object, Any] = {}
         self._done: dict[int, tuple[Expr, Any]] = {}
 
@@ -195,7 +218,9 @@ class Z3Terms:
     def _variable(self, variable: Any) -> Any:
         if variable.key not in self._variables:
             make = self._z3.Bool if isinstance(variable, BoolVar) else self._z3.Int
-            self._variables[variable.key] = make(f"{variable.name}{variable.args}")
+            term = self._variables[variable.key] = make(f"{variable.name}{variable.args}")
+            if isinstance(variable, IntVar):
+                self.domains += (term >= variable.low, term <= variable.high)
         return self._variables[variable.key]
 
     def _truth(self, expr: BoolExpr) -> Any:

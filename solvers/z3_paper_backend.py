@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..formulations.expr import BoolExpr
 from ..formulations.objective import Term
@@ -56,9 +56,9 @@ class Z3PaperBackend:
 
 
 class _OptimizeEngine:
-    """One `Optimize` with push and pop.
+    """A new `Optimize` for every question, as the paper does it.
 
-    The paper states times in milliseconds with a fraction; integers are used here, because Z3 5.4.0 can
+    The paper states times in milliseconds with a fraction; integers are used here, because 5.4.0 can
     hang on rationals, beyond its own time limit.
     """
 
@@ -67,28 +67,25 @@ class _OptimizeEngine:
 
         self._z3 = z3
         self._terms = Z3Terms()
-        self._solver = z3.Optimize()
+        self._conditions: list[Any] = []
 
     def add(self, condition: BoolExpr) -> None:
         """Add a condition."""
-        self._solver.add(self._terms.truth(condition))
+        self._conditions.append(self._terms.truth(condition))
 
     def minimise(self, query: Query) -> Answer:
-        """Minimise within a scope of its own."""
-        solver, terms = self._solver, self._terms
+        """Answer one question."""
+        solver, terms = self._z3.Optimize(), self._terms
         if query.deadline.left_s is not None:
             solver.set("timeout", max(1, int(1000 * query.deadline.left_s)))
-        solver.push()
-        try:
-            for condition in query.conditions:
-                self.add(condition)
-            solver.minimize(terms.number(query.objective))
-            verdict = solver.check()
-            if verdict == self._z3.unsat:
-                return Answer(verdict=Verdict.INFEASIBLE)
-            if verdict != self._z3.sat:
-                return Answer(verdict=Verdict.UNKNOWN)
-            values = terms.reader(solver.model())
-            return Answer(verdict=Verdict.OPTIMAL, values=values, bound=query.objective.evaluate(values))
-        finally:
-            solver.pop()
+        solver.add(self._conditions)
+        solver.add([terms.truth(condition) for condition in query.conditions])
+        solver.minimize(terms.number(query.objective))
+        solver.add(terms.domains)
+        verdict = solver.check()
+        if verdict == self._z3.unsat:
+            return Answer(verdict=Verdict.INFEASIBLE)
+        if verdict != self._z3.sat:
+            return Answer(verdict=Verdict.UNKNOWN)
+        values = terms.reader(solver.model())
+        return Answer(verdict=Verdict.OPTIMAL, values=values, bound=query.objective.evaluate(values))

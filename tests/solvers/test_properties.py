@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gapless.formulations.hardware import Platform
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import forbid
+from gapless.problems import table_problem
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
@@ -46,6 +48,18 @@ def test_the_other_exact_backends_equal_the_oracle(backend: str, problem: Proble
     if not get_backend(backend).availability().ok:
         pytest.skip(f"{backend} is not installed")
     assert same(best(problem, backend, top=3), best(problem, "exhaustive", top=3))
+
+
+@SLOW
+@given(
+    rows=st.lists(st.lists(st.integers(1, 40), min_size=3, max_size=3), min_size=1, max_size=5),
+    objective=st.sampled_from(["paper", "period", "gapness"]),
+)
+def test_the_papers_encoding_equals_the_oracle(rows: list[list[int]], objective: str) -> None:
+    if not get_backend("z3-paper").availability().ok:
+        pytest.skip("z3 is not installed")
+    problem = table_problem(rows, ["a", "b", "c"], objective=objective)
+    assert same(best(problem, "z3-paper"), best(problem, "exhaustive"))
 
 
 @QUICK
