@@ -67,6 +67,8 @@ def enumerate_plans(
     lowering = Lowering(encoded.model)
     levels = build_levels(problem, encoded, lowering, largest_number)
     for constraint in encoded.model.constraints:
+        if deadline.passed:
+            break  # the search below stops before its first question
         engine.add(lowering.truth(constraint.expr))
     search = _Search(
         problem=problem,

@@ -36,7 +36,7 @@ class StopReason(StrEnum):
     TIME_LIMIT, MEMORY_LIMIT
         It ran into what it was given.
     REJECTION_LIMIT
-        Too many plans in a row were cut off by opaque rules (`SolveOptions.max_rejections`).
+        Too many plans were cut off by opaque rules (`SolveOptions.max_rejections`).
     SPACE_LIMIT
         The space of plans is larger than the backend is willing to walk.
     INTERRUPTED
@@ -195,7 +195,8 @@ class Claim:
     bound
         Proven lower bound on the first objective term over all valid plans, or None.
     proven
-        How many leading plans are proven to be exactly the best ones. OPTIMAL needs at least 1.
+        How many leading plans are proven to be the best ones, in order. OPTIMAL needs at least 1; a
+        single proven plan may still tie with another one in all terms of the objective.
     exhausted
         Whether it is proven that there are no further valid plans behind `plans`.
     handling

@@ -6,6 +6,7 @@ import math
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata, util
 from typing import Any, ClassVar
 
@@ -33,8 +34,15 @@ _MOST_ARCS = 5000
 _LARGEST_NUMBER = 10**6
 """Largest number that a few layers of the chunk order are taken together for."""
 
-_BOUND_ERROR = 1e-3, 1e-9
-"""Absolute and relative error that is taken off the bound of a MILP solver; the rest is asked again."""
+_BITS = 20
+"""Rows, the objective and derived columns are divided by powers of two down to numbers of so many bits.
+
+The tolerances of MILP solvers are absolute: with times of 10 minutes in microseconds HiGHS claimed
+false optima.
+"""
+
+_TOLERANCE = 1e-6
+"""Feasibility tolerance of HiGHS and CBC."""
 
 
 def _capabilities(summary: str) -> Capabilities:
@@ -153,56 +161,84 @@ class _MilpEngine:
         self._defined = len(self._flat.rows)
 
     def _ask(self, query: Query, objective: Affine, rows: Sequence[Row], at_least: int | None) -> Answer:
-        program, columns = self._program(objective, rows, at_least)
-        if program is None:
+        scaled = self._program(objective, rows, at_least)
+        if scaled is None:
             return Answer(verdict=Verdict.INFEASIBLE)
-        bound = self._run(program, self._options, query.deadline.left_s)
-        status, lp = program.sol_status, self._pulp
-        if program.status == lp.LpStatusInfeasible:
+        bound = self._run(scaled.program, self._options, query.deadline.left_s)
+        status, lp = scaled.program.sol_status, self._pulp
+        if scaled.program.status == lp.LpStatusInfeasible:
             return Answer(verdict=Verdict.INFEASIBLE)
         if status not in (lp.LpSolutionOptimal, lp.LpSolutionIntegerFeasible):
-            return Answer(verdict=Verdict.UNKNOWN, bound=_integral(bound))
+            return Answer(verdict=Verdict.UNKNOWN, bound=scaled.integral(bound))
         # `sol_status` tells an optimum from an incumbent at the time limit; `status` does not.
         verdict = Verdict.OPTIMAL if status == lp.LpSolutionOptimal else Verdict.FEASIBLE
         if bound is None and verdict is Verdict.OPTIMAL:
-            bound = lp.value(program.objective)
-        rounded = {index: round(column.value()) for index, column in enumerate(columns)}
-        values = self._reader(rounded)
-        proven = _integral(bound)
+            bound = lp.value(scaled.program.objective)
+        values = self._reader([round(column.value()) for column in scaled.columns])
+        proven = scaled.integral(bound)
         if proven is not None:
             proven = min(proven, query.objective.evaluate(values))
         return Answer(verdict=verdict, values=values, bound=proven)
 
-    def _reader(self, values: dict[int, int]) -> Values:
+    def _reader(self, values: list[int]) -> Values:
         def read(variable: Variable) -> int:
             column = self._flat.find(variable.key)
             return 0 if column is None else values[column]
 
         return read
 
-    def _program(self, objective: Affine, rows: Sequence[Row], at_least: int | None) -> tuple[Any, list[Any]]:
+    def _program(self, objective: Affine, rows: Sequence[Row], at_least: int | None) -> _Scaled | None:
         """Return a program, or None if a row without columns cannot hold."""
         lp = self._pulp
-        # An integral period would turn 100.0000001 into 101.
+        units = [_scale(max(-c.low, c.high)) if c.derived else 1 for c in self._flat.columns]
+        # A derived column is not made integral: that would turn a period of 100.0000001 into 101.
         columns = [
-            lp.LpVariable(
-                f"c{index}", column.low, column.high, lp.LpContinuous if column.derived else lp.LpInteger
-            )
-            for index, column in enumerate(self._flat.columns)
+            lp.LpVariable(f"c{index}", c.low / unit, c.high / unit, "Continuous" if c.derived else "Integer")
+            for index, (c, unit) in enumerate(zip(self._flat.columns, units, strict=True))
         ]
-        goal = tuple((factor, column) for column, factor in objective.terms.items())
+
+        def total(terms: Sequence[tuple[int, int]]) -> tuple[Any, int]:
+            weights = [factor * units[column] for factor, column in terms]
+            unit = _scale(max(map(abs, weights), default=0))
+            pairs = zip(terms, weights, strict=True)
+            return lp.LpAffineExpression([(columns[c], weight / unit) for (_, c), weight in pairs]), unit
+
+        goal = tuple((factor, column) for column, factor in objective.terms.items() if factor)
         program = lp.LpProblem("plan", lp.LpMinimize)
-        program.setObjective(lp.LpAffineExpression([(columns[c], f) for f, c in goal], objective.constant))
+        expr, goal_unit = total(goal)
+        program.setObjective(expr)
         extra = [] if at_least is None else [Row(terms=goal, least=at_least - objective.constant)]
         always = [r for row in (*self._rows, *rows, *extra) for r in unconditional(row, self._flat.columns)]
         for row in merged(always):
             for side, sense in _sides(row, lp):
                 if not row.terms and not _holds_for_nothing(side, sense):
-                    return None, columns
+                    return None
                 if row.terms:
-                    expr = lp.LpAffineExpression([(columns[c], f) for f, c in row.terms])
-                    program.addConstraint(lp.LpConstraint(expr, sense, rhs=side))
-        return program, columns
+                    expr, unit = total(row.terms)
+                    program.addConstraint(lp.LpConstraint(expr, sense, rhs=side / unit))
+        return _Scaled(program=program, columns=columns, unit=goal_unit, constant=objective.constant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scaled:
+    """A program whose objective is (that of the question - constant) / unit."""
+
+    program: Any
+    columns: list[Any]
+    unit: int
+    constant: int
+
+    def integral(self, bound: float | None) -> int | None:
+        """Return the least integer that an inexact bound of the program allows for the question."""
+        if bound is None:
+            return None
+        whole = bound * self.unit
+        error = max(1e-3, _TOLERANCE * self.unit) + 1e-9 * abs(whole)
+        return math.ceil(whole - error) + self.constant
+
+
+def _scale(largest: int) -> int:
+    return 1 << max(0, largest.bit_length() - _BITS)
 
 
 def _sides(row: Row, lp: Any) -> list[tuple[int, int]]:
@@ -233,8 +269,7 @@ def _run_highs(program: Any, options: SolveOptions, limit_s: float | None) -> fl
     )
     program.solve(solver)
     bound = program.solverModel.getInfo().mip_dual_bound
-    # HiGHS does not know the constant of the objective.
-    return bound + program.objective.constant if math.isfinite(bound) else None
+    return bound if math.isfinite(bound) else None
 
 
 def _run_cbc(program: Any, options: SolveOptions, limit_s: float | None) -> float | None:
@@ -255,11 +290,3 @@ def _run_cbc(program: Any, options: SolveOptions, limit_s: float | None) -> floa
         solver.tmpDir = folder
         program.solve(solver)
     return None
-
-
-def _integral(bound: float | None) -> int | None:
-    """Return the least integer that an inexact bound allows."""
-    if bound is None:
-        return None
-    absolute, relative = _BOUND_ERROR
-    return math.ceil(bound - absolute - relative * abs(bound))

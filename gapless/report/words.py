@@ -16,7 +16,7 @@ _STOPPED_BY = {
     StopReason.COMPLETE: "the search was finished",
     StopReason.TIME_LIMIT: "stopped by the time limit",
     StopReason.MEMORY_LIMIT: "stopped by the memory limit",
-    StopReason.REJECTION_LIMIT: "stopped because an opaque rule refused too many plans in a row",
+    StopReason.REJECTION_LIMIT: "stopped because opaque rules refused too many plans",
     StopReason.SPACE_LIMIT: "the space of plans is larger than this backend is willing to walk",
     StopReason.INTERRUPTED: "stopped by you",
 }

@@ -70,9 +70,7 @@ def test_objectives_in_words() -> None:
     assert objective_words(Objective.slack(50)) == (
         "least idle share, among plans within 5.0 % of the least period"
     )
-    assert objective_words(Objective.paper()) == (
-        "least paper gapness, then period, shown by period"
-    )
+    assert objective_words(Objective.paper()) == ("least paper gapness, then period, shown by period")
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,9 @@ class Case:
         return problem.with_objective(objective).with_limits(**self.limits).with_rules(*self.rules)
 
 
-FEATURES = [Case(f"feature-{text or 'plain'}", features=text) for text in ("", "n", "t", "c", "f", "e", "ntcudf")]
+FEATURES = [
+    Case(f"feature-{text or 'plain'}", features=text) for text in ("", "n", "t", "c", "f", "e", "ntcudf")
+]
 MEMORY = [Case(f"memory-{text}", features=text, objective="peak_memory,period") for text in ("u", "d", "ud")]
 TERMS = [
     Case(f"by-{text}", features="nt", objective=text)
@@ -183,7 +185,12 @@ RULES = [
         ("memory", (lambda v: v.memory_bytes("a") >= v.memory_bytes("b") + 1,), "", "peak_memory"),
         ("peak", (lambda v: v.peak_bytes() >= 170,), "", "peak_memory"),
         ("cut_iff", (lambda v: v.cut_after("l2").implies(v.on("l0", "a")) & v.uses("c"),), "", "period"),
-        ("numbers", (lambda v: 3 * v.busy_us("a") + v.latency_us() <= 5 * v.period_us() - 40,), "t", "period"),
+        (
+            "numbers",
+            (lambda v: 3 * v.busy_us("a") + v.latency_us() <= 5 * v.period_us() - 40,),
+            "t",
+            "period",
+        ),
         ("contradiction", (pin("l3", unit="b"), forbid("l3", unit="b")), "", "period"),
         ("impossible", (at_least(4),), "", "period"),
     )

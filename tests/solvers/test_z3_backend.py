@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from gapless.formulations.expr import BoolVar, IntVar, LessEq, all_of, count, linear
@@ -21,11 +23,12 @@ class TestZ3(ExactBackend):
 class TestZ3Paper(ExactBackend):
     backend = Z3PaperBackend()
     seed = 15
-    cases = [
+    cases: ClassVar[list[Case]] = [
         Case(f"{objective}-{features}", objective=objective, features=features)
         for objective in ("paper", "period", "paper_gapness", "gapness", "period,gapness")
         for features in ("", "n", "e")
     ]
+    large = (15, 5)
 
     def test_large_numbers(self) -> None:
         problem = random_problem(4, layers=4)
