@@ -17,7 +17,7 @@ Only layers that a unit cannot run are handled beyond that: no transfers, memory
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from .chain import Chain, Part
 from .expr import BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
@@ -111,7 +111,7 @@ class _Paper:
         units = [next(c for c in self.units if values(self.x[i, c])) for i in self.layers]
         edges = [i for i in self.layers[1:] if units[i] != units[i - 1]]
         bounds = [0, *edges, self.chain.layer_count]
-        return tuple((i, j, units[i]) for i, j in zip(bounds, bounds[1:], strict=False))
+        return tuple((i, j, units[i]) for i, j in pairwise(bounds))
 
     def _exclude(self, parts: tuple[Part, ...]) -> BoolExpr:
         chosen = count(self.x[i, c] for start, stop, c in parts for i in range(start, stop))
