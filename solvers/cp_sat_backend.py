@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..formulations.chunking import encode_boundary
 from ..formulations.expr import BoolExpr, Variable
 from ..formulations.model import Values
-from ..formulations.objective import Term
-from ..formulations.problem import Feature, Problem
+from ..formulations.problem import Problem
 from .engine import Answer, Query, Verdict
 from .flat import Flattener, Row, Sense
 from .lexicographic import enumerate_plans
@@ -20,9 +19,8 @@ from .protocol import (
     Capabilities,
     Claim,
     Deadline,
-    Guarantee,
-    RuleHandling,
     SolveOptions,
+    chunking_capabilities,
 )
 
 if TYPE_CHECKING:
@@ -39,16 +37,8 @@ class CpSatBackend:
     """Chunking by start and end literals in CP-SAT."""
 
     name: ClassVar[str] = "cpsat"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
-        terms=frozenset(Term),
-        guarantee=Guarantee.EXACT,
-        gives_bound=True,
-        deterministic=True,
-        isolated=True,
-        rules=RuleHandling.LOWERED,
-        opaque_rules=RuleHandling.CUT,
-        summary="OR-Tools CP-SAT on the boundary encoding; proves the whole list of plans",
+    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+        "OR-Tools CP-SAT on the boundary encoding; proves the whole list of plans", isolated=True
     )
 
     def availability(self) -> Availability:
@@ -77,7 +67,7 @@ class _CpSatEngine:
     """Keeps one model; every question is put to a copy of it."""
 
     def __init__(self, options: SolveOptions) -> None:
-        from ortools.sat.python import cp_model  # noqa: PLC0415
+        from ortools.sat.python import cp_model
 
         self._cp = cp_model
         self._options = options

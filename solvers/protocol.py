@@ -112,6 +112,23 @@ class Capabilities:
     summary: str
 
 
+def chunking_capabilities(
+    summary: str, *, isolated: bool, rules: RuleHandling = RuleHandling.LOWERED, gives_bound: bool = True
+) -> Capabilities:
+    """Return what an exact backend for one network on one platform can do: everything."""
+    return Capabilities(
+        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
+        terms=frozenset(Term),
+        guarantee=Guarantee.EXACT,
+        gives_bound=gives_bound,
+        deterministic=True,
+        isolated=isolated,
+        rules=rules,
+        opaque_rules=RuleHandling.CUT,
+        summary=summary,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
     """Whether a backend can run here, and if not, why and what to install."""

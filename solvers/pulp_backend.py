@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 from ..formulations.chunking import count_arcs, encode_arcs, encode_boundary
 from ..formulations.expr import BoolExpr, Variable
 from ..formulations.model import Values
-from ..formulations.objective import Term
-from ..formulations.problem import Feature, Problem
+from ..formulations.problem import Problem
 from .engine import Answer, Query, Verdict
 from .flat import Affine, Flattener, Row, Sense, merged, unconditional
 from .lexicographic import enumerate_plans
@@ -23,9 +22,8 @@ from .protocol import (
     Capabilities,
     Claim,
     Deadline,
-    Guarantee,
-    RuleHandling,
     SolveOptions,
+    chunking_capabilities,
 )
 
 _MOST_ARCS = 5000
@@ -45,26 +43,12 @@ _TOLERANCE = 1e-6
 """Feasibility tolerance of HiGHS and CBC."""
 
 
-def _capabilities(summary: str) -> Capabilities:
-    return Capabilities(
-        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
-        terms=frozenset(Term),
-        guarantee=Guarantee.EXACT,
-        gives_bound=True,
-        deterministic=True,
-        isolated=True,
-        rules=RuleHandling.LOWERED,
-        opaque_rules=RuleHandling.CUT,
-        summary=summary,
-    )
-
-
 class PulpBackend:
     """Chunking as a MILP, solved by HiGHS."""
 
     name: ClassVar[str] = "pulp"
-    capabilities: ClassVar[Capabilities] = _capabilities(
-        "PuLP with HiGHS; arcs encoding when small, boundary encoding otherwise"
+    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+        "PuLP with HiGHS; arcs encoding when small, boundary encoding otherwise", isolated=True
     )
 
     def availability(self) -> Availability:
@@ -85,8 +69,8 @@ class PulpCbcBackend:
     """Chunking as a MILP, solved by the CBC program that PuLP brings along."""
 
     name: ClassVar[str] = "pulp-cbc"
-    capabilities: ClassVar[Capabilities] = _capabilities(
-        "PuLP with its bundled CBC; the same models as 'pulp'"
+    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+        "PuLP with its bundled CBC; the same models as 'pulp'", isolated=True
     )
 
     def availability(self) -> Availability:
@@ -122,7 +106,7 @@ class _MilpEngine:
     """Keeps the rows; every question is a new program of them."""
 
     def __init__(self, options: SolveOptions, run: Runner) -> None:
-        import pulp  # noqa: PLC0415
+        import pulp
 
         self._pulp = pulp
         self._options = options
@@ -254,7 +238,7 @@ def _holds_for_nothing(side: int, sense: int) -> bool:
 
 
 def _run_highs(program: Any, options: SolveOptions, limit_s: float | None) -> float | None:
-    import pulp  # noqa: PLC0415
+    import pulp
 
     solver = pulp.HiGHS(
         msg=False,
@@ -273,7 +257,7 @@ def _run_highs(program: Any, options: SolveOptions, limit_s: float | None) -> fl
 
 
 def _run_cbc(program: Any, options: SolveOptions, limit_s: float | None) -> float | None:
-    import pulp  # noqa: PLC0415
+    import pulp
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -22,8 +22,7 @@ from ..formulations.expr import (
     Variable,
 )
 from ..formulations.model import Values
-from ..formulations.objective import Term
-from ..formulations.problem import Feature, Problem
+from ..formulations.problem import Problem
 from .arithmetic import Arithmetic, row_parts
 from .engine import Answer, Query, Verdict
 from .lexicographic import enumerate_plans
@@ -32,9 +31,8 @@ from .protocol import (
     Capabilities,
     Claim,
     Deadline,
-    Guarantee,
-    RuleHandling,
     SolveOptions,
+    chunking_capabilities,
 )
 
 LARGEST_NUMBER = 2**24
@@ -58,16 +56,8 @@ class Z3Backend:
     """Chunking by start and end literals, all of it pseudo-Boolean."""
 
     name: ClassVar[str] = "z3"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
-        terms=frozenset(Term),
-        guarantee=Guarantee.EXACT,
-        gives_bound=True,
-        deterministic=True,
-        isolated=True,
-        rules=RuleHandling.LOWERED,
-        opaque_rules=RuleHandling.CUT,
-        summary="Z3 on the boundary encoding; decision queries that close in on each optimum",
+    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+        "Z3 on the boundary encoding; decision queries that close in on each optimum", isolated=True
     )
 
     def availability(self) -> Availability:
@@ -96,7 +86,7 @@ class _Z3Engine:
     """
 
     def __init__(self, options: SolveOptions) -> None:
-        import z3  # noqa: PLC0415
+        import z3
 
         self._z3 = z3
         self._terms = Z3Terms()
@@ -170,7 +160,7 @@ class Z3Terms:
     """
 
     def __init__(self) -> None:
-        import z3  # noqa: PLC0415
+        import z3
 
         self._z3 = z3
         self.arithmetic = Arithmetic()

@@ -63,7 +63,7 @@ class _OptimizeEngine:
     """
 
     def __init__(self) -> None:
-        import z3  # noqa: PLC0415
+        import z3
 
         self._z3 = z3
         self._terms = Z3Terms()

@@ -7,15 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...formulations.objective import Term
-from ...formulations.problem import Feature, Problem
+from ...formulations.problem import Problem
 from ..protocol import (
     Availability,
     Capabilities,
     Claim,
-    Guarantee,
-    RuleHandling,
     SolveOptions,
+    chunking_capabilities,
 )
 from .solving import ChainSolve
 
@@ -53,16 +51,8 @@ class NativeBackend:
     """
 
     name: ClassVar[str] = "native"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
-        terms=frozenset(Term),
-        guarantee=Guarantee.EXACT,
-        gives_bound=True,
-        deterministic=True,
-        isolated=False,
-        rules=RuleHandling.LOWERED,
-        opaque_rules=RuleHandling.CUT,
-        summary="exact best-first search with dynamic programming bounds; fastest for one network",
+    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+        "exact best-first search with dynamic programming bounds; fastest for one network", isolated=False
     )
 
     def availability(self) -> Availability:

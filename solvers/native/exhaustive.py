@@ -8,19 +8,18 @@ from typing import ClassVar
 
 from ...formulations.chain import Chain, Part
 from ...formulations.judge import rank_key, score
-from ...formulations.objective import Term
 from ...formulations.plan import Plan
-from ...formulations.problem import Feature, Problem
+from ...formulations.problem import Problem
 from ..protocol import (
     Availability,
     Capabilities,
     Claim,
     Deadline,
-    Guarantee,
     RuleHandling,
     SolveOptions,
     SolveStatus,
     StopReason,
+    chunking_capabilities,
     handling_of,
 )
 
@@ -32,16 +31,11 @@ class ExhaustiveBackend:
     """Scores every plan of a small problem: what all other backends are tested against."""
 
     name: ClassVar[str] = "exhaustive"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
-        terms=frozenset(Term),
-        guarantee=Guarantee.EXACT,
-        gives_bound=False,
-        deterministic=True,
+    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+        f"scores every plan; spaces up to {MAX_PLANS:,} plans",
         isolated=False,
         rules=RuleHandling.CUT,
-        opaque_rules=RuleHandling.CUT,
-        summary=f"scores every plan; spaces up to {MAX_PLANS:,} plans",
+        gives_bound=False,
     )
 
     def availability(self) -> Availability:

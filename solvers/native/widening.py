@@ -157,9 +157,9 @@ class Widening:
             try:
                 arcs = self.tables.arcs(Window(high=high), _WINDOWED // lattice.size)
             except TooLargeError:
-                pass
-            else:
-                return windowed_totals(arcs, self.tables.last, lattice, largest=largest)
+                # The totals without the window are weaker bounds, and cheap.
+                return completion_totals(self.tables, lattice, largest=largest)
+            return windowed_totals(arcs, self.tables.last, lattice, largest=largest)
         return completion_totals(self.tables, lattice, largest=largest)
 
     def _widen(self, settled: tuple[int, ...], box: Box) -> None:
