@@ -75,7 +75,7 @@ DOCUMENTS: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "empty file": (b"", ("not valid JSON", "line 1, column 1")),
     "blank file": (b" \n \n", ("not valid JSON",)),
     "cut off": (json.dumps(base()).encode()[:-30], ("not valid JSON", "line 1")),
-    "trailing comma": (b'{"format": "gapless.problem",}', ("not valid JSON", "column 30")),
+    "trailing comma": (b'{"format": "gapless.problem",}', ("not valid JSON", "line 1, column")),
     "two documents": (b"{} {}", ("not valid JSON", "Extra data")),
     "binary": (bytes(range(128, 256)), ("not a text file in UTF-8",)),
     "a list": (b"[]", ("holds a list, not an object",)),
