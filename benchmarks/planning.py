@@ -143,6 +143,7 @@ _GROWTH = (
     ("mixed, balance >= 80 %", Shape.MIXED, 800),
     ("uneven, balance >= 80 %", Shape.UNEVEN, 800),
     ("plateau, balance >= 80 %", Shape.PLATEAU, 800),
+    ("mixed, balance >= 99 %", Shape.MIXED, 990),
 )
 
 

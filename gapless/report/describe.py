@@ -11,9 +11,10 @@ from rich.text import Text
 
 from ..diagnosis import BackendReport, Diagnosis
 from ..formulations.files import LINE_LENGTH
-from ..formulations.objective import LIMIT_NAMES
-from ..formulations.problem import Problem
+from ..formulations.objective import LIMIT_NAMES, Term
+from ..formulations.problem import Feature, Problem
 from ..profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
+from ..solvers.protocol import Capabilities
 from .tables import indented, plain_table, title
 from .words import millis, size
 
@@ -58,9 +59,22 @@ def _backend_table(reports: Sequence[BackendReport]) -> Table:
             "yes" if can.gives_bound else "no",
             str(can.rules or "no"),
             str(can.opaque_rules or "no"),
-            ", ".join(report.unsupported) or "-",
+            _lacking(can),
         )
     return table
+
+
+def _lacking(can: Capabilities) -> str:
+    """Return what a backend does not handle; when that is the most, what it does."""
+    features = [feature for feature in Feature if feature not in can.features]
+    terms = [term for term in Term if term not in can.terms]
+    words = [str(feature).replace("_", " ") for feature in features]
+    if len(can.features) < len(features):
+        kept = " and ".join(str(feature).replace("_", " ") for feature in sorted(can.features))
+        words = [f"anything but {kept}"]
+    if terms:
+        words.append(f"objectives {', '.join(map(str, terms))}")
+    return "; ".join(words) or "-"
 
 
 def platforms_view() -> Group:
