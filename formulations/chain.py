@@ -87,6 +87,15 @@ class Chain:
             prefix[stop] - prefix[start] + self.transfer_in_us[start][unit] + self.transfer_out_us[stop][unit]
         )
 
+    def copies_us(self, unit: int) -> int:
+        """Return an upper bound on the copy-in and copy-out of a unit together, whatever its chunk."""
+        tables = (self.transfer_in_us, self.transfer_out_us)
+        return sum(max(row[unit] for row in table) for table in tables)
+
+    def most_busy_us(self, unit: int) -> int:
+        """Return an upper bound on the busy time of a unit, whatever its chunk."""
+        return self.prefix_us[unit][self.layer_count] + self.copies_us(unit)
+
     def memory_bytes(self, start: int, stop: int) -> int:
         """Return the bytes a chunk needs: its weights, and the most live tensors of any layer."""
         weights = self.weight_prefix[stop] - self.weight_prefix[start]

@@ -13,6 +13,9 @@ from .problem import Problem
 from .quantities import PlanValues
 from .validation import STRICT
 
+MALFORMED = frozenset({"names", "coverage", "contiguity", "support"})
+"""What a plan may break so that it has no score at all (`Violation.rule`)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:

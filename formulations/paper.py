@@ -24,7 +24,6 @@ from .expr import BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, all_of, a
 from .model import Constraint, Encoded, Model, Values
 from .problem import Problem
 from .quantities import Quantity
-from .totals import most_busy_us
 
 
 def encode_paper(problem: Problem) -> Encoded:
@@ -39,7 +38,7 @@ class _Paper:
         self.chain = chain
         self.layers, self.units = range(chain.layer_count), range(chain.unit_count)
         self.x = {(i, c): BoolVar("x", (i, c)) for i in self.layers for c in self.units}
-        self.most = max(most_busy_us(chain, unit) for unit in self.units)
+        self.most = max(chain.most_busy_us(unit) for unit in self.units)
         self.t_max = IntVar("t_max", (), 0, self.most)
         self.t_min = IntVar("t_min", (), 0, self.most)
 

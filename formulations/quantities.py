@@ -115,13 +115,10 @@ class QuantityVariables:
         self.chain = chain
         count = chain.layer_count
         self._most_bytes = chain.weight_prefix[count] + max(chain.working_bytes, default=0)
-        copies = [
-            max(row[unit] for row in chain.transfer_in_us) + max(row[unit] for row in chain.transfer_out_us)
-            for unit in range(chain.unit_count)
-        ]
-        self._most_busy = [prefix[count] + copy for prefix, copy in zip(chain.prefix_us, copies, strict=True)]
+        units = range(chain.unit_count)
+        self._most_busy = [chain.most_busy_us(unit) for unit in units]
         slowest = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
-        self._most_latency = slowest + sum(copies)
+        self._most_latency = slowest + sum(chain.copies_us(unit) for unit in units)
 
     def on(self, layer: int, unit: int) -> BoolVar:
         """Return "the unit runs the layer"."""

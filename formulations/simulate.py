@@ -12,7 +12,7 @@ import heapq
 from dataclasses import dataclass
 
 from .errors import InvalidInputError, InvalidPlanError
-from .judge import check
+from .judge import MALFORMED, check
 from .plan import Plan
 from .problem import Problem
 
@@ -117,8 +117,7 @@ def simulate(
     for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
         if value < least:
             raise InvalidInputError(f"{name} is {value}, must be at least {least}")
-    malformed = {"names", "coverage", "contiguity", "support"}
-    broken = [v for v in check(problem, plan) if v.rule in malformed]
+    broken = [v for v in check(problem, plan) if v.rule in MALFORMED]
     if broken:
         raise InvalidPlanError(f"[{plan}] cannot be played:", [v.message for v in broken])
     parts = problem.chain.parts(plan)

@@ -17,12 +17,6 @@ from .problem import Problem
 from .quantities import TERM_QUANTITY, Quantity, QuantityVariables
 
 
-def most_busy_us(chain: Chain, unit: int) -> int:
-    """Return an upper bound on the busy time of a unit, whatever its chunk."""
-    copies = max(row[unit] for row in chain.transfer_in_us) + max(row[unit] for row in chain.transfer_out_us)
-    return chain.prefix_us[unit][chain.layer_count] + copies
-
-
 def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[VariableKey, Expr]:
     """Return the definitions of the totals of a plan over `uses`, `busy_us` and `memory_bytes`.
 
@@ -53,7 +47,7 @@ def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[Vari
 
 def _other_most_us(chain: Chain, unit: int) -> int:
     """Return an upper bound on the busy time of every unit but one."""
-    return max((most_busy_us(chain, other) for other in range(chain.unit_count) if other != unit), default=0)
+    return max((chain.most_busy_us(other) for other in range(chain.unit_count) if other != unit), default=0)
 
 
 def _negated_loads(chain: Chain, variables: QuantityVariables) -> list[Expr]:
@@ -73,7 +67,7 @@ def _lonely(chain: Chain, variables: QuantityVariables) -> list[Expr]:
     units = range(chain.unit_count)
     if len(units) == 1:
         return []
-    most = max(most_busy_us(chain, unit) for unit in units)
+    most = max(chain.most_busy_us(unit) for unit in units)
     return [linear(((-most, variables.uses(unit)) for unit in units), most)]
 
 
@@ -84,7 +78,7 @@ def _bubbles(chain: Chain, variables: QuantityVariables) -> Expr:
     """
     units = range(chain.unit_count)
     period = variables.total(Quantity.PERIOD)
-    most = max(most_busy_us(chain, unit) for unit in units)
+    most = max(chain.most_busy_us(unit) for unit in units)
     chunks = count(map(variables.uses, units))
     whole = max_of(
         linear([(k, period), (k * most, chunks >= k)], -k * most) for k in range(1, chain.unit_count + 1)

@@ -20,7 +20,7 @@ from math import inf
 
 from ..formulations.chain import Part
 from ..formulations.errors import BackendFailedError
-from ..formulations.judge import check
+from ..formulations.judge import MALFORMED, check
 from ..formulations.model import Encoded, Values
 from ..formulations.problem import Problem
 from .engine import Answer, Engine, Query, Verdict
@@ -38,7 +38,6 @@ from .protocol import (
 
 Key = tuple[int, ...]
 _PUBLISH_EVERY_S = 0.2
-_MALFORMED = {"names", "coverage", "contiguity", "support"}
 
 
 def enumerate_plans(
@@ -201,7 +200,7 @@ class _Search:
         broken = {violation.rule for violation in check(self._problem, self._problem.chain.plan(parts))}
         if not broken:
             insort(self._pool, (key_of(self._levels, self._problem.chain, parts), parts))
-        elif broken & _MALFORMED:
+        elif broken & MALFORMED:
             raise BackendFailedError(f"the solver returned chunks {parts} that are no plan: {broken}")
         elif broken <= self._opaque:
             self._counts["rejected"] += 1

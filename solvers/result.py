@@ -129,7 +129,7 @@ class SolveResult:
         optimal = self.status is SolveStatus.OPTIMAL
         infeasible = self.status is SolveStatus.INFEASIBLE
         best = min((c.score.values(self.asked.terms) for c in self.candidates), default=None)
-        bound_above = None not in (self.bound, self.objective) and self.bound > self.objective  # type: ignore[operator]
+        bound_above = self.bound is not None and self.objective is not None and self.bound > self.objective
         return [
             (f"{self.status} without a plan", has_plan and not found),
             (f"{self.status} with plans", not has_plan and found),

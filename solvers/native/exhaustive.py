@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ...formulations.chain import Chain, Part
-from ...formulations.judge import rank_key, score
+from ...formulations.judge import Score, rank_key, score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..protocol import (
@@ -68,7 +68,7 @@ class ExhaustiveBackend:
             key = rank_key(problem, plan, judged)
             if not valid or key < best:
                 best = key
-                options.publish(_incumbent(problem, plan, handling))
+                options.publish(_incumbent(problem, plan, judged, handling))
             valid.append((key, plan))
         plans = tuple(plan for _, plan in heapq.nsmallest(options.top, valid))
         done = stop is StopReason.COMPLETE
@@ -118,12 +118,12 @@ def count_plans(chain: Chain) -> int:
     return total
 
 
-def _incumbent(problem: Problem, plan: Plan, handling: dict[str, RuleHandling]) -> Claim:
+def _incumbent(problem: Problem, plan: Plan, judged: Score, handling: dict[str, RuleHandling]) -> Claim:
     return Claim(
         status=SolveStatus.FEASIBLE,
         stop=StopReason.TIME_LIMIT,
         plans=(plan,),
-        values=score(problem, plan).values(problem.objective.terms),
+        values=judged.values(problem.objective.terms),
         handling=handling,
     )
 

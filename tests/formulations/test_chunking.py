@@ -16,7 +16,7 @@ from gapless.formulations.objective import Term
 from gapless.formulations.paper import encode_paper
 from gapless.formulations.problem import Problem
 from gapless.formulations.quantities import PlanValues, Quantity, QuantityVariables
-from gapless.formulations.totals import idle_excess, most_busy_us, term_expr
+from gapless.formulations.totals import idle_excess, term_expr
 from tests.solvers.brute import CASES, Case, all_parts, problem_of, random_problem
 
 Encode = Callable[[Problem], Encoded]
@@ -84,7 +84,7 @@ def test_every_quantity_has_its_value(encode: Encode, features: str) -> None:
         for unit in range(chain.unit_count):
             wanted += [variables.uses(unit), variables.busy_us(unit), variables.memory_bytes(unit)]
             wanted += [variables.on(layer, unit) for layer in range(chain.layer_count)]
-            assert values(variables.busy_us(unit)) <= most_busy_us(chain, unit)
+            assert values(variables.busy_us(unit)) <= chain.most_busy_us(unit)
         wanted += [variables.cut(cut) for cut in range(1, chain.layer_count)]
         assert [values(v) for v in wanted] == [truth(v) for v in wanted], parts
 

@@ -13,7 +13,8 @@ from gapless.solvers.native.backend import NativeBackend
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 
 from ...instances import problems, ruled_problems
-from .brute_force import random_problem, valid_plans
+from ..brute import ranked
+from .random_problems import random_problem
 
 EVERYTHING = 10_000
 
@@ -21,7 +22,7 @@ EVERYTHING = 10_000
 def check(problem: Problem, top: int) -> Claim:
     """Solve, and compare everything that is claimed with brute force."""
     claim = NativeBackend().solve(problem, SolveOptions(top=top))
-    valid = valid_plans(problem)
+    valid = ranked(problem)
     assert list(claim.plans) == valid[:top]
     assert claim.stop is StopReason.COMPLETE
     assert claim.proven == len(claim.plans)

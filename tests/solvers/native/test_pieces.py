@@ -13,7 +13,7 @@ from gapless.solvers.native.ordering import less, runs, smallest
 from gapless.solvers.native.tables import Restrictions, Tables, TooLargeError, Window
 from gapless.solvers.native.totals import NEVER, completion_totals, windowed_totals
 
-from .brute_force import random_problem
+from .random_problems import random_problem
 from .test_large import chain_problem
 
 NOBODY = (frozenset[int](),)

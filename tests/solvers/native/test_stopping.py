@@ -13,7 +13,8 @@ from gapless.solvers.native import solving, widening
 from gapless.solvers.native.backend import NativeBackend
 from gapless.solvers.protocol import Claim, RuleHandling, SolveOptions, SolveStatus, StopReason
 
-from .brute_force import random_problem, valid_plans
+from ..brute import ranked
+from .random_problems import random_problem
 from .test_large import chain_problem, rows_of
 
 
@@ -28,7 +29,7 @@ def test_no_time_at_all() -> None:
 @pytest.mark.parametrize("pauses", range(0, 40, 3))
 def test_every_interruption_is_honest(pauses: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = chain_problem(rows_of("mixed", 8, 4))
-    valid = valid_plans(problem)
+    valid = ranked(problem)
     monkeypatch.setattr(widening, "_SMALL_GRAPH", 0)
     monkeypatch.setattr(widening, "_ENUMERABLE", 0)
     left = [pauses]
@@ -112,7 +113,7 @@ def test_the_largest_numbers_that_a_problem_may_hold_are_exact() -> None:
     rows = [[MAX_COUNT // 6 - 7 * layer - unit for unit in range(3)] for layer in range(5)]
     problem = chain_problem(rows).with_objective("idle,period")
     claim = NativeBackend().solve(problem, SolveOptions(top=9))
-    assert list(claim.plans) == valid_plans(problem)[:9]
+    assert list(claim.plans) == ranked(problem)[:9]
 
 
 def test_larger_numbers_are_refused_with_the_problem() -> None:

@@ -1,19 +1,15 @@
-"""All plans of a small problem in canonical order, in plain Python and by the judge alone."""
+"""Random small problems that use every feature, drawn from a seed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from gapless.formulations.chain import Chain, Part
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.judge import rank_key, score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Limits, Objective, Term
-from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import (
     OpaqueRule,
@@ -30,29 +26,6 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
-
-
-def valid_plans(problem: Problem) -> list[Plan]:
-    """Return every valid plan, best first."""
-    plans = [problem.chain.plan(parts) for parts in _parts(problem.chain, 0, ())]
-    ranked = []
-    for plan in plans:
-        found = score(problem, plan)
-        if found.valid:
-            ranked.append((rank_key(problem, plan, found), plan))
-    return [plan for _, plan in sorted(ranked, key=lambda pair: pair[0])]
-
-
-def _parts(chain: Chain, start: int, used: tuple[int, ...]) -> Iterator[tuple[Part, ...]]:
-    for stop in chain.cuts:
-        for unit in range(chain.unit_count):
-            if stop <= start or unit in used or not chain.runs(start, stop, unit):
-                continue
-            if stop == chain.layer_count:
-                yield ((start, stop, unit),)
-            else:
-                for rest in _parts(chain, stop, (*used, unit)):
-                    yield ((start, stop, unit), *rest)
 
 
 def random_problem(seed: int, *, layers: int, units: int) -> Problem:
