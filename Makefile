@@ -19,7 +19,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gapless needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --editable ".[cpsat,z3,milp,dev]" --config-settings editable_mode=compat
+	  --editable ".[all,dev]" --config-settings editable_mode=compat
 	@touch $@
 
 demo: $(READY)

@@ -1,1 +1,1 @@
-"""Running plans: model files, engines, autotuning (from part 2 on)."""
+"""Running plans: model files, engines, the pipeline runtime, the autotuner."""

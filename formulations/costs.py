@@ -29,6 +29,12 @@ class Provenance:
         Whether the numbers are computed by a model rather than measured.
     notes
         Anything else that a reader of the numbers should know.
+    engine
+        What ran the layers, with its version.
+    device
+        What they ran on, as `gapless doctor` says it.
+    taken_at
+        When, ISO 8601 with the offset from UTC.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -37,6 +43,9 @@ class Provenance:
     method: str = ""
     estimated: bool = False
     notes: str = ""
+    engine: str = ""
+    device: str = ""
+    taken_at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,5 +95,37 @@ class ProfilingError(GaplessError):
     """A measurement that could not be taken."""
 
 
+class LayerNotRunnableError(ProfilingError):
+    """A layer that no unit of the platform can run."""
+
+
+class NoisyMeasurementError(ProfilingError):
+    """Measurements so unsteady that a plan made from them would mean nothing."""
+
+
 class ExecutionError(GaplessError):
     """A plan that could not be executed."""
+
+
+class EngineUnavailableError(ExecutionError):
+    """An engine that is not installed, or does not work here."""
+
+
+class ConversionError(ExecutionError):
+    """A piece of a model that an engine could not translate into its own form."""
+
+
+class PlacementError(ExecutionError):
+    """An engine that granted something else (backend, threads, cores) than was asked."""
+
+
+class UnitLostError(ExecutionError):
+    """A worker that died, hung or failed while a plan was running; the message names the lost request."""
+
+
+class OutputMismatchError(ExecutionError):
+    """A plan whose numbers differ from those of the whole model; the message names the first wrong chunk."""
+
+
+class StoreError(ExecutionError):
+    """A store of measurements, or a cache, that cannot be used (locked, full, damaged)."""

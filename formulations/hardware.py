@@ -21,6 +21,54 @@ class UnitKind(StrEnum):
     OTHER = "other"
 
 
+class Precision(StrEnum):
+    """How exact an engine computes.
+
+    HIGH
+        32-bit floating point throughout.
+    NORMAL
+        What the engine does when nothing is said.
+    LOW
+        16-bit floating point where the unit has it.
+    """
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+class MemoryMode(StrEnum):
+    """What an engine trades memory for."""
+
+    NORMAL = "normal"
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """What an engine is asked for on one unit.
+
+    Attributes
+    ----------
+    backend
+        Name of the engine's backend in lower case, e.g. "cpu", "opencl", "vulkan", "nnapi".
+    precision, memory
+        See `Precision` and `MemoryMode`.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    backend: str = "cpu"
+    precision: Precision = Precision.HIGH
+    memory: MemoryMode = MemoryMode.NORMAL
+
+    def __post_init__(self) -> None:
+        defects = Defects("engine settings")
+        defects.check_name("backend", self.backend)
+        defects.raise_as(InvalidProblemError)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessingUnit:
     """A resource that runs one chunk at a time, together with its thread setting.
@@ -38,6 +86,10 @@ class ProcessingUnit:
         Threads that an engine may use on it, or None when that has no meaning.
     memory_bytes
         Its own capacity for weights and live tensors in bytes, or None for no limit of its own.
+    engine
+        What an engine is asked for on this unit.
+    quota_permille
+        Share of the time of its cores that it may use: a slower unit that is *emulated*. None: all.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -47,6 +99,8 @@ class ProcessingUnit:
     cores: tuple[int, ...] = ()
     threads: int | None = None
     memory_bytes: int | None = None
+    engine: EngineSettings = EngineSettings()
+    quota_permille: int | None = None
 
     def __post_init__(self) -> None:
         defects = Defects(f"processing unit {self.name!r}")
@@ -57,7 +111,14 @@ class ProcessingUnit:
             defects.check_count("threads", self.threads, least=1)
         if self.memory_bytes is not None:
             defects.check_count("memory_bytes", self.memory_bytes)
+        if self.quota_permille is not None and not 1 <= self.quota_permille <= 1000:
+            defects.add(f"quota_permille is {self.quota_permille}, must be between 1 and 1000")
         defects.raise_as(InvalidProblemError)
+
+    @property
+    def emulated(self) -> bool:
+        """Whether its speed is emulated by a quota of processor time."""
+        return self.quota_permille is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

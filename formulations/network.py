@@ -83,6 +83,31 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRef:
+    """Which model a network was read from, so that a plan for it can be executed.
+
+    Attributes
+    ----------
+    locator
+        Path of an ONNX file, "path.py:NAME" of a pipeline of Python functions, or "zoo:NAME".
+    digest
+        Hexadecimal digest of everything that decides its numbers and its layers: content, shapes,
+        granularity. A model that has changed is refused.
+    shapes
+        Fixed shapes of its inputs, as given: (input, dimensions).
+    granularity
+        How operators were grouped into layers.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    locator: str
+    digest: str
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    granularity: str = "layer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """Layers 0..n-1 in topological order.
 
@@ -100,6 +125,9 @@ class Network:
         Cuts where a chunk may not end.
     source
         Where the description comes from.
+    models
+        The models it was read from, in order: usually one; several that run one after the other for
+        each request; none for a network that is only a table.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -109,6 +137,7 @@ class Network:
     tensors: tuple[Tensor, ...] = ()
     forbidden_cuts: tuple[int, ...] = ()
     source: str = ""
+    models: tuple[ModelRef, ...] = ()
 
     def __post_init__(self) -> None:
         defects = Defects(f"network {self.name!r}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import metadata, util
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..formulations.availability import Availability
 from ..formulations.chunking import encode_boundary
 from ..formulations.expr import BoolExpr, Variable
 from ..formulations.model import Values
@@ -15,7 +16,6 @@ from .engine import Answer, Query, Verdict
 from .flat import Flattener, Row, Sense
 from .lexicographic import enumerate_plans
 from .protocol import (
-    Availability,
     Capabilities,
     Claim,
     Deadline,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from ..formulations.availability import Availability
 from ..formulations.objective import Term
 from ..formulations.plan import Plan
 from ..formulations.problem import Feature, Problem
@@ -127,15 +128,6 @@ def chunking_capabilities(
         opaque_rules=RuleHandling.CUT,
         summary=summary,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Availability:
-    """Whether a backend can run here, and if not, why and what to install."""
-
-    ok: bool
-    reason: str = ""
-    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from typing import Any, ClassVar
 
+from ..formulations.availability import Availability
 from ..formulations.chunking import count_arcs, encode_arcs, encode_boundary
 from ..formulations.expr import BoolExpr, Variable
 from ..formulations.model import Values
@@ -18,7 +19,6 @@ from .engine import Answer, Query, Verdict
 from .flat import Affine, Flattener, Row, Sense, merged, unconditional
 from .lexicographic import enumerate_plans
 from .protocol import (
-    Availability,
     Capabilities,
     Claim,
     Deadline,

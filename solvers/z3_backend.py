@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import metadata, util
 from typing import Any, ClassVar
 
+from ..formulations.availability import Availability
 from ..formulations.chunking import encode_boundary
 from ..formulations.expr import (
     And,
@@ -27,7 +28,6 @@ from .arithmetic import Arithmetic, row_parts
 from .engine import Answer, Query, Verdict
 from .lexicographic import enumerate_plans
 from .protocol import (
-    Availability,
     Capabilities,
     Claim,
     Deadline,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..formulations.availability import Availability
 from ..formulations.expr import BoolExpr
 from ..formulations.objective import Term
 from ..formulations.paper import encode_paper
@@ -11,7 +12,6 @@ from ..formulations.problem import Feature, Problem
 from .engine import Answer, Query, Verdict
 from .lexicographic import enumerate_plans
 from .protocol import (
-    Availability,
     Capabilities,
     Claim,
     Deadline,

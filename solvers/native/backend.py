@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...formulations.availability import Availability
 from ...formulations.problem import Problem
 from ..protocol import (
-    Availability,
     Capabilities,
     Claim,
     SolveOptions,

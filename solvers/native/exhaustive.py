@@ -6,12 +6,12 @@ import heapq
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ...formulations.availability import Availability
 from ...formulations.chain import Chain, Part
 from ...formulations.judge import Score, rank_key, score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..protocol import (
-    Availability,
     Capabilities,
     Claim,
     Deadline,

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gapless.formulations.availability import Availability
 from gapless.formulations.objective import Term
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
 from gapless.solvers.protocol import (
-    Availability,
     Capabilities,
     Claim,
     Guarantee,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.formulations.availability import Availability
 from gapless.formulations.errors import (
     BackendDisagreementError,
     BackendFailedError,
@@ -19,7 +20,6 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import pin
 from gapless.problems import table_problem
 from gapless.solvers.protocol import (
-    Availability,
     Claim,
     Guarantee,
     SolveOptions,

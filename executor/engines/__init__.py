@@ -1,0 +1,1 @@
+"""Engines: who runs a piece of a model, and what they granted."""

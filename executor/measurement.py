@@ -1,0 +1,187 @@
+"""What an executed deployment did: rates, latencies, times of every chunk, receipts, trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..formulations.validation import STRICT
+from .deployment import Deployment
+from .engine import PlacementReceipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Order statistics of some samples."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    median: float
+    p95: float
+    p99: float
+    least: float
+    most: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkTimes:
+    """Times of one chunk over the measured requests, microseconds.
+
+    Attributes
+    ----------
+    stream, chunk
+        Name of the stream, and index of the chunk in it.
+    unit
+        Where it ran.
+    busy_us
+        From the moment the request was there until its outputs were in the slot: copies and run.
+    copy_in_us, run_us, copy_out_us
+        Its parts.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    stream: str
+    chunk: int
+    unit: str
+    busy_us: Spread
+    copy_in_us: Spread
+    run_us: Spread
+    copy_out_us: Spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTimes:
+    """What one stream achieved.
+
+    Attributes
+    ----------
+    stream
+        Its name.
+    requests
+        Requests that were measured, after the warm-up.
+    period_us
+        Time between two outputs, mean over the measured window.
+    latency_us
+        From the start of the first chunk to the end of the last, for each request.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    stream: str
+    requests: int
+    period_us: float
+    latency_us: Spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitUse:
+    """What one unit did in the measured window.
+
+    Attributes
+    ----------
+    unit
+        Its name.
+    busy_us
+        Its busy time per request of the deployment (per period), mean.
+    bubble_us
+        Its idle time between its first start and its last end, per request, mean.
+    rss_bytes
+        Largest resident memory of its worker.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    unit: str
+    busy_us: float
+    bubble_us: float
+    rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One execution of a deployment.
+
+    Attributes
+    ----------
+    deployment
+        What ran.
+    period_us
+        Time between two outputs of the deployment as a whole, mean over the measured window. For streams
+        of *one* network side by side (replicas): one over the sum of their rates. For different
+        networks: the longest of their periods (each period brings one output of every network).
+    period_blocks_us
+        The same over consecutive blocks of the window: their spread says how steady it was.
+    requests
+        Measured requests over all streams.
+    seconds
+        Length of the measured window.
+    streams, chunks, units
+        Details.
+    receipts
+        One for each session.
+    device
+        On which device, as `gapless doctor` says it.
+    taken_at
+        When, ISO 8601 with the offset from UTC.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    deployment: Deployment
+    period_us: float
+    period_blocks_us: tuple[float, ...]
+    requests: int
+    seconds: float
+    streams: tuple[StreamTimes, ...]
+    chunks: tuple[ChunkTimes, ...]
+    units: tuple[UnitUse, ...]
+    receipts: tuple[PlacementReceipt, ...] = ()
+    device: str = ""
+    taken_at: str = ""
+
+    @property
+    def latency_us(self) -> Spread:
+        """Latency of the slowest stream (by median)."""
+        return max((stream.latency_us for stream in self.streams), key=lambda spread: spread.median)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class MeasuredEvent:
+    """One chunk of one request at work, nanoseconds from the start of the trace.
+
+    Attributes
+    ----------
+    start_ns
+        When the request was there and the unit took it.
+    run_ns
+        When its inputs were copied and the engine started.
+    copied_ns
+        When the engine was done and the outputs began to be copied.
+    end_ns
+        When the outputs were in the slot.
+    stream, request, chunk, unit
+        Which one.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    start_ns: int
+    run_ns: int
+    copied_ns: int
+    end_ns: int
+    stream: str
+    request: int
+    chunk: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredTrace:
+    """When every chunk of every request ran; request numbers count from 0, warm-up included."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    deployment: Deployment
+    events: tuple[MeasuredEvent, ...]

@@ -1,0 +1,181 @@
+"""What can be cut and run: a model as the pipeline and the profiler see it.
+
+A model has the layers of a `Network`. Between two chunks of a plan, the tensors alive at the cut wait
+in a task slot, by name. A piece is what one engine session runs: consecutive layers of one model,
+with exactly the live tensors as inputs and outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from ..formulations.network import Network
+from ..formulations.validation import STRICT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[Any]]
+    """Tensors by name."""
+
+ITEM_BYTES = {
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "uint64": 8,
+    "uint32": 4,
+    "uint16": 2,
+    "uint8": 1,
+    "bool": 1,
+}
+"""Element types that tensors between chunks may have, by numpy name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """Name, fixed shape and element type (numpy name) of a tensor."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    @property
+    def bytes(self) -> int:
+        """Its size in bytes."""
+        return prod(self.shape) * ITEM_BYTES[self.dtype]
+
+    def empty(self) -> NDArray[Any]:
+        """Return a new array of this shape and type, not initialised."""
+        import numpy as np
+
+        return np.empty(self.shape, dtype=self.dtype)
+
+
+class PieceContent(Protocol):
+    """What an engine turns into something that it can run."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the form, e.g. "onnx" or "callable"; engines say which they take."""
+        ...
+
+    def read(self) -> bytes:
+        """Return the piece in that form.
+
+        "onnx": a serialised, self-contained ModelProto. "callable": a JSON document that says
+        which functions of which Python file to call.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Consecutive layers of one model, ready for an engine.
+
+    Attributes
+    ----------
+    name
+        For messages, e.g. "mobilenetv2[3:17)".
+    digest
+        Hexadecimal digest of its content: key of everything that is derived from it.
+    inputs, outputs
+        The tensors that cross its borders, in the order of the content. A tensor that is alive
+        before and after, but that it does not touch, is in neither.
+    content
+        The piece itself; read when it is needed.
+    prefix
+        What precedes the names of its tensors in task slots, and in the network, where several models
+        follow each other.
+    """
+
+    name: str
+    digest: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    content: PieceContent
+    prefix: str = ""
+
+
+class Model(Protocol):
+    """A network that can be executed."""
+
+    @property
+    def network(self) -> Network:
+        """Its layers, tensors and legal cuts, with `models` filled in."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Inputs of the whole."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Outputs of the whole."""
+        ...
+
+    def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
+        """Return what to run, in order, for the chunk [start, stop).
+
+        One piece for a model from one file; one for each model that the chunk touches where several
+        models follow each other in one network.
+
+        Raises
+        ------
+        InvalidPlanError
+            The range is not between two legal cuts.
+        """
+        ...
+
+    def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
+        """Return random inputs of plausible range; the same for the same seed."""
+        ...
+
+    def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+        """Return the right outputs for some inputs, from the uncut model.
+
+        Parameters
+        ----------
+        inputs
+            All inputs, by name.
+        also
+            Names of further tensors that cross a legal cut and are wanted too.
+        """
+        ...
+
+
+def tolerance(precision: str) -> float:
+    """Return the largest relative error (see `relative_error`) that counts as equal."""
+    return {"high": 1e-3, "normal": 1e-3, "low": 3e-2}[precision]
+
+
+def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
+    """Return the largest absolute difference, relative to the largest magnitude of `right`.
+
+    Infinite where shapes differ or a number is not finite on one side only.
+    """
+    import numpy as np
+
+    if found.shape != right.shape:
+        return float("inf")
+    if right.size == 0:
+        return 0.0
+    a, b = found.astype(np.float64), right.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        worst = float(np.max(np.where(same, 0.0, np.abs(a - b))))
+    scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0))
+    if not np.isfinite(worst):
+        return float("inf")
+    return worst / scale if scale > 0 else float("inf")

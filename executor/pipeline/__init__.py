@@ -1,0 +1,1 @@
+"""The pipeline runtime: one worker process a unit, tensors in shared memory."""

@@ -1,0 +1,84 @@
+"""Who executes deployments: the pipeline runtime on this machine, or a simulated device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from ..formulations.validation import STRICT
+from .deployment import Deployment
+from .measurement import MeasuredTrace, Measurement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How long to run a deployment: until either limit is reached, after the warm-up.
+
+    Attributes
+    ----------
+    seconds
+        Time, or None.
+    requests
+        Number of requests of each stream, or None. At least one of both is given.
+    warm_up_requests
+        Requests of each stream that are run first and not counted.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    seconds: float | None = None
+    requests: int | None = None
+    warm_up_requests: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Numbers of a deployment against the uncut model.
+
+    Attributes
+    ----------
+    requests
+        How many different inputs were tried.
+    worst_error
+        Largest error over all outputs, relative to the largest magnitude of the right tensor.
+    tolerance
+        What is allowed.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    requests: int
+    worst_error: float
+    tolerance: float
+
+
+class Runner(Protocol):
+    """Executes deployments, one at a time."""
+
+    def measure(self, deployment: Deployment, budget: Budget) -> Measurement:
+        """Run a deployment and measure it.
+
+        Raises
+        ------
+        ExecutionError
+            It could not be run to its end.
+        """
+        ...
+
+    def trace(self, deployment: Deployment, *, requests: int) -> MeasuredTrace:
+        """Run some requests and return when everything happened."""
+        ...
+
+    def verify(self, deployment: Deployment) -> Verification | None:
+        """Compare numbers with those of the uncut model; None where there are no numbers.
+
+        Raises
+        ------
+        OutputMismatchError
+            They differ; the message names the first chunk that is wrong.
+        """
+        ...
+
+    def close(self) -> None:
+        """End all workers and free everything."""
+        ...

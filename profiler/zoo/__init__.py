@@ -1,0 +1,1 @@
+"""Reference networks, built in Python with random weights of the true shapes."""

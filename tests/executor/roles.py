@@ -1,0 +1,29 @@
+"""Roles that worker processes play in the tests."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from gapless.executor.workers import Link
+from gapless.formulations.errors import PlacementError
+
+
+def echo(link: Link, settings: Mapping[str, Any]) -> None:
+    """Repeat what comes, until told otherwise."""
+    link.send({"kind": "ready", "cores": sorted(os.sched_getaffinity(0)), "settings": settings})
+    while (message := link.receive()) is not None:
+        match message["kind"]:
+            case "refuse":
+                raise PlacementError("granted something else")
+            case "crash":
+                raise RuntimeError("oh no")
+            case "leave":
+                print("a last word", flush=True)  # noqa: T201
+                os._exit(3)
+            case "hang":
+                time.sleep(60)
+            case _:
+                link.send(message)
