@@ -2,94 +2,26 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import wraps
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 from rich.text import Text
 
 from . import __version__, documents
-from .diagnosis import diagnose
-from .exits import ExitCode, code_of_comparison, code_of_error, code_of_result
-from .formulations.errors import GaplessError, InvalidPlanError
-from .formulations.files import dump_plan, dump_problem, load_plan, save
-from .formulations.judge import check as violations_of
-from .formulations.judge import score as score_of
-from .formulations.problem import Problem
-from .formulations.simulate import simulate as play
-from .options import (
-    JsonOption,
-    MemoryLimitOption,
-    OutOption,
-    PlanArgument,
-    ProblemArgument,
-    SeedOption,
-    StrictRulesOption,
-    ThreadsOption,
-    TimeLimitOption,
-    TopOption,
-    asking,
-    check_writable,
-)
-from .problems import load_problem
-from .profiler.platforms.catalog import methods_of, shipped_names
-from .report import describe, tables
-from .report.terminal import clean, console, discard_output, stdout_kept_clean
-from .solvers.native.exhaustive import count_plans
-from .solving import compare_watched, plan_watched
-from .workflow import DEFAULT_BACKENDS
+from .commands import about, planning
+from .commands.answer import Answer, app
+from .exits import ExitCode, code_of_error
+from .formulations.errors import GaplessError
+from .report.terminal import clean, console, discard_output
+
+ROOMS = (about, planning)
+"""Modules that register commands when they are loaded, in the order of `gapless --help`."""
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Root of all usage errors; it lives in another module in each generation of typer."""
-
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Plan pipelines of neural networks over the unequal processors of one device.",
-    epilog="Exit codes: 0 ok, 2 bad input or usage, 3 proved infeasible, 4 no answer within the limit, "
-    "5 backend or device failure, 6 verification failure, 130 interrupted.",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a command found out.
-
-    Attributes
-    ----------
-    document
-        For machines.
-    view
-        For people.
-    code
-        For the caller.
-    notes
-        What people should know besides; printed to standard error.
-    """
-
-    document: Callable[[], dict[str, Any]]
-    view: Callable[[], RenderableType]
-    code: ExitCode = ExitCode.OK
-    notes: Sequence[str] = ()
-
-
-def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Register a command; whatever is printed while it works goes to standard error."""
-
-    @app.command()
-    @wraps(function)
-    def registered(**given: Any) -> Answer:
-        with stdout_kept_clean():
-            return function(**given)
-
-    return registered
 
 
 @app.callback(invoke_without_command=True)
@@ -108,185 +40,6 @@ def top_level(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit
-
-
-@command
-def version(*, json: JsonOption = False) -> Answer:
-    """Print the version."""
-    return Answer(
-        document=lambda: documents.header("version"),
-        view=lambda: Text(f"gapless {__version__}"),
-    )
-
-
-@command
-def doctor(*, json: JsonOption = False) -> Answer:
-    """Say what works here: Python, the machine, and every backend with what it can do."""
-    diagnosis = diagnose()
-    return Answer(
-        document=lambda: {**documents.header("diagnosis"), **documents.diagnosis_data(diagnosis)},
-        view=lambda: describe.doctor_view(diagnosis),
-    )
-
-
-@command
-def platforms(*, json: JsonOption = False) -> Answer:
-    """List the shipped problems: measured platforms and networks."""
-    return Answer(
-        document=lambda: {
-            **documents.header("platforms"),
-            "problems": [{"name": name, "costs": list(methods_of(name))} for name in shipped_names()],
-        },
-        view=describe.platforms_view,
-    )
-
-
-@command
-@asking
-def show(problem: Problem, *, out: OutOption = None, json: JsonOption = False) -> Answer:
-    """Show a problem: units, layers, times, objective, limits, rules. --out writes it as a file to edit."""
-    notes = _write(out, lambda: dump_problem(problem))
-    plans = count_plans(problem.chain)
-    return Answer(
-        document=lambda: {
-            **documents.header("description"),
-            "problem": documents.problem_data(problem),
-            "most_plans": plans,
-            "document": None if problem.opaque_rules else json_module.loads(dump_problem(problem)),
-        },
-        view=lambda: describe.problem_view(problem, plans),
-        notes=notes,
-    )
-
-
-@command
-@asking
-def plan(
-    problem: Problem,
-    *,
-    backend: Annotated[
-        str, typer.Option(help="Who solves; `gapless doctor` lists them.", rich_help_panel="How to solve")
-    ] = "native",
-    top: TopOption = 1,
-    time_limit: TimeLimitOption = None,
-    memory_limit: MemoryLimitOption = None,
-    strict_rules: StrictRulesOption = False,
-    seed: SeedOption = 0,
-    threads: ThreadsOption = 1,
-    out: OutOption = None,
-    json: JsonOption = False,
-) -> Answer:
-    """Find the best plans of a problem with one backend."""
-    check_writable(out)
-    result, interrupted = plan_watched(
-        problem,
-        backend,
-        top=top,
-        time_limit_s=time_limit,
-        memory_limit_bytes=_bytes(memory_limit),
-        strict_rules=strict_rules,
-        seed=seed,
-        threads=threads,
-    )
-    best = result.plan
-    notes = ["interrupted: this is the best until then"] if interrupted else []
-    if best is not None:
-        notes += _write(out, lambda: dump_plan(best, problem))
-    elif out is not None:
-        notes += [f"{out} is not written: there is no plan"]
-    return Answer(
-        document=lambda: documents.result_document(problem, result),
-        view=lambda: tables.result_view(problem, result),
-        code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
-        notes=notes,
-    )
-
-
-@command
-@asking
-def compare(
-    problem: Problem,
-    *,
-    backends: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Comma-separated names; otherwise {','.join(DEFAULT_BACKENDS)}.",
-            rich_help_panel="How to solve",
-            show_default=False,
-        ),
-    ] = None,
-    top: TopOption = 1,
-    time_limit: TimeLimitOption = None,
-    memory_limit: MemoryLimitOption = None,
-    strict_rules: StrictRulesOption = False,
-    seed: SeedOption = 0,
-    threads: ThreadsOption = 1,
-    out: OutOption = None,
-    json: JsonOption = False,
-) -> Answer:
-    """Solve a problem with several backends and compare what they prove. --out writes the JSON document."""
-    check_writable(out)
-    named = () if backends is None else tuple(name.strip() for name in backends.split(","))
-    comparison, interrupted = compare_watched(
-        problem,
-        DEFAULT_BACKENDS if backends is None else named,
-        top=top,
-        time_limit_s=time_limit,
-        memory_limit_bytes=_bytes(memory_limit),
-        strict_rules=strict_rules,
-        seed=seed,
-        threads=threads,
-    )
-    document = documents.comparison_document(comparison, interrupted=interrupted)
-    code = code_of_comparison(comparison, required=named)
-    notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
-    return Answer(
-        document=lambda: document,
-        view=lambda: tables.comparison_view(comparison),
-        code=ExitCode.INTERRUPTED if interrupted else code,
-        notes=notes + _write(out, lambda: documents.json_text(document)),
-    )
-
-
-@command
-@asking
-def check(problem: Problem, plan: PlanArgument, *, json: JsonOption = False) -> Answer:
-    """Check a plan against a problem: its score, or everything that it breaks (exit code 6)."""
-    judged = load_plan(plan)
-    violations = violations_of(problem, judged)
-    try:
-        score = score_of(problem, judged)
-    except InvalidPlanError:  # not well formed: the violations say why
-        score = None
-    return Answer(
-        document=lambda: documents.check_document(problem, judged, score, violations),
-        view=lambda: tables.check_view(problem, judged, score, violations),
-        code=ExitCode.VERIFICATION if violations else ExitCode.OK,
-    )
-
-
-@command
-def simulate(
-    problem: ProblemArgument,
-    plan: PlanArgument,
-    *,
-    requests: Annotated[int, typer.Option(min=1, max=100_000, help="Number of requests.")] = 8,
-    interval_us: Annotated[
-        int | None, typer.Option(min=0, max=2**40, help="Time between arrivals; otherwise one period.")
-    ] = None,
-    task_slots: Annotated[
-        int | None, typer.Option(min=1, help="Most requests on their way at once; otherwise no limit.")
-    ] = None,
-    costs: Annotated[str | None, typer.Option(help="heavy or isolated, for a shipped problem.")] = None,
-    json: JsonOption = False,
-) -> Answer:
-    """Play a plan for a number of requests and show who works when."""
-    asked = load_problem(problem, costs=costs)
-    trace = play(asked, load_plan(plan), requests=requests, interval_us=interval_us, task_slots=task_slots)
-    return Answer(
-        document=lambda: documents.trace_document(asked, trace),
-        view=lambda: tables.simulation_view(trace),
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -357,14 +110,3 @@ def _message(error: BaseException) -> str:
         f"gapless has a bug: {type(error).__name__}: {error}. "
         "Please report it with the output of the same command with --debug"
     )
-
-
-def _write(out: Path | None, text: Callable[[], str]) -> list[str]:
-    if out is None:
-        return []
-    save(text(), out)
-    return [f"wrote {out}"]
-
-
-def _bytes(mebibytes: int | None) -> int | None:
-    return None if mebibytes is None else mebibytes * 2**20
