@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -40,6 +40,27 @@ class Artifact:
     path: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+
+
+def artifact_of(piece: Piece, *, engine: str, path: Path) -> Artifact:
+    """Return what an engine has made of a piece, and put into a file."""
+    return Artifact(
+        engine=engine,
+        piece=piece.name,
+        digest=piece.digest,
+        path=str(path),
+        inputs=piece.inputs,
+        outputs=piece.outputs,
+    )
+
+
+def parse_artifact(data: Mapping[str, Any]) -> Artifact:
+    """Return the artifact that `dataclasses.asdict` wrote, after a journey as JSON."""
+    specs = {
+        side: tuple(TensorSpec(**{**spec, "shape": tuple(spec["shape"])}) for spec in data[side])
+        for side in ("inputs", "outputs")
+    }
+    return Artifact(**{**data, **specs})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +111,12 @@ class PlacementReceipt:
             if asked is not None and granted is not None and asked != granted:
                 found.append(f"{what}: asked for {asked}, got {granted}")
         return tuple(found)
+
+
+def parse_receipt(data: Mapping[str, Any]) -> PlacementReceipt:
+    """Return the receipt that `dataclasses.asdict` wrote, after a journey as JSON."""
+    lists = {name: tuple(value) for name, value in data.items() if isinstance(value, list)}
+    return PlacementReceipt(**{**data, **lists})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, ClassVar
 
 from ..formulations.validation import STRICT
@@ -22,6 +24,14 @@ class Spread:
     least: float
     most: float
     count: int
+
+    @classmethod
+    def of(cls, samples: Sequence[float]) -> Spread:
+        """Return the order statistics of at least one sample; quantiles are samples, never between two."""
+        ordered = sorted(samples)
+        count = len(ordered)
+        p95, p99 = (ordered[(count * percent + 99) // 100 - 1] for percent in (95, 99))
+        return cls(median=median(ordered), p95=p95, p99=p99, least=ordered[0], most=ordered[-1], count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

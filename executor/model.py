@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from ..formulations.errors import InvalidPlanError
 from ..formulations.network import Network
 from ..formulations.validation import STRICT
 
@@ -153,15 +154,39 @@ class Model(Protocol):
         ...
 
 
+def check_range(network: Network, start: int, stop: int) -> None:
+    """Require that a chunk [start, stop) lies between two legal cuts of a network, or its ends.
+
+    Raises
+    ------
+    InvalidPlanError
+        It does not.
+    """
+    count = len(network.layers)
+    if not 0 <= start < stop <= count:
+        raise InvalidPlanError(
+            f"network {network.name!r} has the layers 0 to {count - 1}; [{start}, {stop}) is no chunk of it"
+        )
+    closed = sorted({start, stop} & set(network.forbidden_cuts))
+    if closed:
+        raise InvalidPlanError(f"network {network.name!r} may not be cut before layer {closed[0]}")
+
+
 def tolerance(precision: str) -> float:
     """Return the largest relative error (see `relative_error`) that counts as equal."""
     return {"high": 1e-3, "normal": 1e-3, "low": 3e-2}[precision]
 
 
+LEAST_SCALE = 2.0**-11
+"""Magnitude below which errors are absolute: functions such as sigmoid are exact to some units in the last
+place of *one*, however small their result (ONNX Runtime's gives 0 for 1e-8), so even the reference is not."""
+
+
 def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
     """Return the largest absolute difference, relative to the largest magnitude of `right`.
 
-    Infinite where shapes differ or a number is not finite on one side only.
+    The magnitude counts as `LEAST_SCALE` where it is smaller. Infinite where shapes differ or a number is
+    not finite on one side only.
     """
     import numpy as np
 
@@ -178,4 +203,4 @@ def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
     scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0))
     if not np.isfinite(worst):
         return float("inf")
-    return worst / scale if scale > 0 else float("inf")
+    return worst / max(scale, LEAST_SCALE)

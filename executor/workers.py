@@ -252,6 +252,10 @@ class Link:
         message: Message = json.loads(line)
         return message
 
+    def waiting(self) -> bool:
+        """Return, without waiting, whether `receive` would have something to say."""
+        return bool(self._unread) or bool(select.select([self._reading], [], [], 0)[0])
+
 
 Role = Callable[[Link, Mapping[str, Any]], None]
 

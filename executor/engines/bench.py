@@ -1,0 +1,225 @@
+"""What an engine does with a whole model on one unit: copies, run, memory, and how right its numbers are."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...formulations.hardware import ProcessingUnit
+from ...formulations.validation import STRICT
+from ..engine import PlacementReceipt, Session, parse_artifact, parse_receipt
+from ..measurement import Spread
+from ..model import Model, relative_error, tolerance
+from ..pipeline.worker import largest_rss_bytes
+from ..workers import Link, Worker
+from .nameless import NamelessFile
+from .registry import get_engine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Tensors = dict[str, NDArray[Any]]
+
+LIMIT_S = 600.0
+"""How long a worker may take for all of it."""
+
+_ROLE = "gapless.executor.engines.bench:serve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchEffort:
+    """How often to run a model: until both minima are reached, after the warm-up."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    min_repetitions: int = 30
+    min_seconds: float = 1.0
+    warm_up_repetitions: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineBench:
+    """One model on one unit, by one engine.
+
+    Attributes
+    ----------
+    network
+        Name of the model.
+    open_us
+        Time to open all sessions, once.
+    copy_in_us, run_us, copy_out_us
+        For each repetition, over all pieces of the model.
+    rss_bytes
+        Largest resident memory of the worker, Python and the engine included.
+    worst_error, tolerance
+        Largest relative error of an output against the reference, and what is allowed.
+    receipts
+        One for each piece.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    network: str
+    open_us: float
+    copy_in_us: Spread
+    run_us: Spread
+    copy_out_us: Spread
+    rss_bytes: int
+    worst_error: float
+    tolerance: float
+    receipts: tuple[PlacementReceipt, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether the numbers are as they should be."""
+        return self.worst_error <= self.tolerance
+
+
+def bench_engine(
+    model: Model,
+    unit: ProcessingUnit,
+    *,
+    engine: str = "mnn",
+    effort: BenchEffort = BenchEffort(),
+    seed: int = 0,
+) -> EngineBench:
+    """Run a whole model on one unit in a worker of its own.
+
+    Parameters
+    ----------
+    model, unit, engine
+        What runs where, by what (registry name).
+    effort
+        How often.
+    seed
+        Seed of the sample inputs.
+
+    Raises
+    ------
+    ConversionError
+        The engine cannot run the model.
+    PlacementError
+        The unit did not get what it asks for.
+    ExecutionError
+        The engine failed, or took too long.
+    """
+    pieces = model.pieces(0, len(model.network.layers))
+    artifacts = get_engine(engine).prepare(pieces)
+    inputs, outputs = model.sample_inputs(seed), [spec.name for spec in model.outputs]
+    with NamelessFile() as tensors:
+        settings = {
+            "pieces": [
+                {"artifact": asdict(artifact), "prefix": piece.prefix}
+                for artifact, piece in zip(artifacts, pieces, strict=True)
+            ],
+            "tensors": tensors.path,
+            "inputs": list(inputs),
+            "outputs": outputs,
+            "effort": asdict(effort),
+        }
+        _write(tensors.path, inputs, list(inputs))
+        with Worker(unit, _ROLE, settings, descriptors=[tensors.descriptor]) as worker:
+            answer = worker.expect("measured", LIMIT_S)
+        found = _read(tensors.path, outputs)
+    right = model.reference(inputs)
+    return EngineBench(
+        network=model.network.name,
+        open_us=answer["open_ns"] / 1000,
+        copy_in_us=_spread_us(answer["copy_in_ns"]),
+        run_us=_spread_us(answer["run_ns"]),
+        copy_out_us=_spread_us(answer["copy_out_ns"]),
+        rss_bytes=answer["rss_bytes"],
+        worst_error=max((relative_error(found[name], right[name]) for name in found), default=math.inf),
+        tolerance=tolerance(unit.engine.precision.value),
+        receipts=tuple(parse_receipt(data) for data in answer["receipts"]),
+    )
+
+
+def serve(link: Link, settings: Mapping[str, Any]) -> None:
+    """Role of the worker: open all pieces, run them one after the other, and answer once ("measured").
+
+    Parameters
+    ----------
+    link
+        To the parent.
+    settings
+        "pieces" with their artifacts, "inputs" and "outputs" of the model, "effort", and "tensors": the path
+        of the file that holds the inputs, and afterwards the outputs.
+    """
+    started_ns = time.perf_counter_ns()
+    chain = [_Running(data, link.unit) for data in settings["pieces"]]
+    open_ns = time.perf_counter_ns() - started_ns
+    tensors = _read(settings["tensors"], settings["inputs"])
+    samples = _samples(chain, tensors, BenchEffort(**settings["effort"]))
+    _write(settings["tensors"], tensors, settings["outputs"])
+    parts = zip(("copy_in_ns", "run_ns", "copy_out_ns"), zip(*samples, strict=True), strict=True)
+    link.send(
+        {
+            "kind": "measured",
+            "open_ns": open_ns,
+            **dict(parts),
+            "rss_bytes": largest_rss_bytes(),
+            "receipts": [asdict(piece.session.receipt) for piece in chain],
+        }
+    )
+
+
+class _Running:
+    """One piece in the chain, open, and which tensors of the model it takes and gives."""
+
+    def __init__(self, data: Mapping[str, Any], unit: ProcessingUnit) -> None:
+        artifact = parse_artifact(data["artifact"])
+        self.session: Session = get_engine(artifact.engine).open(artifact, unit)
+        self.inputs = [data["prefix"] + spec.name for spec in artifact.inputs]
+        self.outputs = {data["prefix"] + spec.name: spec.empty() for spec in artifact.outputs}
+
+
+def _samples(chain: Sequence[_Running], tensors: Tensors, effort: BenchEffort) -> list[tuple[int, int, int]]:
+    for _ in range(effort.warm_up_repetitions):
+        _run(chain, tensors)
+    samples: list[tuple[int, int, int]] = []
+    until_ns = time.perf_counter_ns() + round(effort.min_seconds * 1e9)
+    while len(samples) < effort.min_repetitions or time.perf_counter_ns() < until_ns:
+        samples.append(_run(chain, tensors))
+    return samples
+
+
+def _run(chain: Sequence[_Running], tensors: Tensors) -> tuple[int, int, int]:
+    """Run all pieces once; return nanoseconds of copying in, running and copying out."""
+    copy_in_ns = run_ns = copy_out_ns = 0
+    clock = time.perf_counter_ns
+    for piece in chain:
+        arrays, outputs = [tensors[name] for name in piece.inputs], list(piece.outputs.values())
+        start = clock()
+        piece.session.copy_in(arrays)
+        copied = clock()
+        piece.session.run()
+        ran = clock()
+        piece.session.copy_out(outputs)
+        end = clock()
+        tensors.update(piece.outputs)
+        copy_in_ns += copied - start
+        run_ns += ran - copied
+        copy_out_ns += end - ran
+    return copy_in_ns, run_ns, copy_out_ns
+
+
+def _write(path: str, tensors: Tensors, names: Iterable[str]) -> None:
+    import numpy as np
+
+    with open(path, "wb") as file:
+        np.savez(file, *(tensors[name] for name in names))
+
+
+def _read(path: str, names: Iterable[str]) -> Tensors:
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as found:
+        return {name: found[f"arr_{index}"] for index, name in enumerate(names)}
+
+
+def _spread_us(samples_ns: Iterable[int]) -> Spread:
+    return Spread.of([sample / 1000 for sample in samples_ns])

@@ -1,0 +1,65 @@
+"""Helper processes: work that may crash, hang or print is done in a child that can be replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from ...formulations.errors import ExecutionError
+from ...formulations.hardware import ProcessingUnit
+from ..workers import Message, Worker
+
+
+class Helper:
+    """A child process that answers one question at a time; where one kills it, the next finds a new one.
+
+    Parameters
+    ----------
+    name
+        For messages.
+    role, settings, descriptors
+        As for `Worker`; the role answers each message by exactly one. It is not pinned.
+    """
+
+    def __init__(
+        self, name: str, role: str, settings: Mapping[str, Any], *, descriptors: Sequence[int] = ()
+    ) -> None:
+        self._unit = ProcessingUnit(name=name)
+        self._role = role
+        self._settings = settings
+        self._descriptors = descriptors
+        self._worker: Worker | None = None
+
+    def ask(self, question: Message, *, limit_s: float) -> Message:
+        """Return the answer to a question.
+
+        Raises
+        ------
+        ExecutionError
+            The child died or took longer than `limit_s`, its start included.
+        GaplessError
+            What the child raised.
+        """
+        try:
+            if self._worker is None:
+                self._worker = Worker(self._unit, self._role, self._settings, descriptors=self._descriptors)
+            self._worker.send(question)
+            answer = self._worker.receive(limit_s)
+            if answer is None:
+                raise ExecutionError(f"no answer within {limit_s:g} s; the process was ended")
+        except BaseException:
+            self.close()
+            raise
+        return answer
+
+    def close(self) -> None:
+        """End the child. Can be called twice."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,36 @@
+"""Files without a name, in memory: they pass bytes to child processes and cannot be left behind."""
+
+from __future__ import annotations
+
+import os
+from typing import Self
+
+
+class NamelessFile:
+    """A file that is gone as soon as no process has it open any more."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("gapless")
+
+    @property
+    def path(self) -> str:
+        """What to open in this process, and in children that inherit the descriptor."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    def write(self, data: bytes) -> None:
+        """Replace the content."""
+        os.ftruncate(self.descriptor, 0)
+        view, at = memoryview(data), 0
+        while at < len(view):
+            at += os.pwrite(self.descriptor, view[at:], at)
+
+    def read(self) -> bytes:
+        """Return the content."""
+        with open(self.path, "rb") as file:
+            return file.read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)

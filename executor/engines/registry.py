@@ -1,0 +1,60 @@
+"""Engines by name. An engine is one or two files and one line here; others come as entry points."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from ...formulations.errors import EngineUnavailableError, InvalidInputError
+from ..engine import Engine
+
+ENTRY_POINT_GROUP = "gapless.engines"
+
+_BUILT_IN = {
+    "mnn": ".mnn_engine:MnnEngine",
+    "onnxruntime": ".ort_engine:OrtEngine",
+    "callable": ".callable_engine:CallableEngine",
+}
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all known engines: the built-in ones first, then entry points."""
+    return (*_BUILT_IN, *(name for name in _entry_points() if name not in _BUILT_IN))
+
+
+def get_engine(name: str) -> Engine:
+    """Return a new engine by name; what it runs on is not imported yet.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such name.
+    EngineUnavailableError
+        An entry point could not be loaded.
+    """
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        engine: Engine = getattr(import_module(module, __package__), attribute)()
+        return engine
+    targets = _entry_points()
+    if name not in targets:
+        raise InvalidInputError(f"no engine {name!r}; {_suggestion(name)}")
+    try:
+        loaded: Engine = getattr(import_module(targets[name][0]), targets[name][1])()
+    except Exception as error:
+        raise EngineUnavailableError(
+            f"engine {name!r} of the entry-point group {ENTRY_POINT_GROUP} cannot be loaded from "
+            f"{':'.join(targets[name])}: {type(error).__name__}: {error}"
+        ) from error
+    return loaded
+
+
+def _suggestion(name: str) -> str:
+    near = get_close_matches(name.lower(), engine_names(), n=1, cutoff=0.5)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    return f"{meant}choose one of {', '.join(engine_names())}"
+
+
+def _entry_points() -> dict[str, tuple[str, str]]:
+    return {point.name: (point.module, point.attr) for point in entry_points(group=ENTRY_POINT_GROUP)}
