@@ -1,0 +1,194 @@
+"""What a tuner measures: plans of a solver, and the baselines that a plan has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from typing import Any, ClassVar
+
+from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.judge import score
+from ...formulations.plan import Chunk, Plan
+from ...formulations.problem import Problem
+from ...formulations.validation import STRICT
+from ..deployment import Deployment, deploy, replicas
+
+MOST_REPLICA_SETS = 6
+"""Most sets of cores on which a network is replicated: one replica a core, one a cluster, mixtures."""
+
+_MOST_EXPLORED = 1000
+
+Prediction = tuple[str, int]
+"""Name of a cost table, and the period in microseconds that it predicts."""
+
+
+class CandidateKind(StrEnum):
+    """Where a candidate comes from.
+
+    PLAN
+        A solver proposed it.
+    BASELINE
+        What anybody would try without planning. A plan that equals a baseline is a baseline.
+    """
+
+    PLAN = "plan"
+    BASELINE = "baseline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningCandidate:
+    """A deployment to be measured.
+
+    Attributes
+    ----------
+    labels
+        What people call it; several where different proposals are the same deployment.
+    deployment
+        What runs.
+    kind
+        Plan or baseline.
+    predicted_us
+        The period that each cost table predicts for it; empty where nothing predicts it.
+    rank
+        Its place among the plans of the solver, from 1; None for a baseline that no solver proposed.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    labels: tuple[str, ...]
+    deployment: Deployment
+    kind: CandidateKind
+    predicted_us: tuple[Prediction, ...] = ()
+    rank: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The identity of its deployment: what distinguishes candidates."""
+        return self.deployment.deployment_id
+
+    @property
+    def label(self) -> str:
+        """All labels in one."""
+        return " = ".join(self.labels)
+
+    def predicted(self, table: str) -> int | None:
+        """Return the period that a cost table predicts, or None."""
+        return dict(self.predicted_us).get(table)
+
+
+def plan_candidates(
+    plans: Sequence[Plan], *, tables: Mapping[str, Problem], task_slots: int | None = None
+) -> tuple[TuningCandidate, ...]:
+    """Return plans, best first, as candidates.
+
+    Parameters
+    ----------
+    plans
+        Valid plans of one problem.
+    tables
+        The problem with each cost table that shall predict, by the name of the table.
+    task_slots
+        Most requests of each stream on their way at once; None: as `Stream` says.
+    """
+    return tuple(
+        TuningCandidate(
+            labels=(f"plan {rank}",),
+            deployment=deploy(plan, task_slots=task_slots),
+            kind=CandidateKind.PLAN,
+            predicted_us=tuple((name, score(table, plan).period_us) for name, table in tables.items()),
+            rank=rank,
+        )
+        for rank, plan in enumerate(plans, start=1)
+    )
+
+
+def baselines(
+    network: str, layers: int, platform: Platform, *, able: Collection[str] | None = None
+) -> tuple[TuningCandidate, ...]:
+    """Return what a plan has to beat: each unit alone, and the network replicated on disjoint units.
+
+    Replicas run on maximal sets of units that share no core: first the sets of processor cores that
+    cover the most cores (at most `MOST_REPLICA_SETS`: one replica a core, then few large units before
+    many small ones), then each of them together with all units that are not made of cores.
+
+    Parameters
+    ----------
+    network, layers
+        Name and number of layers of the network.
+    platform
+        The units.
+    able
+        Names of the units that can run every layer; None: all of them.
+    """
+    units = [unit for unit in platform.units if able is None or unit.name in able]
+    other = tuple(unit.name for unit in units if not unit.cores)
+    sets = _replica_sets([unit for unit in units if unit.cores])
+    shared = dict.fromkeys([*sets, *(names + other for names in sets or [()])])
+    return tuple(_serial(network, layers, unit.name) for unit in units) + tuple(
+        _baseline(f"replicas on {'+'.join(names)}", replicas(network, layers, names))
+        for names in shared
+        if len(names) > 1
+    )
+
+
+def merged(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
+    """Return candidates with distinct deployments: those that are equal become one with all labels."""
+    found: dict[str, TuningCandidate] = {}
+    for candidate in candidates:
+        first = found.setdefault(candidate.key, candidate)
+        if first is not candidate:
+            found[candidate.key] = _joined(first, candidate)
+    return tuple(found.values())
+
+
+def _joined(first: TuningCandidate, second: TuningCandidate) -> TuningCandidate:
+    kinds = (first.kind, second.kind)
+    return replace(
+        first,
+        labels=tuple(dict.fromkeys(first.labels + second.labels)),
+        kind=CandidateKind.BASELINE if CandidateKind.BASELINE in kinds else CandidateKind.PLAN,
+        predicted_us=tuple({**dict(second.predicted_us), **dict(first.predicted_us)}.items()),
+        rank=second.rank if first.rank is None else first.rank,
+    )
+
+
+def _serial(network: str, layers: int, unit: str) -> TuningCandidate:
+    plan = Plan(chunks=(Chunk(network=network, start=0, stop=layers, unit=unit),))
+    return _baseline(f"serial on {unit}", deploy(plan))
+
+
+def _baseline(label: str, deployment: Deployment) -> TuningCandidate:
+    return TuningCandidate(labels=(label,), deployment=deployment, kind=CandidateKind.BASELINE)
+
+
+def _replica_sets(units: Sequence[ProcessingUnit]) -> list[tuple[str, ...]]:
+    """Return maximal sets of units without a common core: most cores first, of these the finest first."""
+    apart = [
+        {other for other, unit in enumerate(units) if set(unit.cores).isdisjoint(one.cores)} for one in units
+    ]
+    covered = {
+        tuple(units[index].name for index in sorted(chosen)): sum(len(units[i].cores) for i in chosen)
+        for chosen in islice(_cliques(apart, set(), set(range(len(units))), set()), _MOST_EXPLORED)
+        if chosen
+    }
+    most = max(covered.values(), default=0)
+    full = sorted((names for names in covered if covered[names] == most), key=len)
+    rest = sorted(
+        (names for names in covered if covered[names] < most), key=covered.__getitem__, reverse=True
+    )
+    return [*full[-1:], *full[:-1], *rest][:MOST_REPLICA_SETS]
+
+
+def _cliques(
+    apart: Sequence[set[int]], chosen: set[int], left: set[int], passed: set[int]
+) -> Iterator[set[int]]:
+    """Yield every maximal set whose members are pairwise in `apart` (Bron and Kerbosch, with a pivot)."""
+    if not left and not passed:
+        yield chosen
+        return
+    pivot = max(left | passed, key=lambda index: (len(apart[index] & left), -index))
+    for index in sorted(left - apart[pivot]):
+        yield from _cliques(apart, chosen | {index}, left & apart[index], passed & apart[index])
+        left, passed = left - {index}, passed | {index}

@@ -1,0 +1,89 @@
+"""Which candidates are clearly slower than the fastest, though the machine is noisy.
+
+1. A *visit* runs one candidate for a short time and yields one period. A *round* visits every candidate
+   that is still in the race once, in random order. A *rung* is a few rounds; visits grow from rung to rung.
+2. Candidates are compared within rounds only: ratio = period of the candidate / period of the leader in
+   the same round. What slows a whole round (clock, heat, neighbours) cancels.
+3. The leader is the candidate with the least median of (period / median period of its round).
+4. The *lower limit* of a candidate is the k-th smallest of its ratios: the smallest of 4 to 6, the second
+   of 7 to 9, and so on, so that a candidate as fast as the leader has a lower limit above 1 in at most one
+   of 16 cases. (Sign test: nothing is assumed about the noise, and one disturbed visit decides nothing.)
+5. *Clearly slower by a margin* means: lower limit > 1 + margin. With fewer than four rounds only those
+   that are 1.3 times as slow in every round are clearly slower, and never after a single round.
+6. After each rung the clearly slower leave, except the best plan and the best baseline.
+7. The race is over when everybody else is clearly slower than the leader, or the rungs are used up.
+8. A *tie* with the leader: the lower limit is not above 1 (but for what cannot be resolved). Of those that
+   tie, the cheapest whose median ratio is within the margin is chosen, so that a choice costs no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import comb
+from statistics import median
+
+Periods = Mapping[str, Mapping[int, float]]
+"""Measured period in microseconds by candidate and by number of the round."""
+
+FEW_ROUNDS = 4
+"""With fewer rounds than this nothing but a huge difference is clear."""
+
+HUGE = 0.3
+"""Margin with few rounds."""
+
+RESOLUTION = 0.002
+"""Differences below this are not resolved, however steady the machine."""
+
+_CONFIDENCE = 1 / 16
+
+
+def ratios(periods: Periods, candidate: str, leader: str) -> list[float]:
+    """Return by how much a candidate was slower than the leader in each round that both took part in."""
+    ours, theirs = periods[candidate], periods[leader]
+    return [ours[number] / theirs[number] for number in sorted(ours.keys() & theirs.keys())]
+
+
+def leader(periods: Periods, among: Collection[str]) -> str:
+    """Return the fastest of some measured candidates, by the rounds that all of them took part in.
+
+    Without such a round (the race was stopped in its first), by what there is.
+    """
+    shared = set.intersection(*(set(periods[candidate]) for candidate in among))
+    middle = {number: median(periods[candidate][number] for candidate in among) for number in shared}
+
+    def standing(candidate: str) -> float:
+        own = periods[candidate]
+        return median([own[number] / middle[number] for number in shared] or own.values())
+
+    return min(among, key=standing)
+
+
+def lower_limit(found: list[float]) -> float:
+    """Return the lower limit of some ratios (rule 4); with fewer than four, the smallest of them."""
+    count, rank, below = len(found), 0, 1
+    while below <= _CONFIDENCE * 2**count:
+        rank += 1
+        below += comb(count, rank)
+    return sorted(found)[max(0, rank - 1)]
+
+
+def clearly_slower(found: list[float], *, margin: float) -> bool:
+    """Return whether ratios to the leader say that a candidate is slower by more than a margin (rule 5)."""
+    if len(found) < 2:
+        return False
+    return lower_limit(found) > 1 + (margin if len(found) >= FEW_ROUNDS else max(margin, HUGE))
+
+
+def ties(found: list[float]) -> bool:
+    """Return whether ratios to the leader leave open which of both is faster (rule 8)."""
+    return bool(found) and lower_limit(found) <= 1 + RESOLUTION
+
+
+def slower_ones(periods: Periods, among: Collection[str], *, margin: float) -> set[str]:
+    """Return those of some measured candidates that are clearly slower than the fastest of them."""
+    first = leader(periods, among)
+    return {
+        candidate
+        for candidate in among
+        if candidate != first and clearly_slower(ratios(periods, candidate, first), margin=margin)
+    }

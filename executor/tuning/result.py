@@ -1,0 +1,160 @@
+"""What tuning found: every candidate with its numbers, the winner, ties, and how good predictions were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from ...formulations.validation import STRICT
+from ..engine import PlacementReceipt
+from ..measurement import Spread
+from ..runner import Verification
+from .candidates import CandidateKind, TuningCandidate
+from .options import TuningOptions
+from .statistics import PredictionQuality
+from .trials import Failure
+
+
+class TuningStop(StrEnum):
+    """Why tuning ended.
+
+    DECIDED
+        Everybody else was clearly slower than the fastest, or nobody else was left.
+    COMPLETE
+        All rungs were climbed; what still competes cannot be told apart with them.
+    BUDGET
+        The time was used up.
+    INTERRUPTED
+        Somebody stopped it; it can be resumed.
+    """
+
+    DECIDED = "decided"
+    COMPLETE = "complete"
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningRow:
+    """One candidate and what was measured of it.
+
+    Attributes
+    ----------
+    candidate
+        What ran.
+    rung_us
+        Median period of its visits by rung, microseconds; None where it was not visited.
+    period_us
+        Periods of its visits, all rungs; None: never measured.
+    ratio
+        Its period over that of the winner: median over the rounds in which both were measured.
+        None: no such round.
+    comparable_us
+        Its period, freed from drift: the ratio times the median period of the winner. Whoever left early was
+        measured when the machine may have been faster or slower; compare by this, not by `period_us`.
+    lower_ratio
+        Lower limit of the ratio (`racing.lower_limit`): above 1 it is slower than the winner beyond noise.
+    latency_p50_us, latency_p95_us
+        Latency of its slowest stream: median over its visits.
+    requests, measured_s
+        Requests and seconds that were measured in all.
+    receipts
+        Of its last visit.
+    verification
+        Its numbers against the uncut model; None where the runner has none.
+    failure
+        Why it could not be executed: it is out, whatever was measured before.
+    left_after
+        Rung after which it left the race, being clearly slower; None: it stayed to the end.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    candidate: TuningCandidate
+    rung_us: tuple[float | None, ...]
+    period_us: Spread | None = None
+    ratio: float | None = None
+    comparable_us: float | None = None
+    lower_ratio: float | None = None
+    latency_p50_us: float | None = None
+    latency_p95_us: float | None = None
+    requests: int = 0
+    measured_s: float = 0.0
+    receipts: tuple[PlacementReceipt, ...] = ()
+    verification: Verification | None = None
+    failure: Failure | None = None
+    left_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningResult:
+    """What tuning found.
+
+    Attributes
+    ----------
+    options
+        What was asked.
+    rows
+        Winner first, then by ratio, failures last.
+    ties
+        Keys of the candidates that cannot be told from the fastest, the winner first; one key: the winner
+        is alone. Empty without a winner. Of a tie, among those within the margin of the fastest, the one on
+        the fewest units wins, then the one with the least latency, then the one with the least prediction:
+        equal speed at a lower price.
+    baseline_wins
+        Whether the winner is a baseline: no plan is faster beyond noise.
+    stop
+        Why it ended.
+    drift_percent
+        By how much a reference candidate was slower after the race than before it; None: not known,
+        because the race was interrupted or the budget used up.
+    spent_s
+        Time in all, with preparation and warm-up; of all sessions of a resumed run.
+    run
+        Number of the run in the store.
+    reused
+        Trials that an earlier session of the run had recorded.
+    device
+        Device of the measurements.
+    quality
+        Predicted against measured.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    options: TuningOptions
+    rows: tuple[TuningRow, ...]
+    ties: tuple[str, ...]
+    baseline_wins: bool
+    stop: TuningStop
+    drift_percent: float | None
+    spent_s: float
+    run: int
+    reused: int
+    device: str
+    quality: tuple[PredictionQuality, ...]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody stopped it."""
+        return self.stop is TuningStop.INTERRUPTED
+
+    @property
+    def winner(self) -> TuningRow | None:
+        """What to run; None when nothing was measured before it was interrupted."""
+        return self.rows[0] if self.ties else None
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds that were measured in all, without preparation and warm-up."""
+        return sum(row.measured_s for row in self.rows)
+
+    def best(self, kind: CandidateKind) -> TuningRow | None:
+        """Return the fastest working candidate of a kind, or None."""
+        found = [
+            (row.ratio, row)
+            for row in self.rows
+            if row.candidate.kind is kind and row.failure is None and row.ratio is not None
+        ]
+        return min(found, key=lambda pair: pair[0], default=(None, None))[1]

@@ -1,0 +1,327 @@
+"""What was measured, kept for good: tuning runs with their trials, and the ledger of the profiler.
+
+One SQLite file. It uses a rollback journal and not a write-ahead log: the log needs memory that is shared
+between processes, which network file systems do not have, and it leaves two more files beside the
+store while anybody has it open. Every write is a transaction of its own with `synchronous=FULL`: about
+one a second is written, so that safety costs nothing, and what was recorded survives `kill -9` and loss
+of power. A transaction that was cut off is rolled back by whoever opens the store next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from ...formulations.errors import StoreError
+from .leases import Holder, this_process
+from .trials import Visit
+
+VERSION = 1
+"""Version of the tables below."""
+
+_APPLICATION = int.from_bytes(b"gapl")
+_BUSY_S = 30.0
+
+_TABLES = (
+    """
+    CREATE TABLE runs (
+        run INTEGER PRIMARY KEY,
+        key TEXT NOT NULL,  -- digest of the next four
+        candidates TEXT NOT NULL,
+        options TEXT NOT NULL,
+        problem TEXT NOT NULL,
+        device TEXT NOT NULL,
+        created TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('open', 'finished')),
+        pid INTEGER, boot TEXT, started INTEGER  -- the process that holds it, or null
+    )
+    """,
+    "CREATE INDEX runs_by_key ON runs (key)",
+    """
+    CREATE TABLE trials (
+        run INTEGER NOT NULL REFERENCES runs,
+        candidate TEXT NOT NULL,
+        rung INTEGER NOT NULL,
+        round INTEGER NOT NULL,
+        trial TEXT NOT NULL,
+        created TEXT NOT NULL,
+        PRIMARY KEY (run, candidate, rung, round)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE ledger (
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        text TEXT NOT NULL,
+        created TEXT NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) WITHOUT ROWID
+    """,
+)
+
+_AGAIN = "move it away and measure again, or name another store"
+_HINTS = {
+    "SQLITE_FULL": "the disk is full; free some space and go on with --resume",
+    "SQLITE_IOERR": "the disk is full or fails; free some space and go on with --resume",
+    "SQLITE_READONLY": "it may only be read; name a store in a folder that may be written",
+    "SQLITE_CANTOPEN": "it cannot be opened; name a file in a folder that exists and may be written",
+    "SQLITE_NOTADB": f"it is no store, or it is damaged; {_AGAIN}",
+    "SQLITE_CORRUPT": f"it is damaged; {_AGAIN}",
+    "SQLITE_BUSY": "another process is writing it and does not come to an end",
+    "SQLITE_CONSTRAINT": "this was recorded before: two processes work on one tuning run",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDescription:
+    """What a tuning run is about, as JSON texts: runs with equal descriptions can be resumed as each other.
+
+    Attributes
+    ----------
+    candidates, options
+        What is measured, and how.
+    problem
+        What the candidates are plans of; may be empty.
+    device
+        Fingerprint of the device; may be empty.
+    """
+
+    candidates: str
+    options: str
+    problem: str = ""
+    device: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hexadecimal digest of all of it."""
+        return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()
+
+
+class Store:
+    """One file of measurements; implements `Ledger`. Several processes may have it open at once.
+
+    Parameters
+    ----------
+    path
+        The file; it and its folder are made where they are missing. ":memory:" keeps everything until
+        `close` only.
+
+    Raises
+    ------
+    StoreError
+        It cannot be opened or written, is damaged, is no store, or has another version. All methods
+        raise it when the file cannot be read or written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        with self._clear_errors():
+            if self.path != ":memory:":
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
+        try:
+            with self._clear_errors():
+                self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def find(self, kind: str, key: str) -> str | None:
+        """Return what was kept under a kind and a key, or None."""
+        with self._clear_errors():
+            row = self._connection.execute(
+                "SELECT text FROM ledger WHERE kind = ? AND key = ?", (kind, key)
+            ).fetchone()
+        return None if row is None else str(row[0])
+
+    def keep(self, kind: str, key: str, text: str) -> None:
+        """Keep a text under a kind and a key; replaces an earlier one."""
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (kind, key, text, _now()))
+
+    def begin(self, description: RunDescription, *, resume: bool) -> TuningRun:
+        """Begin a tuning run, or go on with the latest one of the same description; it is held from now on.
+
+        Raises
+        ------
+        StoreError
+            A process that is alive holds a run of this description.
+        """
+        holder = this_process()
+        with self.transaction() as connection:
+            row = connection.execute(
+                "SELECT run, pid, boot, started FROM runs WHERE key = ? ORDER BY run DESC LIMIT 1",
+                (description.key,),
+            ).fetchone()
+            if row is not None:
+                self._refuse_held(row, holder)
+            number = row[0] if resume and row is not None else self._insert(connection, description)
+            connection.execute(
+                "UPDATE runs SET pid = ?, boot = ?, started = ? WHERE run = ?",
+                (holder.pid, holder.boot, holder.started, number),
+            )
+        return TuningRun(self, number, holder)
+
+    def close(self) -> None:
+        """Close the file; can be called twice."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write everything or nothing of what happens inside."""
+        connection = self._connection
+        with self._clear_errors():
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _prepare(self) -> None:
+        for pragma in ("journal_mode = DELETE", "synchronous = FULL", "foreign_keys = ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        with self.transaction() as connection:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+                for statement in _TABLES:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+        if self._pragma("application_id") != _APPLICATION:
+            raise StoreError(f"{self.path} is a database, but no store of gapless; name another file")
+        if self._pragma("user_version") != VERSION:
+            raise StoreError(
+                f"the store {self.path} has version {self._pragma('user_version')}, this gapless uses "
+                f"version {VERSION}; use the gapless that wrote it, or name another store"
+            )
+        found = self._pragma("quick_check(1)")
+        if found != "ok":
+            raise StoreError(f"the store {self.path} is damaged ({found}); {_AGAIN}")
+        with (
+            self.transaction() as connection
+        ):  # what may only be read is found out before anything is measured
+            connection.execute("DELETE FROM ledger WHERE false")
+
+    def _pragma(self, name: str) -> Any:
+        return self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    def _insert(self, connection: sqlite3.Connection, about: RunDescription) -> int:
+        cursor = connection.execute(
+            "INSERT INTO runs (key, candidates, options, problem, device, created, state) "
+            "VALUES (?, ?, ?, ?, ?, ?, 'open')",
+            (about.key, about.candidates, about.options, about.problem, about.device, _now()),
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _refuse_held(self, row: tuple[int, int | None, str | None, int | None], ours: Holder) -> None:
+        number, pid, boot, started = row
+        if pid is None:
+            return
+        other = Holder(pid=pid, boot=boot, started=started)
+        if other != ours and other.alive:
+            raise StoreError(
+                f"tuning run {number} in the store {self.path} is being worked on by process {pid}; wait for "
+                "it or end it, and go on with --resume; runs with other models or options can go on beside it"
+            )
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "") or ""
+            hint = next(
+                (text for start, text in _HINTS.items() if name.startswith(start)), "it cannot be used"
+            )
+            raise StoreError(f"the store {self.path}: {hint} ({error})") from error
+        except OSError as error:
+            raise StoreError(
+                f"the store {self.path}: {_HINTS['SQLITE_CANTOPEN']} ({error.strerror})"
+            ) from error
+
+
+class TuningRun:
+    """One tuning run that this process holds; it is given back at the end of a `with` block.
+
+    Attributes
+    ----------
+    number
+        Its number in the store.
+    """
+
+    def __init__(self, store: Store, number: int, holder: Holder) -> None:
+        self.number = number
+        self._store = store
+        self._holder = holder
+
+    def trials(self) -> dict[Visit, str]:
+        """Return everything that was recorded so far, also by processes that held the run before."""
+        with self._store.transaction() as connection:
+            rows = connection.execute(
+                "SELECT candidate, rung, round, trial FROM trials WHERE run = ?", (self.number,)
+            ).fetchall()
+        return {Visit(candidate, rung, number): trial for candidate, rung, number, trial in rows}
+
+    def record(self, visit: Visit, trial: str) -> None:
+        """Record what came of a visit; it is there for good when this returns.
+
+        Raises
+        ------
+        StoreError
+            It was recorded before, or another process has taken the run over.
+        """
+        with self._store.transaction() as connection:
+            self._require_held(connection)
+            connection.execute(
+                "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?)", (self.number, *visit, trial, _now())
+            )
+
+    def finish(self) -> None:
+        """Note that the run has come to its end."""
+        with self._store.transaction() as connection:
+            self._require_held(connection)
+            connection.execute("UPDATE runs SET state = 'finished' WHERE run = ?", (self.number,))
+
+    def close(self) -> None:
+        """Give the run back, so that any process may go on with it."""
+        with self._store.transaction() as connection:
+            connection.execute(
+                "UPDATE runs SET pid = NULL, boot = NULL, started = NULL "
+                "WHERE run = ? AND pid IS ? AND boot IS ? AND started IS ?",
+                (self.number, self._holder.pid, self._holder.boot, self._holder.started),
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _require_held(self, connection: sqlite3.Connection) -> None:
+        row = connection.execute(
+            "SELECT pid, boot, started FROM runs WHERE run = ?", (self.number,)
+        ).fetchone()
+        if row != (self._holder.pid, self._holder.boot, self._holder.started):
+            raise StoreError(
+                f"tuning run {self.number} in the store {self._store.path} was taken over by another process"
+                f"{'' if row is None or row[0] is None else f' ({row[0]})'}; this one ends"
+            )
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")

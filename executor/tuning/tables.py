@@ -1,0 +1,104 @@
+"""The result of tuning as a table of texts, for files that a person can open."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from .result import TuningResult, TuningRow
+
+Table = Sequence[Sequence[str]]
+"""Rows of cells, all of the same length; the first row names the columns."""
+
+
+def rows_table(result: TuningResult) -> Table:
+    """Return one row for each candidate, the winner first, with all that was measured.
+
+    Times are milliseconds; an empty cell was not measured, or has no meaning. "Comparable" periods are
+    freed from drift (`TuningRow.comparable_us`); the others are as they were measured.
+    """
+    tables = tuple(dict.fromkeys(name for row in result.rows for name, _ in row.candidate.predicted_us))
+    rungs = range(len(result.options.steps))
+    header = (
+        "place",
+        "candidate",
+        "kind",
+        "deployment",
+        "units",
+        *(f"predicted {name} ms" for name in tables),
+        "times the winner's",
+        "comparable ms",
+        "period ms",
+        "least ms",
+        "most ms",
+        "latency p50 ms",
+        "latency p95 ms",
+        "requests",
+        "measured s",
+        *(f"rung {rung + 1} ms" for rung in rungs),
+        "numbers",
+        "outcome",
+    )
+    return [header, *(_cells(row, place, tables, result) for place, row in enumerate(result.rows, start=1))]
+
+
+def csv_text(table: Table) -> str:
+    """Return a table as comma-separated values."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(table)
+    return text.getvalue()
+
+
+def markdown_text(table: Table) -> str:
+    """Return a table as Markdown, aligned so that it reads as plain text too."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in table]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in [cells[0], ["-" * width for width in widths], *cells[1:]]
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def outcome(row: TuningRow, result: TuningResult) -> str:
+    """Say in words what became of a candidate."""
+    key = row.candidate.key
+    if row.failure is not None:
+        return f"failed: {row.failure.message}"
+    if key in result.ties:
+        alone = len(result.ties) == 1
+        return (
+            ("wins" if alone else "wins the tie")
+            if key == result.ties[0]
+            else "within the noise of the fastest"
+        )
+    if row.left_after is not None:
+        return f"clearly slower after rung {row.left_after + 1}"
+    return "slower" if row.period_us is not None else "not measured"
+
+
+def _cells(row: TuningRow, place: int, tables: Sequence[str], result: TuningResult) -> tuple[str, ...]:
+    candidate, period = row.candidate, row.period_us
+    return (
+        str(place),
+        candidate.label,
+        str(candidate.kind),
+        str(candidate.deployment),
+        str(len(candidate.deployment.units)),
+        *(_ms(candidate.predicted(name)) for name in tables),
+        "" if row.ratio is None else f"{row.ratio:.3f}",
+        _ms(row.comparable_us),
+        *map(_ms, (period.median, period.least, period.most) if period else (None,) * 3),
+        _ms(row.latency_p50_us),
+        _ms(row.latency_p95_us),
+        str(row.requests),
+        f"{row.measured_s:.1f}",
+        *map(_ms, row.rung_us),
+        "" if row.verification is None else f"error {row.verification.worst_error:.1e}",
+        outcome(row, result),
+    )
+
+
+def _ms(time_us: float | None) -> str:
+    return "" if time_us is None else f"{time_us / 1000:.3f}"

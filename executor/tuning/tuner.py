@@ -1,0 +1,116 @@
+"""Measures candidates on the device and says which one to run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from ...formulations.errors import ExecutionError, InvalidInputError
+from ..progress import Report, silent
+from ..runner import Runner
+from .candidates import TuningCandidate, merged
+from .options import TuningOptions
+from .race import Race
+from .result import TuningResult, TuningStop
+from .store import RunDescription, Store
+from .summary import summarise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What the candidates are about: two runs with the same subject, candidates and options are one.
+
+    Attributes
+    ----------
+    problem
+        The problem that the plans solve, as JSON.
+    device
+        Fingerprint of the device and of the engine that executes them.
+    """
+
+    problem: str = ""
+    device: str = ""
+
+
+def tune(
+    candidates: Sequence[TuningCandidate],
+    runner: Runner,
+    *,
+    store: Store,
+    options: TuningOptions = TuningOptions(),
+    subject: Subject = Subject(),
+    resume: bool = False,
+    report: Report = silent,
+) -> TuningResult:
+    """Measure candidates and find the fastest; never a plan that is slower than the best baseline.
+
+    Parameters
+    ----------
+    candidates
+        Plans of a solver and baselines. Those with equal deployments are measured once, as a baseline
+        that bears all their labels.
+    runner
+        Executes them; it is not closed.
+    store
+        Keeps every trial.
+    options, subject
+        How to tune, and what it is about.
+    resume
+        Go on with the latest run of the same candidates, options and subject: what it has recorded, failures
+        too, is not done again. A run that had come to its end gives its result again.
+    report
+        Told about every visit.
+
+    Returns
+    -------
+    TuningResult
+        Candidates that could not be executed are rows with a reason. After Ctrl-C it holds what is
+        there so far and says so; the store can be resumed.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no candidates.
+    ExecutionError
+        None of the candidates could be executed.
+    StoreError
+        The store cannot be used, or another process works on this very run.
+    """
+    contest = merged(candidates)
+    if not contest:
+        raise InvalidInputError("there is nothing to tune: no candidates are given")
+    with store.begin(_description(contest, options, subject), resume=resume) as run:
+        race = Race(contest, runner, run, options, report)
+        try:
+            stop = race.go()
+        except KeyboardInterrupt:
+            stop = TuningStop.INTERRUPTED
+        else:
+            run.finish()
+    if len(race.failures) == len(contest):
+        raise _total_failure(race)
+    return summarise(race, stop)
+
+
+def _description(
+    contest: Sequence[TuningCandidate], options: TuningOptions, subject: Subject
+) -> RunDescription:
+    asked = asdict(options)
+    del asked["budget_s"]  # a run that has used up its budget goes on with a larger one
+    return RunDescription(
+        candidates=json.dumps([asdict(candidate) for candidate in contest]),
+        options=json.dumps(asked),
+        problem=subject.problem,
+        device=subject.device,
+    )
+
+
+def _total_failure(race: Race) -> ExecutionError:
+    reasons = dict.fromkeys(race.failures.values())
+    kinds = {failure.error for failure in reasons}
+    first = next(iter(reasons))
+    text = f"none of the {len(race.candidates)} candidates could be executed: {first.message}"
+    if len(reasons) > 1:
+        text += f" (and {len(reasons) - 1} other reasons)"
+    return first.exception(text) if len(kinds) == 1 else ExecutionError(text)

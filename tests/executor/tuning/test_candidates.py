@@ -1,0 +1,110 @@
+"""Candidates: baselines of every shape of platform, and duplicates that become one."""
+
+from __future__ import annotations
+
+import itertools
+
+import gapless
+from gapless.executor.deployment import deploy
+from gapless.executor.tuning.candidates import (
+    MOST_REPLICA_SETS,
+    CandidateKind,
+    TuningCandidate,
+    baselines,
+    merged,
+    plan_candidates,
+)
+from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
+from gapless.formulations.plan import Chunk, Plan
+from gapless.problems import table_problem
+
+
+def unit(name: str, *cores: int) -> ProcessingUnit:
+    return ProcessingUnit(name=name, kind=UnitKind.CPU, cores=cores)
+
+
+BOARD = Platform(
+    name="board",
+    units=(
+        unit("core0", 0),
+        unit("core1", 1),
+        unit("core2", 2),
+        unit("core3", 3),
+        unit("little", 0, 1),
+        unit("large", 2, 3),
+        unit("all", 0, 1, 2, 3),
+        ProcessingUnit(name="gpu", kind=UnitKind.GPU),
+    ),
+)
+
+
+def labels(found: tuple[TuningCandidate, ...]) -> list[str]:
+    return [candidate.label for candidate in found]
+
+
+def test_baselines_are_each_unit_alone_and_replicas_on_disjoint_units() -> None:
+    assert labels(baselines("net", 3, BOARD)) == [
+        *(f"serial on {unit.name}" for unit in BOARD.units),
+        "replicas on core0+core1+core2+core3",
+        "replicas on little+large",
+        "replicas on core0+core1+large",
+        "replicas on core2+core3+little",
+        "replicas on core0+core1+core2+core3+gpu",
+        "replicas on all+gpu",
+        "replicas on little+large+gpu",
+        "replicas on core0+core1+large+gpu",
+        "replicas on core2+core3+little+gpu",
+    ]
+
+
+def test_units_that_cannot_run_the_network_are_left_out() -> None:
+    found = baselines("net", 3, BOARD, able={"core0", "core1", "little"})
+    assert labels(found) == [
+        "serial on core0",
+        "serial on core1",
+        "serial on little",
+        "replicas on core0+core1",
+    ]
+    assert baselines("net", 3, BOARD, able=()) == ()
+
+
+def test_replicas_never_share_a_core_and_stay_few() -> None:
+    sizes = (1, 2, 4, 8)
+    units = [
+        unit(f"c{first}x{size}", *range(first, first + size))
+        for size in sizes
+        for first in range(0, 16, size)
+    ]
+    found = baselines("net", 2, Platform(name="many", units=tuple(units)))
+    cores = {unit.name: set(unit.cores) for unit in units}
+    sets = [candidate.deployment.units for candidate in found if len(candidate.deployment.units) > 1]
+    assert len(sets) == len(set(sets)) == MOST_REPLICA_SETS
+    for names in sets:
+        assert all(cores[a].isdisjoint(cores[b]) for a, b in itertools.combinations(names, 2))
+        assert set().union(*(cores[name] for name in names)) == set(range(16))
+    assert sets[0] == tuple(f"c{core}x1" for core in range(16))
+
+
+def test_a_plan_on_one_unit_is_the_serial_baseline_measured_once() -> None:
+    problem = table_problem([[5, 9], [5, 9]], ["a", "b"], network="net")
+    plans = [candidate.plan for candidate in gapless.plan(problem, top=4).candidates]
+    proposed = plan_candidates(plans, tables={"isolated": problem, "heavy": problem})
+    found = merged((*proposed, *baselines("net", 2, problem.platform)))
+    assert len(found) == len({candidate.key for candidate in found}) == 5
+    alone = next(candidate for candidate in found if "serial on a" in candidate.labels)
+    rank = plans.index(Plan(chunks=(Chunk(network="net", start=0, stop=2, unit="a"),))) + 1
+    assert alone.labels == (f"plan {rank}", "serial on a")
+    assert alone.label == f"plan {rank} = serial on a"
+    assert alone.kind is CandidateKind.BASELINE
+    assert alone.rank == rank
+    assert alone.predicted("heavy") == 10_000
+    assert alone.predicted("other") is None
+
+
+def test_the_order_of_merging_does_not_matter_for_what_is_known() -> None:
+    problem = table_problem([[5]], ["a"], network="net")
+    plan = Plan(chunks=(Chunk(network="net", start=0, stop=1, unit="a"),))
+    ours, theirs = plan_candidates([plan], tables={"t": problem}), baselines("net", 1, problem.platform)
+    (one,), (other,) = merged(ours + theirs), merged(theirs + ours)
+    assert (one.kind, one.rank, one.predicted_us) == (other.kind, other.rank, other.predicted_us)
+    assert one.deployment == deploy(plan)

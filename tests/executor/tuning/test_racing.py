@@ -1,0 +1,72 @@
+"""Who is clearly slower: noise, drift and disturbed visits."""
+
+from __future__ import annotations
+
+import random
+from math import comb
+
+import pytest
+
+from gapless.executor.tuning import racing
+
+
+@pytest.mark.parametrize("count", range(4, 40))
+def test_the_lower_limit_errs_in_at_most_one_of_sixteen_cases(count: int) -> None:
+    rank = int(racing.lower_limit([float(n) for n in range(1, count + 1)]))
+
+    def chance(k: int) -> float:
+        return float(sum(comb(count, j) for j in range(k)) / 2**count)
+
+    assert chance(rank) <= 1 / 16 < chance(rank + 1)
+
+
+def test_a_single_round_never_decides() -> None:
+    assert not racing.clearly_slower([9.0], margin=0.01)
+
+
+def test_few_rounds_decide_only_what_is_hugely_slower_in_each() -> None:
+    assert racing.clearly_slower([1.4, 1.35], margin=0.01)
+    assert not racing.clearly_slower([1.25, 9.0], margin=0.01)
+    assert not racing.clearly_slower([1.4, 1.4, 1.4], margin=0.5)
+
+
+def test_one_disturbed_visit_neither_drops_a_good_candidate_nor_saves_much() -> None:
+    assert not racing.clearly_slower([2.5, 1.0, 1.0, 0.99], margin=0.01)
+    assert racing.clearly_slower([1.05, 1.04, 0.7, 1.06, 1.05, 1.04, 1.05], margin=0.01)
+
+
+def test_drift_that_hits_whole_rounds_cancels() -> None:
+    rng = random.Random(1)
+    speed = {"fast": 10.0, "near": 10.4, "slow": 12.0}
+    drift = [1 + 0.3 * n for n in range(6)]
+    periods = {
+        name: {n: own * drift[n] * rng.uniform(0.995, 1.005) for n in range(6)} for name, own in speed.items()
+    }
+    assert racing.leader(periods, periods) == "fast"
+    assert racing.slower_ones(periods, periods, margin=0.01) == {"near", "slow"}
+
+
+def test_candidates_are_compared_by_the_rounds_that_they_share() -> None:
+    periods = {"a": {0: 10.0, 1: 30.0, 2: 5.0}, "b": {0: 11.0, 1: 33.0}}
+    assert racing.leader(periods, periods) == "a"
+    assert racing.ratios(periods, "b", "a") == pytest.approx([1.1, 1.1])
+    apart = {"a": {0: 10.0}, "b": {1: 9.0}}
+    assert racing.leader(apart, apart) == "b"
+    assert racing.ratios(apart, "a", "b") == []
+
+
+def test_ties_are_differences_below_the_noise() -> None:
+    assert racing.ties([1.0, 1.0, 1.0, 1.0])
+    assert racing.ties([0.98, 1.03, 1.0, 1.01])
+    assert racing.ties([0.9, 1.2, 1.2, 1.2])
+    assert not racing.ties([1.005, 1.006, 1.005, 1.004])  # small, but always there
+    assert not racing.ties([])
+
+
+def test_equal_candidates_are_seldom_dropped_however_noisy() -> None:
+    rng = random.Random(5)
+    dropped = 0
+    for _ in range(200):
+        periods = {name: {n: 10 * rng.gauss(1, 0.1) for n in range(6)} for name in "abcdef"}
+        dropped += len(racing.slower_ones(periods, periods, margin=0.01))
+    assert dropped < 0.1 * 200 * 5
