@@ -1,0 +1,299 @@
+"""Pipelines of Python functions as models: loaded from a file, tried on a sample, cut into pieces."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..formulations.errors import ExecutionError, InvalidInputError, InvalidModelError
+from ..formulations.network import Layer, ModelRef, Network, Tensor
+from .callable_file import CallableFile
+from .callable_layers import CallableLayer, CallableModel, Step, call, guarded, protected, require
+from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .model import Arrays
+
+_TRY_OUT_SEED = 0
+
+
+def load_callable(locator: str, *, name: str | None = None) -> CallablePipeline:
+    """Load a pipeline of Python functions, and run each of its layers twice on a sample.
+
+    Parameters
+    ----------
+    locator
+        "path.py:NAME" of a `CallableModel`.
+    name
+        Name of the network; None: as the pipeline says.
+
+    Raises
+    ------
+    InvalidModelError
+        There is no such file or name, the file cannot be executed, the pipeline does not fit together,
+        or one of its layers fails on the sample.
+    """
+    path, colon, attribute = locator.rpartition(":")
+    if not colon or not path or not attribute.isidentifier():
+        raise InvalidModelError(f"{locator!r} names no pipeline; write path.py:NAME")
+    file = CallableFile.read(Path(path))
+    declared = declared_in(file, attribute)
+    return CallablePipeline(declared, file, attribute, name=declared.name if name is None else name)
+
+
+def declared_in(file: CallableFile, attribute: str) -> CallableModel:
+    """Execute a file, and return the pipeline of a name in it.
+
+    Raises
+    ------
+    InvalidModelError
+        The file cannot be executed, or has no pipeline of that name.
+    """
+    module = vars(file.execute())
+    found = module.get(attribute)
+    if isinstance(found, CallableModel):
+        return found
+    known = [key for key, value in module.items() if isinstance(value, CallableModel)]
+    what = f"is {type(found).__name__}, not a CallableModel" if attribute in module else "is not in it"
+    hint = f"it has {', '.join(known)}" if known else "it has none; assign a CallableModel to a name"
+    raise InvalidModelError(f"{file.path}: {attribute!r} {what}; {hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallableContent:
+    """Content of a piece: a JSON document that says which layers of which file to call.
+
+    Its keys are "path", "name", "digest" (of the file), "start", "stop", "layers" (their names), and
+    "outputs": specifications of what each layer gives.
+    """
+
+    document: str
+    kind: str = "callable"
+
+    def read(self) -> bytes:
+        """Return the document."""
+        return self.document.encode()
+
+
+class CallablePipeline:
+    """A pipeline of Python functions that can be cut and run; see `Model`.
+
+    Parameters
+    ----------
+    declared
+        What the user wrote.
+    file, attribute
+        Where it stands.
+    name
+        Name of the network.
+
+    Raises
+    ------
+    InvalidModelError
+        A layer failed on the sample, gave something else than declared, or something else each time.
+    """
+
+    def __init__(self, declared: CallableModel, file: CallableFile, attribute: str, name: str) -> None:
+        self._declared = declared
+        self._file = file
+        self._attribute = attribute
+        self._name = name
+        self._specs = {spec.name: spec for spec in declared.inputs}
+        try:
+            self._try_out()
+        except ExecutionError as error:
+            raise InvalidModelError(f"{self._locator}: {error}") from error
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Inputs of the whole."""
+        return self._declared.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Outputs of the whole."""
+        return tuple(self._specs[name] for name in self._declared.output_names)
+
+    @cached_property
+    def network(self) -> Network:
+        """Its layers, tensors and legal cuts: all of them."""
+        digest = hashlib.sha256(f"{self._file.digest}:{self._attribute}".encode()).hexdigest()
+        return Network(
+            name=self._name,
+            layers=tuple(
+                Layer(name=layer.name, op_types=(_function_name(layer),)) for layer in self._declared.layers
+            ),
+            tensors=tuple(
+                Tensor(name=name, bytes=self._specs[name].bytes, source=source, targets=tuple(targets))
+                for name, (source, targets) in self._uses.items()
+            ),
+            source=self._locator,
+            models=(ModelRef(locator=self._locator, digest=digest),),
+        )
+
+    def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
+        """Return the one piece for the layers [start, stop)."""
+        check_range(self.network, start, stop)
+        inputs, outputs = [], []
+        for name, (source, targets) in self._uses.items():
+            if source < start and any(start <= target < stop for target in targets):
+                inputs.append(self._specs[name])
+            if start <= source < stop and max(targets) >= stop:
+                outputs.append(self._specs[name])
+        document = json.dumps(self._document(start, stop))
+        return (
+            Piece(
+                name=f"{self._name}[{start}:{stop})",
+                digest=hashlib.sha256(document.encode()).hexdigest(),
+                inputs=tuple(inputs),
+                outputs=tuple(outputs),
+                content=CallableContent(document=document),
+            ),
+        )
+
+    def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
+        """Return the inputs that the user's own `sample` gives, or random ones.
+
+        Raises
+        ------
+        ExecutionError
+            The user's own function failed, or gave something else than the inputs.
+        """
+        sample = self._declared.sample
+        if sample is None:
+            return _random_arrays(self.inputs, seed)
+        what = f"sample({seed})"
+        given = guarded(what, sample, seed)
+        names = self._declared.input_names
+        if not isinstance(given, Mapping) or set(given) != set(names):
+            raise ExecutionError(f"{what} must return a dictionary of arrays with the keys {list(names)}")
+        for spec in self.inputs:
+            require(spec, given[spec.name], f"{spec.name!r} of {what}")
+        return {name: given[name] for name in names}
+
+    def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+        """Return the right outputs: all layers in this process, by their functions for CPUs.
+
+        Raises
+        ------
+        InvalidInputError
+            An input is missing, or a wanted tensor is made by no layer.
+        ExecutionError
+            A layer failed.
+        """
+        wanted = (*self._declared.output_names, *also)
+        lost = [name for name in self._declared.input_names if name not in inputs]
+        unknown = [name for name in wanted if name not in self._specs]
+        if lost or unknown:
+            raise InvalidInputError(
+                f"{self._name!r} cannot be run:",
+                [
+                    *(f"input {n!r} is missing" for n in lost),
+                    *(f"no tensor is called {n!r}" for n in unknown),
+                ],
+            )
+        tensors = {name: protected(inputs[name]) for name in self._declared.input_names}
+        for index in range(len(self._declared.layers)):
+            self._step(index).run(tensors)
+        return {name: tensors[name].copy() for name in wanted}
+
+    @property
+    def _locator(self) -> str:
+        return f"{self._file.path}:{self._attribute}"
+
+    @cached_property
+    def _uses(self) -> dict[str, tuple[int, list[int]]]:
+        """Return which layer makes each tensor (-1: an input), and which use it (their number: an output)."""
+        declared = self._declared
+        uses: dict[str, tuple[int, list[int]]] = {name: (-1, []) for name in declared.input_names}
+        for index, layer in enumerate(declared.layers):
+            for name in dict.fromkeys(declared.inputs_of(index)):
+                uses[name][1].append(index)
+            uses |= {name: (index, []) for name in layer.output_names}
+        for name in declared.output_names:
+            uses[name][1].append(len(declared.layers))
+        return uses
+
+    def _step(self, index: int) -> Step:
+        layer = self._declared.layers[index]
+        return Step(
+            layer=layer.name,
+            function=layer.variants[layer.reference_variant],
+            inputs=self._declared.inputs_of(index),
+            outputs=tuple(self._specs[name] for name in layer.output_names),
+        )
+
+    def _try_out(self) -> None:
+        """Run each layer twice on a sample: find the shapes, and what depends on more than the inputs."""
+        tensors = {name: protected(array) for name, array in self.sample_inputs(_TRY_OUT_SEED).items()}
+        for index, layer in enumerate(self._declared.layers):
+            function = layer.variants[layer.reference_variant]
+            arrays = [tensors[name] for name in self._declared.inputs_of(index)]
+            first = [array.copy() for array in call(layer.name, function, arrays)]
+            self._specs |= {spec.name: spec for spec in _specs_of(layer, first)}
+            self._step(index).run(tensors)
+            for name, array in zip(layer.output_names, first, strict=True):
+                if relative_error(tensors[name], array) > tolerance("high"):
+                    raise ExecutionError(
+                        f"layer {layer.name!r} gives another {name!r} for the same inputs when it is called "
+                        "again; layers must keep nothing between calls, and seed random numbers in the call"
+                    )
+
+    def _document(self, start: int, stop: int) -> dict[str, Any]:
+        layers = self._declared.layers[start:stop]
+        return {
+            "path": str(self._file.path),
+            "name": self._attribute,
+            "digest": self._file.digest,
+            "start": start,
+            "stop": stop,
+            "layers": [layer.name for layer in layers],
+            "outputs": [[asdict(self._specs[name]) for name in layer.output_names] for layer in layers],
+        }
+
+
+def _specs_of(layer: CallableLayer, arrays: Sequence[NDArray[Any]]) -> tuple[TensorSpec, ...]:
+    """Return the specifications of what a layer gives, from its declaration or from what it gave."""
+    if len(arrays) != len(layer.output_names):
+        raise ExecutionError(
+            f"layer {layer.name!r} returned {len(arrays)} arrays, its outputs are "
+            f"{', '.join(map(repr, layer.output_names))}"
+        )
+    declared = {output.name: output for output in layer.outputs if isinstance(output, TensorSpec)}
+    found = []
+    for name, array in zip(layer.output_names, arrays, strict=True):
+        if name not in declared and (array.dtype.name not in ITEM_BYTES or not array.size):
+            raise ExecutionError(
+                f"layer {layer.name!r} gives {name!r} as {array.dtype.name} {array.shape}; tensors between "
+                f"layers are not empty and hold one of {', '.join(ITEM_BYTES)}"
+            )
+        found.append(declared.get(name) or TensorSpec(name=name, shape=array.shape, dtype=array.dtype.name))
+    return tuple(found)
+
+
+def _random_arrays(specs: Sequence[TensorSpec], seed: int) -> dict[str, NDArray[Any]]:
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    arrays = {}
+    for spec in specs:
+        kind = np.dtype(spec.dtype).kind
+        if kind == "f":
+            arrays[spec.name] = random.random(spec.shape).astype(spec.dtype)
+        else:
+            most = 1 if kind == "b" else min(255, np.iinfo(spec.dtype).max)
+            arrays[spec.name] = random.integers(0, most, spec.shape, endpoint=True).astype(spec.dtype)
+    return arrays
+
+
+def _function_name(layer: CallableLayer) -> str:
+    """Return what the function of a layer is called, for reports."""
+    function = layer.variants[layer.reference_variant]
+    return str(getattr(function, "__name__", type(function).__name__))
