@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo demo-ocr test bench lint format clean
 
 help:
-	@echo "make demo    plan and compare on a shipped table"
+	@echo "make demo    profile, plan and tune two built-in networks on this machine"
+	@echo "make demo-ocr  the same with the PP-OCRv4 models (detection, direction, recognition)"
 	@echo "make test    all tests"
-	@echo "make bench   backends side by side on the same instances"
+	@echo "make bench   backends side by side; the pipeline runtime; tuned plans against baselines"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make format  rewrite the sources in the house style"
 	@echo "make clean   remove .venv and caches"
@@ -23,17 +24,23 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)
-	@mkdir -p out
-	$(BIN)/gapless compare pixel7a/alexnet-sparse --top 5 --out out/comparison.json
-	$(BIN)/gapless plan pixel7a/alexnet-sparse --top 5 --out out/plan.json
-	$(BIN)/gapless check pixel7a/alexnet-sparse out/plan.json
-	@echo "Written: out/comparison.json, out/plan.json"
+	$(BIN)/gapless tune mobilenetv2 squeezenet --backends native,cpsat --top 6 --out out/demo
+	@echo "Plan, table and trace are in out/demo; open out/demo/table.md, and out/demo/trace.json at ui.perfetto.dev"
+
+OCR = $$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec("rapidocr_onnxruntime").origin).parent / "models")')
+
+demo-ocr: $(READY)
+	$(BIN)/gapless tune det=$(OCR)/ch_PP-OCRv4_det_infer.onnx cls=$(OCR)/ch_ppocr_mobile_v2.0_cls_infer.onnx \
+	  rec=$(OCR)/ch_PP-OCRv4_rec_infer.onnx --shape det/x=1,3,480,640 --shape cls/x=1,3,48,192 \
+	  --shape rec/x=1,3,48,320 --top 6 --out out/demo-ocr
 
 test: $(READY)
 	$(BIN)/python -m pytest
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.planning
+	$(BIN)/python -m benchmarks.pipeline
+	$(BIN)/python -m benchmarks.devices
 
 lint: $(READY)
 	$(BIN)/ruff check .

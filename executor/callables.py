@@ -158,6 +158,11 @@ class CallablePipeline:
             ),
         )
 
+    def layer_of(self, tensor: str) -> int | None:
+        """Return the layer that makes a tensor; None: no layer does."""
+        source, _ = self._uses.get(tensor, (-1, ()))
+        return None if source < 0 else source
+
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
         """Return the inputs that the user's own `sample` gives, or random ones.
 

@@ -22,8 +22,8 @@ class Stream:
     chunks
         Chunks of one network in the order of its layers, covering all of them.
     task_slots
-        Most requests on their way at once, at least 1. None: one more than there are chunks, so
-        that a worker finds its next request waiting.
+        Most requests on their way at once, at least 1. None: two for each chunk, one at work and one
+        waiting for it, so that a late chunk does not stop its neighbours.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -40,7 +40,7 @@ class Stream:
     @property
     def slots(self) -> int:
         """Number of task slots."""
-        return len(self.chunks) + 1 if self.task_slots is None else self.task_slots
+        return 2 * len(self.chunks) if self.task_slots is None else self.task_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,6 +137,14 @@ class Model(Protocol):
         """
         ...
 
+    def layer_of(self, tensor: str) -> int | None:
+        """Return the index of the layer that makes a tensor, or None for a name that it does not know.
+
+        Also of tensors that never leave their layer: an engine that fuses a convolution with its
+        activation keeps the name between the two.
+        """
+        ...
+
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
         """Return random inputs of plausible range; the same for the same seed."""
         ...
@@ -182,11 +190,28 @@ LEAST_SCALE = 2.0**-11
 place of *one*, however small their result (ONNX Runtime's gives 0 for 1e-8), so even the reference is not."""
 
 
-def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
-    """Return the largest absolute difference, relative to the largest magnitude of `right`.
+def largest_magnitude(array: NDArray[Any]) -> float:
+    """Return the largest magnitude of the finite numbers of an array; 0 where there are none."""
+    import numpy as np
 
-    The magnitude counts as `LEAST_SCALE` where it is smaller. Infinite where shapes differ or a number is
-    not finite on one side only.
+    return float(np.max(np.abs(array[np.isfinite(array)].astype(np.float64)), initial=0.0))
+
+
+def relative_error(found: NDArray[Any], right: NDArray[Any], *, magnitude: float | None = None) -> float:
+    """Return the largest absolute difference, relative to a magnitude.
+
+    Parameters
+    ----------
+    found, right
+        What is compared with what.
+    magnitude
+        What the difference is related to. None: the largest magnitude of `right`. It counts as
+        `LEAST_SCALE` where it is smaller.
+
+    Returns
+    -------
+    float
+        Infinite where shapes differ or a number is not finite on one side only.
     """
     import numpy as np
 
@@ -200,7 +225,6 @@ def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
         return 0.0
     with np.errstate(invalid="ignore"):
         worst = float(np.max(np.where(same, 0.0, np.abs(a - b))))
-    scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0))
     if not np.isfinite(worst):
         return float("inf")
-    return worst / max(scale, LEAST_SCALE)
+    return worst / max(largest_magnitude(b) if magnitude is None else magnitude, LEAST_SCALE)

@@ -56,3 +56,24 @@ class Forgetful:
 
     def keep(self, kind: str, key: str, text: str) -> None:
         """Do nothing."""
+
+
+class Afresh:
+    """A ledger for a job that starts anew: it finds nothing, but what it does can be resumed.
+
+    Parameters
+    ----------
+    ledger
+        Where everything is kept.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def find(self, kind: str, key: str) -> str | None:
+        """Return None."""
+        return None
+
+    def keep(self, kind: str, key: str, text: str) -> None:
+        """Keep a text for a later job."""
+        self._ledger.keep(kind, key, text)

@@ -40,7 +40,8 @@ class Verification:
     requests
         How many different inputs were tried.
     worst_error
-        Largest error over all outputs, relative to the largest magnitude of the right tensor.
+        Largest error over all outputs, relative to the largest magnitude that the right tensor has in
+        any of these requests.
     tolerance
         What is allowed.
     """

@@ -14,6 +14,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .device import this_device as this_device
+    from .execution import open_pipeline as open_pipeline
+    from .execution import profile as profile
+    from .execution import profiled_problem as profiled_problem
+    from .execution import run as run
+    from .executor.callable_layers import CallableLayer as CallableLayer
+    from .executor.callable_layers import CallableModel as CallableModel
+    from .executor.deployment import Deployment as Deployment
+    from .executor.model import TensorSpec as TensorSpec
+    from .executor.runner import Budget as Budget
     from .formulations.errors import GaplessError as GaplessError
     from .formulations.judge import check as check
     from .formulations.judge import score as score
@@ -26,9 +36,12 @@ if TYPE_CHECKING:
     from .formulations.rules import OpaqueRule as OpaqueRule
     from .formulations.rules import PlanView as PlanView
     from .formulations.simulate import simulate as simulate
+    from .models import open_model as open_model
+    from .models import open_models as open_models
     from .problems import load_problem as load_problem
     from .problems import table_problem as table_problem
     from .solvers.result import SolveResult as SolveResult
+    from .tuning import tune as tune
     from .workflow import Comparison as Comparison
     from .workflow import compare as compare
     from .workflow import plan as plan
@@ -36,6 +49,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "CallableLayer": ".executor.callable_layers",
+    "CallableModel": ".executor.callable_layers",
+    "TensorSpec": ".executor.model",
+    "Deployment": ".executor.deployment",
+    "Budget": ".executor.runner",
+    "open_model": ".models",
+    "open_models": ".models",
+    "this_device": ".device",
+    "profile": ".execution",
+    "profiled_problem": ".execution",
+    "open_pipeline": ".execution",
+    "run": ".execution",
+    "tune": ".tuning",
     "GaplessError": ".formulations.errors",
     "check": ".formulations.judge",
     "score": ".formulations.judge",
@@ -57,8 +83,12 @@ _HOME = {
 }
 
 __all__ = [
+    "Budget",
+    "CallableLayer",
+    "CallableModel",
     "Chunk",
     "Comparison",
+    "Deployment",
     "GaplessError",
     "Limits",
     "Objective",
@@ -67,14 +97,23 @@ __all__ = [
     "PlanView",
     "Problem",
     "SolveResult",
+    "TensorSpec",
     "Term",
     "check",
     "compare",
     "load_problem",
+    "open_model",
+    "open_models",
+    "open_pipeline",
     "plan",
+    "profile",
+    "profiled_problem",
+    "run",
     "score",
     "simulate",
     "table_problem",
+    "this_device",
+    "tune",
 ]
 
 

@@ -1,12 +1,18 @@
-"""What works here: Python, the machine, and every backend."""
+"""What works here: Python, the machine, every backend and every engine."""
 
 from __future__ import annotations
 
-import os
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import __version__
+from .executor.engines.registry import engine_names, get_engine
+from .executor.machine.cores import pinning
+from .executor.machine.counters import counters_availability
+from .executor.machine.fingerprint import fingerprint
+from .executor.machine.quota import quota_availability
+from .formulations.availability import Availability
 from .formulations.objective import Term
 from .formulations.problem import Feature
 from .solvers.protocol import Capabilities
@@ -48,6 +54,25 @@ class BackendReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineReport:
+    """Whether one engine can be used here.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    found
+        Whether it is ready, why not, its version.
+    backends
+        Its backends that really work on this machine.
+    """
+
+    name: str
+    found: Availability
+    backends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """What works here.
 
@@ -55,27 +80,45 @@ class Diagnosis:
     ----------
     gapless, python, system
         Versions and kind of the machine.
+    device
+        The machine as measurements name it.
     cores
         Processor cores that this process may use.
-    backends
-        One report for each known backend.
+    backends, engines
+        One report for each known backend and engine.
+    permissions
+        What the system lets this process do, by what it is for.
     """
 
     gapless: str
     python: str
     system: str
+    device: str
     cores: int
     backends: tuple[BackendReport, ...]
+    engines: tuple[EngineReport, ...]
+    permissions: tuple[tuple[str, Availability], ...]
+
+
+_PERMISSIONS: dict[str, Callable[[], Availability]] = {
+    "pin workers to cores": pinning,
+    "emulate slower units (quotas)": quota_availability,
+    "hardware counters": counters_availability,
+}
 
 
 def diagnose() -> Diagnosis:
     """Look at everything without changing anything; a broken backend is a report, not an error."""
+    device = fingerprint()
     return Diagnosis(
         gapless=__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        device=str(device),
+        cores=len(device.cores),
         backends=tuple(map(_report, backend_names())),
+        engines=tuple(map(_engine_report, engine_names())),
+        permissions=tuple((what, look()) for what, look in _PERMISSIONS.items()),
     )
 
 
@@ -92,3 +135,13 @@ def _report(name: str) -> BackendReport:
         version=available.version,
         capabilities=backend.capabilities,
     )
+
+
+def _engine_report(name: str) -> EngineReport:
+    try:
+        engine = get_engine(name)
+        found = engine.availability()
+        return EngineReport(name=name, found=found, backends=engine.backends() if found.ok else ())
+    except Exception as error:
+        reason = f"broken: {type(error).__name__}: {error}"
+        return EngineReport(name=name, found=Availability(ok=False, reason=reason))

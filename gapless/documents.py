@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from . import __version__
 from .diagnosis import Diagnosis
+from .executor.tuning.result import TuningResult
 from .formulations.errors import InvalidInputError
 from .formulations.files import dump_plan
 from .formulations.judge import Score, Violation
@@ -198,6 +200,11 @@ def trace_document(problem: Problem, trace: Trace) -> Document:
     }
 
 
+def tuning_document(problem: Problem, result: TuningResult) -> Document:
+    """Return the document of `gapless tune`."""
+    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result)}
+
+
 def error_document(error: BaseException, exit_code: int, text: str) -> Document:
     """Return the document that stands in for a result when a command fails.
 
@@ -227,7 +234,21 @@ def diagnosis_data(diagnosis: Diagnosis) -> Document:
     return {
         "python": diagnosis.python,
         "system": diagnosis.system,
+        "device": diagnosis.device,
         "cores": diagnosis.cores,
+        "engines": [
+            {
+                "name": report.name,
+                "ok": report.found.ok,
+                "reason": report.found.reason,
+                "version": report.found.version or None,
+                "backends": list(report.backends),
+            }
+            for report in diagnosis.engines
+        ],
+        "permissions": [
+            {"name": name, "ok": found.ok, "reason": found.reason} for name, found in diagnosis.permissions
+        ],
         "backends": [
             {
                 "name": report.name,
@@ -240,6 +261,17 @@ def diagnosis_data(diagnosis: Diagnosis) -> Document:
             for report in diagnosis.backends
         ],
     }
+
+
+def plain_data(value: Any) -> Any:
+    """Return a frozen dataclass, with all that is in it, as plain JSON; infinite numbers are null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
+    return _finite(value) if isinstance(value, float) else value
 
 
 def json_text(document: Mapping[str, Any]) -> str:

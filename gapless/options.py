@@ -154,9 +154,9 @@ def ask(
     limits = {
         "max_period_us": max_period_us,
         "min_units": min_units,
-        "min_balance_permille": _permille("--min-balance", min_balance),
+        "min_balance_permille": parse_permille("--min-balance", min_balance),
         "max_gapness_us": max_gapness_us,
-        "min_utilisation_permille": _permille("--min-utilisation", min_utilisation),
+        "min_utilisation_permille": parse_permille("--min-utilisation", min_utilisation),
     }
     asked = asked.with_limits(**{name: value for name, value in limits.items() if value is not None})
     return asked if rules is None else add_rules(asked, rules)
@@ -206,7 +206,14 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: p.replace(annotation=hints[name]) for name, p in parameters.items()}
 
 
-def _permille(option: str, text: str | None) -> int | None:
+def parse_permille(option: str, text: str | None) -> int | None:
+    """Return a percentage of the command line in permille; None without one.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no percentage.
+    """
     if text is None:
         return None
     found = _PERCENT.fullmatch(text.strip())

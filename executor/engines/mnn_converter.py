@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +33,7 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     settings
         "source": path of the file to read ONNX from; "options": what to tell MNN beside.
     """
+    _leave_the_folder()
     while (question := link.receive()) is not None:
         start = os.fstat(_STANDARD_OUTPUT).st_size
         artifact = parse_artifact(question["artifact"])
@@ -41,6 +43,17 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
         made = os.stat(artifact.path).st_size > 0
         defect = _defect(artifact, link) if made else "there is nothing"
         link.send({"kind": "converted", "defect": defect, "words": _words_since(start)})
+
+
+def _leave_the_folder() -> None:
+    """Work in a folder that is gone already.
+
+    The converter puts a file of a fixed name into the working folder for a moment: two converters in one
+    folder read each other's weights, and one that is killed leaves it behind. It does without, too.
+    """
+    folder = tempfile.mkdtemp(prefix="gapless-")
+    os.chdir(folder)
+    os.rmdir(folder)
 
 
 def _defect(artifact: Artifact, link: Link) -> str | None:

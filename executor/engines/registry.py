@@ -26,26 +26,33 @@ def engine_names() -> tuple[str, ...]:
 def get_engine(name: str) -> Engine:
     """Return a new engine by name; what it runs on is not imported yet.
 
+    Parameters
+    ----------
+    name
+        A registered name, or "module:Class" of an engine of your own.
+
     Raises
     ------
     InvalidInputError
         There is no such name.
     EngineUnavailableError
-        An entry point could not be loaded.
+        An engine of your own could not be loaded.
     """
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         engine: Engine = getattr(import_module(module, __package__), attribute)()
         return engine
     targets = _entry_points()
-    if name not in targets:
+    module, found, attribute = name.partition(":")
+    if name in targets:
+        module, attribute = targets[name]
+    elif not found:
         raise InvalidInputError(f"no engine {name!r}; {_suggestion(name)}")
     try:
-        loaded: Engine = getattr(import_module(targets[name][0]), targets[name][1])()
+        loaded: Engine = getattr(import_module(module), attribute)()
     except Exception as error:
         raise EngineUnavailableError(
-            f"engine {name!r} of the entry-point group {ENTRY_POINT_GROUP} cannot be loaded from "
-            f"{':'.join(targets[name])}: {type(error).__name__}: {error}"
+            f"engine {name!r} cannot be loaded from {module}:{attribute}: {type(error).__name__}: {error}"
         ) from error
     return loaded
 

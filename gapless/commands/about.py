@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json as json_module
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from .. import __version__, documents
 from ..diagnosis import diagnose
 from ..formulations.files import dump_problem
 from ..formulations.problem import Problem
+from ..model_options import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
 from ..options import JsonOption, OutOption, asking
 from ..profiler.platforms.catalog import methods_of, shipped_names
 from ..report import describe
@@ -37,14 +41,53 @@ def doctor(*, json: JsonOption = False) -> Answer:
 
 
 @command
-def platforms(*, json: JsonOption = False) -> Answer:
-    """List the shipped problems: measured platforms and networks."""
+def platforms(
+    *,
+    detect: Annotated[
+        bool, typer.Option("--detect", help="Show this machine instead: its clusters and cores as units.")
+    ] = False,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """List the shipped problems and built-in networks; or --detect this machine as a platform."""
+    if detect or units or emulate:
+        return _detected(engine, units, emulate, out)
+    from ..profiler.zoo.catalog import zoo_entry, zoo_names
+
+    networks = [zoo_entry(name) for name in zoo_names()]
     return Answer(
         document=lambda: {
             **documents.header("platforms"),
             "problems": [{"name": name, "costs": list(methods_of(name))} for name in shipped_names()],
+            "networks": [
+                {
+                    "name": entry.name,
+                    "parameters": entry.parameters,
+                    "macs": entry.macs,
+                    "source": entry.source,
+                }
+                for entry in networks
+            ],
         },
-        view=describe.platforms_view,
+        view=lambda: describe.platforms_view(networks),
+    )
+
+
+def _detected(engine: str | None, units: str | None, emulate: list[str] | None, out: Path | None) -> Answer:
+    from ..device import DEFAULT_ENGINE, this_device
+    from ..formulations.files import PLATFORM, dump
+
+    platform = this_device(
+        engine=engine or DEFAULT_ENGINE, units=parse_names(units), emulate=parse_emulation(emulate)
+    )
+    text = dump(platform, PLATFORM)
+    return Answer(
+        document=lambda: {**documents.header("platform"), **json_module.loads(text)},
+        view=lambda: describe.platform_view(platform),
+        notes=write_out(out, lambda: text),
     )
 
 

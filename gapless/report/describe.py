@@ -9,14 +9,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..diagnosis import BackendReport, Diagnosis
+from ..diagnosis import BackendReport, Diagnosis, EngineReport
+from ..formulations.availability import Availability
 from ..formulations.files import LINE_LENGTH
+from ..formulations.hardware import Platform
 from ..formulations.objective import LIMIT_NAMES, Term
 from ..formulations.problem import Feature, Problem
 from ..profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
+from ..profiler.zoo.catalog import ZooEntry
 from ..solvers.protocol import Capabilities
 from .tables import indented, plain_table, title
-from .words import millis, size
+from .words import millis, percent, size
 
 MAX_LAYERS_SHOWN = 60
 MAX_UNITS_SHOWN = 12
@@ -29,16 +32,42 @@ def doctor_view(diagnosis: Diagnosis) -> Group:
     """Return what `gapless doctor` shows."""
     parts: list[RenderableType] = [
         Text(f"gapless {diagnosis.gapless}, Python {diagnosis.python}, {diagnosis.system}"),
-        Text(f"{diagnosis.cores} cores may be used"),
+        Text(diagnosis.device),
         "",
         indented(_backend_table(diagnosis.backends)),
+        "",
+        indented(_engine_table(diagnosis.engines)),
+        "",
+        *(_permission(name, found) for name, found in diagnosis.permissions),
     ]
-    missing = [report for report in diagnosis.backends if not report.ok]
+    missing = [(report.name, report.reason) for report in diagnosis.backends if not report.ok]
+    missing += [(report.name, report.found.reason) for report in diagnosis.engines if not report.found.ok]
     if missing:
-        parts += ["", *(Text(f"{report.name}: {report.reason}", style="yellow") for report in missing)]
+        parts += ["", *(Text(f"{name}: {reason}", style="yellow") for name, reason in missing)]
     else:
-        parts += ["", Text("All backends are ready.", style="green")]
+        parts += ["", Text("All backends and engines are ready.", style="green")]
     return Group(*parts)
+
+
+def _engine_table(reports: Sequence[EngineReport]) -> Table:
+    table = plain_table("engine", "state", "version", "works with")
+    for report in reports:
+        table.add_row(
+            report.name,
+            _state(ok=report.found.ok),
+            report.found.version or "-",
+            ", ".join(report.backends) or "-",
+        )
+    return table
+
+
+def _permission(name: str, found: Availability) -> Text:
+    text = Text(f"  {name}: ").append("yes" if found.ok else "no", style="green" if found.ok else "yellow")
+    return text.append(f"  {found.reason}" if found.reason else "", style="dim")
+
+
+def _state(*, ok: bool) -> Text:
+    return Text("ready", style="green") if ok else Text("missing", style="yellow")
 
 
 def _backend_table(reports: Sequence[BackendReport]) -> Table:
@@ -46,7 +75,7 @@ def _backend_table(reports: Sequence[BackendReport]) -> Table:
         "backend", "state", "version", "answers", "early bound", "rules", "opaque rules", "does not handle"
     )
     for report in reports:
-        state = Text("ready", style="green") if report.ok else Text("missing", style="yellow")
+        state = _state(ok=report.ok)
         can = report.capabilities
         if can is None:
             table.add_row(report.name, state)
@@ -77,7 +106,7 @@ def _lacking(can: Capabilities) -> str:
     return "; ".join(words) or "-"
 
 
-def platforms_view() -> Group:
+def platforms_view(networks: Sequence[ZooEntry]) -> Group:
     """Return what `gapless platforms` shows."""
     table = plain_table("problem", "units", "tables of costs")
     for platform in platform_names():
@@ -86,7 +115,20 @@ def platforms_view() -> Group:
             name = f"{platform}/{network}"
             table.add_row(Text(name, style="bold"), units, ", ".join(methods_of(name)))
     sources = [Text(f"{name}: {shipped_platform(name).source}", style="dim") for name in platform_names()]
-    return Group(table, "", *sources)
+    built = plain_table("built-in network", "parameters", "MACs", numbers=("parameters", "MACs"))
+    for entry in networks:
+        built.add_row(
+            Text(entry.name, style="bold"), f"{entry.parameters / 1e6:.2f} M", f"{entry.macs / 1e6:,.0f} M"
+        )
+    note = Text("Built-in networks have random weights of the true shapes.", style="dim")
+    return Group(table, "", *sources, "", built, "", note)
+
+
+def platform_view(platform: Platform) -> Group:
+    """Return what `gapless platforms --detect` shows."""
+    head = Text(platform.name, style="bold")
+    head.append(f": {len(platform.units)} units, {size(platform.memory_bytes)} of memory", style="not bold")
+    return Group(head, Text(platform.source, style="dim"), "", indented(_units(platform)))
 
 
 def problem_view(problem: Problem, plans: int) -> Group:
@@ -103,7 +145,7 @@ def problem_view(problem: Problem, plans: int) -> Group:
     parts: list[RenderableType] = [
         title(problem),
         "",
-        indented(_units(problem)),
+        indented(_units(problem.platform)),
         "",
         indented(_times(problem)),
         *_hidden(problem),
@@ -130,19 +172,21 @@ def _limits(problem: Problem) -> str:
     return ", ".join(f"{name} {value}" for name, value in asked if value is not None)
 
 
-def _units(problem: Problem) -> Table:
-    table = plain_table("unit", "kind", "cores", "memory", "excludes")
-    names = problem.platform.unit_names
+def _units(platform: Platform) -> Table:
+    table = plain_table("unit", "kind", "cores", "threads", "memory", "speed", "excludes")
+    names = platform.unit_names
     excluded: dict[str, list[str]] = {name: [] for name in names}
-    for u, v in problem.platform.conflicts:
+    for u, v in platform.conflicts:
         excluded[names[u]].append(names[v])
         excluded[names[v]].append(names[u])
-    for unit in problem.platform.units:
+    for unit in platform.units:
         table.add_row(
             unit.name,
             str(unit.kind),
             ", ".join(map(str, unit.cores)) or "-",
+            "-" if unit.threads is None else str(unit.threads),
             "-" if unit.memory_bytes is None else size(unit.memory_bytes),
+            "full" if unit.quota_permille is None else f"emulated, {percent(unit.quota_permille)}",
             ", ".join(excluded[unit.name]) or "-",
         )
     return table

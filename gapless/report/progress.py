@@ -10,8 +10,10 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from ..executor.progress import Step
 from ..formulations.objective import Objective
 from ..solvers.protocol import Claim
+from .terminal import clean
 from .words import term_name, term_value
 
 FIRST_S = 2.0
@@ -97,3 +99,41 @@ class Progress:
     def _write(self, text: str) -> None:
         """Write past Python's buffers: a signal may have come in the middle of another write."""
         os.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
+
+
+class StepLine:
+    """Shows how far a long job is, on a terminal; a context manager.
+
+    The line appears after `FIRST_S` seconds. Nothing is written where standard error is no terminal.
+    """
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._written = 0.0
+        self._active = sys.stderr.isatty()
+
+    def report(self, step: Step) -> None:
+        """Show a step."""
+        now = time.monotonic()
+        if not self._active or now - self._started < FIRST_S or now - self._written < _EVERY_S / 2:
+            return
+        self._written = now
+        os.write(sys.stderr.fileno(), (_ERASE + self.line(step)).encode(errors="backslashreplace"))
+
+    def line(self, step: Step) -> str:
+        """Return the line to show."""
+        words = clean(step.text).replace("\n", " ")[:80]
+        elapsed = time.monotonic() - self._started
+        if step.total and step.done:
+            left = elapsed / step.done * max(0, step.total - step.done)
+            words += f" ({step.done}/{step.total}, about {left:.0f} s left)"
+        return f"{elapsed:.0f} s: {words}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._written:
+            os.write(sys.stderr.fileno(), _ERASE.encode())

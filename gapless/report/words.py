@@ -36,6 +36,13 @@ def millis(time_us: int | None) -> str:
     return "-" if time_us is None else f"{time_us // 1000:,}.{time_us % 1000:03d} ms"
 
 
+def microseconds(time_us: float | None) -> str:
+    """Return a measured time: three significant places are more than it deserves."""
+    if time_us is None:
+        return "-"
+    return f"{time_us / 1000:,.2f} ms" if time_us >= 1000 else f"{time_us:,.1f} us"
+
+
 def size(count: int | None) -> str:
     """Return a number of bytes."""
     if count is None:

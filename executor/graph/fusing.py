@@ -1,0 +1,162 @@
+"""Operators that a runtime runs as one: clusters of the operator graph, contracted without making cycles.
+
+Two neighbours A -> B may always be contracted when B is the only successor of A, or A the only predecessor
+of B: no other way leads from A to B, so that no cycle can arise.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .op_types import ELEMENTWISE, MOVING
+
+if TYPE_CHECKING:
+    from .flops import OperatorCost
+    from .operators import OperatorGraph
+
+_LIGHT = MOVING | ELEMENTWISE
+"""Types that a runtime fuses into a neighbour, or does on the way."""
+
+_TINY_SHARE = 0.05
+_BYTES_WEIGHT = 4
+"""A moved byte counts like this many operations when costs are compared."""
+
+
+class Clusters:
+    """Sets of operators, contracted step by step.
+
+    Parameters
+    ----------
+    graph
+        The operators.
+    """
+
+    def __init__(self, graph: OperatorGraph) -> None:
+        count = len(graph.operators)
+        self._members: list[list[int]] = [[index] for index in range(count)]
+        self._home = list(range(count))
+        self.successors: list[set[int]] = [set() for _ in range(count)]
+        self.predecessors: list[set[int]] = [set() for _ in range(count)]
+        made = graph.producers()
+        for index, operator in enumerate(graph.operators):
+            for name in operator.inputs:
+                if name in made:
+                    self.successors[made[name]].add(index)
+                    self.predecessors[index].add(made[name])
+
+    def merge(self, one: int, other: int) -> int:
+        """Contract two clusters and return the number of the result."""
+        if len(self._members[one]) < len(self._members[other]):
+            one, other = other, one
+        for ahead, back in ((self.successors, self.predecessors), (self.predecessors, self.successors)):
+            for neighbour in ahead[other]:
+                back[neighbour].discard(other)
+                back[neighbour].add(one)
+            ahead[one] |= ahead[other]
+            ahead[other] = set()
+        for ahead in (self.successors, self.predecessors):
+            ahead[one] -= {one, other}
+        for member in self._members[other]:
+            self._home[member] = one
+        self._members[one] = sorted(self._members[one] + self._members[other])
+        self._members[other] = []
+        return one
+
+    def home(self, operator: int) -> int:
+        """Return the cluster that holds an operator."""
+        return self._home[operator]
+
+    def members(self, cluster: int) -> Sequence[int]:
+        """Return the operators of a cluster."""
+        return self._members[cluster]
+
+    def in_order(self) -> list[tuple[int, ...]]:
+        """Return the operators of all clusters, in the topological order nearest to that of the graph."""
+        first = {cluster: members[0] for cluster, members in enumerate(self._members) if members}
+        return _nearest_order(first, self)
+
+
+def _nearest_order(first: dict[int, int], clusters: Clusters) -> list[tuple[int, ...]]:
+    missing = {cluster: len(clusters.predecessors[cluster]) for cluster in first}
+    ready = [(first[cluster], cluster) for cluster, count in missing.items() if not count]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        _, cluster = heapq.heappop(ready)
+        found.append(tuple(clusters.members(cluster)))
+        for successor in clusters.successors[cluster]:
+            missing[successor] -= 1
+            if not missing[successor]:
+                heapq.heappush(ready, (first[successor], successor))
+    return found
+
+
+def absorb_sources(graph: OperatorGraph, clusters: Clusters) -> None:
+    """Join each operator without inputs (constants, random numbers) with the first one that uses it.
+
+    Every other user comes later in the order of the operators, so that none lies between the two.
+    """
+    users = graph.consumers()
+    for index, operator in enumerate(graph.operators):
+        if not operator.inputs:
+            later = [users[name][0] for name in operator.outputs if name in users]
+            if later:
+                clusters.merge(clusters.home(index), clusters.home(min(later)))
+
+
+def fuse(graph: OperatorGraph, clusters: Clusters, costs: Sequence[OperatorCost]) -> None:
+    """Contract what a runtime would run as one, and what costs next to nothing on its own.
+
+    Light operators (element by element work, moving data), and clusters whose cost is tiny beside the mean
+    of the heavy ones, join a neighbour: the producer that feeds nothing else; or a light cluster that alone
+    uses them; or the consumer; or the only producer.
+    """
+    light = _Lightness(graph, costs)
+    before, after = clusters.predecessors, clusters.successors
+
+    def feeds_only(cluster: int) -> list[int]:
+        return [other for other in before[cluster] if len(after[other]) == 1]
+
+    def light_consumer(cluster: int) -> list[int]:
+        return [other for other in after[cluster] if len(after[cluster]) == 1 and light(other)]
+
+    def consumer(cluster: int) -> list[int]:
+        return [other for other in after[cluster] if len(after[cluster]) == 1 or len(before[other]) == 1]
+
+    def only_producer(cluster: int) -> list[int]:
+        return [other for other in before[cluster] if len(before[cluster]) == 1]
+
+    rules = ((feeds_only, max), (light_consumer, min), (consumer, min), (only_producer, max))
+    step = 0
+    while step < len(rules):
+        partners, nearest = rules[step]
+        merged = False
+        for index in range(len(graph.operators)):
+            cluster = clusters.home(index)
+            found = partners(cluster) if light(cluster) else ()
+            if found:
+                partner = nearest(found, key=lambda other: clusters.members(other)[0])
+                light.add(cluster, partner, clusters.merge(cluster, partner))
+                merged = True
+        step = 0 if merged else step + 1
+
+
+class _Lightness:
+    """Which clusters hold nothing that deserves a layer of its own."""
+
+    def __init__(self, graph: OperatorGraph, costs: Sequence[OperatorCost]) -> None:
+        heavy = [bool(op.domain) or op.has_subgraphs or op.op_type not in _LIGHT for op in graph.operators]
+        self._heavy = heavy
+        self._effort = [(c.flops or 0) + _BYTES_WEIGHT * (c.moved_bytes + c.weight_bytes) for c in costs]
+        efforts = [effort for effort, counts in zip(self._effort, heavy, strict=True) if counts]
+        self._tiny = _TINY_SHARE * sum(efforts) / max(1, len(efforts))
+
+    def __call__(self, cluster: int) -> bool:
+        return not self._heavy[cluster] or self._effort[cluster] < self._tiny
+
+    def add(self, one: int, other: int, result: int) -> None:
+        """Note that two clusters have become one."""
+        heavy, effort = self._heavy[one] or self._heavy[other], self._effort[one] + self._effort[other]
+        self._heavy[result], self._effort[result] = heavy, effort

@@ -1,0 +1,203 @@
+"""Operators grouped into layers, in an order with few bytes alive at the cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from ...formulations.errors import InvalidModelError
+from ...formulations.network import MAX_LAYERS, Layer, Tensor
+from ..names import distinct, safe_name
+
+if TYPE_CHECKING:
+    from .flops import OperatorCost
+    from .operators import OperatorGraph
+
+
+_UNKNOWN_BYTES = 2**31
+"""What a tensor of unknown size counts in the search for an order: its users are kept close."""
+
+
+class Granularity(StrEnum):
+    """How finely a model is divided into layers."""
+
+    OPERATOR = "operator"
+    """Every operator of the simplified model is a layer."""
+    LAYER = "layer"
+    """What a runtime fuses is a layer: a convolution with its activation, and everything of no cost."""
+    BLOCK = "block"
+    """Cuts only where the fewest tensors, or locally the fewest bytes, are alive: for very deep models."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """Layers as sets of operators.
+
+    Attributes
+    ----------
+    layers
+        The layers in their order.
+    tensors
+        What crosses their borders, inputs and outputs of the model included.
+    operators
+        Indices of the operators of each layer, ascending: layer by layer a topological order.
+    obstacles
+        Where and why several layers had to become one, in words.
+    """
+
+    layers: tuple[Layer, ...]
+    tensors: tuple[Tensor, ...]
+    operators: tuple[tuple[int, ...], ...]
+    obstacles: tuple[str, ...]
+
+
+def group(graph: OperatorGraph, costs: Sequence[OperatorCost], granularity: Granularity) -> Grouping:
+    """Return the layers of a model.
+
+    A tensor that cannot wait between two chunks (see `OperatorGraph.obstacles`) makes one layer of
+    everything from its producer to its last consumer.
+
+    Parameters
+    ----------
+    graph
+        The operators.
+    costs
+        Their costs.
+    granularity
+        How finely to divide.
+
+    Raises
+    ------
+    InvalidModelError
+        There are more layers than the planner takes.
+    """
+    groups = _ordered(graph, _clusters(graph, costs, granularity))
+    groups, obstacles = _without_obstacles(graph, groups)
+    if granularity == Granularity.BLOCK:
+        groups = _joined(groups, _block_cuts(len(groups), _tensors(graph, groups)))
+    if len(groups) > MAX_LAYERS:
+        raise InvalidModelError(
+            f"the model has {len(groups)} layers at --granularity {granularity}, at most {MAX_LAYERS} can be "
+            "planned: use --granularity block"
+        )
+    return Grouping(
+        layers=_layers(graph, costs, groups),
+        tensors=_tensors(graph, groups),
+        operators=tuple(groups),
+        obstacles=obstacles,
+    )
+
+
+def _clusters(
+    graph: OperatorGraph, costs: Sequence[OperatorCost], granularity: Granularity
+) -> list[tuple[int, ...]]:
+    from .fusing import Clusters, absorb_sources, fuse
+
+    clusters = Clusters(graph)
+    absorb_sources(graph, clusters)
+    if granularity != Granularity.OPERATOR:
+        fuse(graph, clusters, costs)
+    return clusters.in_order()
+
+
+def _ordered(graph: OperatorGraph, groups: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    from .ordering import thrifty_order
+
+    return [groups[place] for place in thrifty_order(len(groups), _tensors(graph, groups))]
+
+
+def _without_obstacles(
+    graph: OperatorGraph, groups: list[tuple[int, ...]]
+) -> tuple[list[tuple[int, ...]], tuple[str, ...]]:
+    """Join the groups between which a tensor would have to wait that cannot; say where and why."""
+    blocked = [tensor for tensor in _tensors(graph, groups) if tensor.name in graph.obstacles]
+    closed = {cut for tensor in blocked for cut in range(tensor.source + 1, max(tensor.targets) + 1)}
+    cuts = [cut for cut in range(1, len(groups)) if cut not in closed]
+    reasons = []
+    for start, stop in pairwise([0, *cuts, len(groups)]):
+        inside = [tensor for tensor in blocked if start <= tensor.source < stop]
+        if inside:
+            makers = {graph.operators[index].kind for index in groups[inside[0].source]}
+            reasons.append(
+                f"tensor {inside[0].name!r}, made by {' or '.join(sorted(makers))}, cannot wait between two "
+                f"chunks: {graph.obstacles[inside[0].name]}; so the {sum(map(len, groups[start:stop]))} "
+                f"operators around it are one layer"
+            )
+    return _joined(groups, cuts), tuple(reasons)
+
+
+def _joined(groups: Sequence[tuple[int, ...]], cuts: Sequence[int]) -> list[tuple[int, ...]]:
+    return [
+        tuple(sorted(index for part in groups[start:stop] for index in part))
+        for start, stop in pairwise([0, *cuts, len(groups)])
+    ]
+
+
+def _block_cuts(count: int, tensors: Sequence[Tensor]) -> list[int]:
+    """Return the cuts with the fewest tensors alive, and those with locally the fewest bytes."""
+    alive = _alive(count, tensors, [1] * len(tensors))
+    held = _alive(count, tensors, [tensor.bytes for tensor in tensors])
+    fewest = min(alive[1:count], default=0)
+    cuts = [
+        cut for cut in range(1, count) if alive[cut] == fewest or held[cut - 1] > held[cut] <= held[cut + 1]
+    ]
+    while len(cuts) >= MAX_LAYERS:
+        cuts = cuts[1::2]
+    return cuts
+
+
+def _alive(count: int, tensors: Sequence[Tensor], amounts: Sequence[int]) -> list[int]:
+    change = [0] * (count + 2)
+    for tensor, amount in zip(tensors, amounts, strict=True):
+        change[tensor.source + 1] += amount
+        change[max(tensor.targets) + 1] -= amount
+    return list(accumulate(change))
+
+
+def _tensors(graph: OperatorGraph, groups: Sequence[tuple[int, ...]]) -> tuple[Tensor, ...]:
+    """Return the tensors that leave the group that makes them, in the order of their sources."""
+    home = {index: place for place, group in enumerate(groups) for index in group}
+    users = graph.consumers()
+    outputs = {spec.name for spec in graph.outputs}
+    named = [(-1, spec.name) for spec in graph.inputs]
+    named += [
+        (home[index], name)
+        for index in sorted(home, key=home.__getitem__)
+        for name in graph.operators[index].outputs
+    ]
+    found = []
+    for source, name in named:
+        targets = {home[index] for index in users.get(name, ())} - {source}
+        targets |= {len(groups)} if name in outputs else set()
+        if targets:
+            size = graph.specs[name].bytes if name in graph.specs else _UNKNOWN_BYTES
+            found.append(Tensor(name=name, bytes=size, source=source, targets=tuple(sorted(targets))))
+    return tuple(found)
+
+
+def _layers(
+    graph: OperatorGraph, costs: Sequence[OperatorCost], groups: Sequence[tuple[int, ...]]
+) -> tuple[Layer, ...]:
+    names = distinct(_name(graph, costs, members) for members in groups)
+    layers = []
+    for name, members in zip(names, groups, strict=True):
+        flops = [costs[index].flops for index in members]
+        layers.append(
+            Layer(
+                name=name,
+                weight_bytes=graph.weight_bytes_of(graph.operators[index] for index in members),
+                flops=None if None in flops else sum(count for count in flops if count is not None),
+                op_types=tuple(dict.fromkeys(graph.operators[index].kind for index in members)),
+            )
+        )
+    return tuple(layers)
+
+
+def _name(graph: OperatorGraph, costs: Sequence[OperatorCost], members: Sequence[int]) -> str:
+    """Return the name of the operator that does most of the work."""
+    main = max(members, key=lambda index: (costs[index].flops or 0, costs[index].moved_bytes, -index))
+    operator = graph.operators[main]
+    return safe_name(operator.name or f"{operator.op_type}_{main}")

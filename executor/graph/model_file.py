@@ -1,0 +1,204 @@
+"""Reading ONNX files: everything that can be wrong with one is said before anything is built from it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnx.inliner
+from onnx import ModelProto
+
+from ...formulations.errors import InvalidModelError
+from .checking import checker_complaint
+from .renaming import is_readable, make_names_safe
+from .tensor_data import (
+    ExternalData,
+    all_graphs,
+    all_tensors,
+    external_defect,
+    inline_defect,
+    is_external,
+    read_external,
+    weight_bytes,
+)
+
+MAX_MODEL_BYTES = 2**31 - 2**24
+"""Largest model, its weights included: protobuf ends at 2 GiB, and a piece may be nearly the whole."""
+
+_STANDARD_DOMAINS = ("", "ai.onnx")
+_MAX_LISTED = 20
+_OTHER_FORMATS = (
+    (0, b"version https://git-lfs", "a Git LFS pointer: run `git lfs pull` to fetch the model"),
+    (0, b"PK\x03\x04", "a zip archive (PyTorch saves those): export the model to ONNX"),
+    (0, b"\x89HDF", "an HDF5 file (Keras saves those): export the model to ONNX"),
+    (4, b"TFL3", "a TensorFlow Lite model: convert it to ONNX"),
+    (0, b"<", "a text such as HTML, perhaps a saved error page: download the model again"),
+    (0, b"{", "a JSON text: name the .onnx file instead"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """A validated model with all its weights in memory.
+
+    Attributes
+    ----------
+    path
+        Absolute path it was read from.
+    digest
+        SHA-256 over the file and its external data, hexadecimal.
+    model
+        Self-contained, without local functions; no initializer stands among the inputs of its graph, and
+        its tensors have printable names of bounded length.
+    """
+
+    path: Path
+    digest: str
+    model: ModelProto
+
+
+def read_model_file(path: str | Path, *, materialize: bool = False) -> ModelFile:
+    """Read and validate an ONNX file with its external data.
+
+    Parameters
+    ----------
+    path
+        The file.
+    materialize
+        Accept external data behind symbolic and hard links (a Hugging Face cache is full of them), by
+        reading it through them; the model is self-contained from then on.
+
+    Raises
+    ------
+    InvalidModelError
+        The file cannot be read, is no ONNX model, is damaged, too large, too new, or its external data is
+        missing, too short, or outside its folder. All defects at once where possible.
+    """
+    absolute = Path(os.path.abspath(path))
+    data = _read(absolute)
+    digest = hashlib.sha256(data)
+    model = _parse(absolute, data)
+    _raise(absolute, _version_defects(model))
+    _raise(absolute, _tensor_defects(absolute, model, len(data), follow_links=materialize))
+    for tensor in filter(is_external, all_tensors(model)):
+        where = ExternalData.of(tensor)
+        assert isinstance(where, ExternalData)
+        try:
+            content = read_external(where, weight_bytes(tensor), absolute.parent, follow_links=materialize)
+        except OSError as error:
+            _raise(absolute, [f"the data of tensor {tensor.name!r} cannot be read: {error}"])
+        digest.update(content)
+        tensor.raw_data = content
+        tensor.ClearField("external_data")
+        tensor.ClearField("data_location")
+    _raise(absolute, filter(None, [checker_complaint(model)]))
+    return ModelFile(path=absolute, digest=digest.hexdigest(), model=_normal_form(model))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # O_NONBLOCK: a named pipe must not hang us.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InvalidModelError(f"the model file {path} cannot be read: {reason}") from None
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise InvalidModelError(f"{path} is a folder: name the .onnx file in it")
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidModelError(f"{path} is not a regular file")
+        if status.st_size > MAX_MODEL_BYTES:
+            raise InvalidModelError(_too_large(path, status.st_size))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _too_large(path: Path, size: int) -> str:
+    return (
+        f"model {path} holds {size / 1e9:.2f} GB with its weights; at most {MAX_MODEL_BYTES / 1e9:.2f} GB "
+        "can be cut and run, because a self-contained ONNX model ends at 2 GiB: quantise it, or export it "
+        "in parts"
+    )
+
+
+def _parse(path: Path, data: bytes) -> ModelProto:
+    if not data:
+        raise InvalidModelError(f"the model file {path} is empty: export or download it again")
+    for offset, start, meaning in _OTHER_FORMATS:
+        if data.startswith(start, offset):
+            raise InvalidModelError(f"{path} is not an ONNX model, but {meaning}")
+    try:
+        model: ModelProto = ModelProto.FromString(data)
+    except Exception:  # protobuf has no typed exceptions
+        raise InvalidModelError(
+            f"{path} is not an ONNX model, or is truncated, damaged or nested too deeply "
+            f"({len(data)} bytes): export or download it again"
+        ) from None
+    if not is_readable(model):
+        raise InvalidModelError(f"{path} holds names that are not UTF-8 text: the file is damaged")
+    if not model.graph.node:
+        raise InvalidModelError(f"{path} is not an ONNX model, or one without any operator")
+    return model
+
+
+def _version_defects(model: ModelProto) -> Iterable[str]:
+    advice = f"which onnx {onnx.__version__} does not know"
+    cure = "install a newer onnx (pip install -U onnx), or export the model for an older version"
+    if model.ir_version > onnx.IR_VERSION:
+        yield f"it has IR version {model.ir_version}, {advice} (up to {onnx.IR_VERSION}): {cure}"
+    newest = onnx.defs.onnx_opset_version()
+    for opset in model.opset_import:
+        if opset.domain in _STANDARD_DOMAINS and opset.version > newest:
+            yield f"it uses opset {opset.version}, {advice} (up to {newest}): {cure}"
+
+
+def _tensor_defects(path: Path, model: ModelProto, size: int, *, follow_links: bool) -> list[str]:
+    defects = [
+        f"tensor {sparse.values.name!r} is sparse, which is not supported: store it densely"
+        for graph in all_graphs(model)
+        for sparse in getattr(graph, "sparse_initializer", ())
+    ]
+    for tensor in all_tensors(model):
+        defect = inline_defect(tensor)
+        if defect is None and is_external(tensor):
+            size += weight_bytes(tensor)
+            where = ExternalData.of(tensor)
+            defect = (
+                where
+                if isinstance(where, str)
+                else external_defect(where, weight_bytes(tensor), path.parent, follow_links=follow_links)
+            )
+        if defect is not None:
+            defects.append(defect)
+    if not defects and size > MAX_MODEL_BYTES:
+        defects.append(_too_large(path, size))
+    return defects
+
+
+def _normal_form(model: ModelProto) -> ModelProto:
+    """Return a model without the liberties that only make reading harder."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    del model.graph.input[:]  # IR versions up to 3 repeat the initializers here
+    model.graph.input.extend(inputs)
+    model.ir_version = max(model.ir_version, 4)
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    make_names_safe(model)
+    return model
+
+
+def _raise(path: Path, defects: Iterable[str]) -> None:
+    found = list(defects)
+    if len(found) > _MAX_LISTED:
+        found = [*found[:_MAX_LISTED], f"and {len(found) - _MAX_LISTED} more like these"]
+    if found:
+        raise InvalidModelError(f"model {path} cannot be used:", found)

@@ -1,0 +1,265 @@
+"""ONNX models that can be planned and executed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.errors import InvalidModelError
+from ...formulations.network import ModelRef, Network
+from ..model import Piece, TensorSpec, check_range
+from ..names import safe_name
+from .flops import operator_cost
+from .grouping import Granularity, Grouping, group
+from .model_file import ModelFile, read_model_file
+from .op_types import RANDOM
+from .operators import OperatorGraph, read_operators
+from .shapes import Shape, Shapes, fix_shapes
+from .simplify import simplify
+from .slicing import Cutter
+from .tensor_data import weight_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..model import Arrays
+
+
+CUTTER_VERSION = 1
+"""Raised whenever the same file would be divided otherwise: old plans and measurements are refused then."""
+
+_NOTABLE_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxModel:
+    """A model from an ONNX file, divided into layers (see `executor.model.Model`).
+
+    Attributes
+    ----------
+    network
+        Its layers, and the tensors between them.
+    inputs, outputs
+        Those of the simplified model; an input that changes nothing is left out.
+    graph
+        Its operators.
+    content_digest
+        SHA-256 of the file with its external data.
+    warnings
+        What a user should know: unsupported operators, several layers that had to become one, ...
+    path
+        Where the file lies.
+    cutter
+        Makes the pieces.
+    makers
+        The layer that makes each tensor.
+    materialize
+        Whether its weights are read through links.
+    """
+
+    network: Network
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    graph: OperatorGraph = field(repr=False)
+    content_digest: str
+    warnings: tuple[str, ...]
+    path: Path
+    cutter: Cutter = field(repr=False)
+    makers: Mapping[str, int] = field(repr=False)
+    materialize: bool
+
+    def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
+        """Return the chunk [start, stop) as one piece; errors as for `executor.model.Model.pieces`."""
+        check_range(self.network, start, stop)
+        return (self.cutter.piece(start, stop),)
+
+    def layer_of(self, tensor: str) -> int | None:
+        """Return the layer that makes a tensor, also one that never leaves it; None: not known."""
+        return self.makers.get(tensor)
+
+    def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
+        """Return random inputs: normally distributed for floats, 0 or 1 for integers and Booleans.
+
+        Floats have mean 0 and variance 1, as normalised images and sounds have: on inputs of one sign, real
+        networks tend to saturate, and then equal numbers prove nothing.
+        """
+        import numpy as np
+
+        random = np.random.default_rng(seed)
+        return {
+            spec.name: (
+                random.standard_normal(spec.shape)
+                if "float" in spec.dtype
+                else random.integers(0, 2, spec.shape)
+            ).astype(spec.dtype)
+            for spec in self.inputs
+        }
+
+    def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+        """Return the right outputs: of the model as it stands in its file, before simplification.
+
+        Tensors in `also` are those of the simplified model.
+
+        Raises
+        ------
+        InvalidModelError
+            The file has changed since it was loaded.
+        """
+        from ..engines.ort_session import run_once
+
+        unknown = [name for name in also if name not in self.graph.specs]
+        if unknown:
+            raise InvalidModelError(
+                f"model {self.network.name!r} has no tensor {', '.join(map(repr, unknown))}"
+            )
+        file = self._file()
+        right = run_once(file.model.SerializeToString(), {**_zeros(file), **inputs})
+        if also:
+            whole = self.cutter.extract(0, len(self.network.layers), also=set(also) - set(right))
+            wanted = [name for name in also if name not in right]
+            right |= run_once(whole.SerializeToString(), inputs, wanted) if wanted else {}
+        return right
+
+    def _file(self) -> ModelFile:
+        (ref,) = self.network.models
+        file = read_model_file(self.path, materialize=self.materialize)
+        if file.digest != self.content_digest:
+            raise InvalidModelError(
+                f"the model file {self.path} has changed since it was loaded: load it again"
+            )
+        fix_shapes(file.model, dict(ref.shapes))
+        return file
+
+
+def load_onnx(
+    path: str | Path,
+    *,
+    shapes: Shapes = {},  # noqa: B006 - never written
+    granularity: Granularity = Granularity.LAYER,
+    name: str | None = None,
+    materialize: bool = False,
+    locator: str | None = None,
+) -> OnnxModel:
+    """Read an ONNX file and divide it into layers.
+
+    Parameters
+    ----------
+    path
+        The file.
+    shapes
+        Shapes of the inputs with open dimensions, by name (see `shapes.parse_shapes`).
+    granularity
+        What becomes a layer.
+    name
+        Name of the network; None: from the file name.
+    materialize
+        Accept external data behind symbolic and hard links.
+    locator
+        What the network says it was read from; None: the absolute path.
+
+    Raises
+    ------
+    InvalidModelError
+        The file, its shapes or its content cannot be used; the message says what to do.
+    """
+    file = read_model_file(path, materialize=materialize)
+    inputs = [value.name for value in file.model.graph.input]
+    given = fix_shapes(file.model, shapes)
+    simplified = simplify(file.model)
+    graph = read_operators(simplified.model, complaint=" ".join(simplified.warnings))
+    costs = [operator_cost(graph, operator) for operator in graph.operators]
+    grouping = group(graph, costs, granularity)
+    network = Network(
+        name=name or _network_name(file.path),
+        layers=grouping.layers,
+        tensors=grouping.tensors,
+        source=f"ONNX file {safe_name(file.path.name)}",
+        models=(
+            ModelRef(
+                locator=locator or str(file.path),
+                digest=_digest(file, given, granularity, graph, grouping),
+                shapes=given,
+                granularity=str(granularity),
+            ),
+        ),
+    )
+    return OnnxModel(
+        network=network,
+        inputs=graph.inputs,
+        outputs=graph.outputs,
+        graph=graph,
+        content_digest=file.digest,
+        path=file.path,
+        warnings=(*simplified.warnings, *_warnings(graph, inputs), *grouping.obstacles),
+        cutter=Cutter.of(network.name, graph, grouping.operators),
+        makers={
+            name: layer
+            for layer, members in enumerate(grouping.operators)
+            for index in members
+            for name in graph.operators[index].outputs
+        },
+        materialize=materialize,
+    )
+
+
+def _network_name(path: Path) -> str:
+    """Return the file's name with what might mean something to a shell or a path replaced."""
+    return safe_name(re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem).strip("-") or "model", most=60)
+
+
+def _digest(
+    file: ModelFile,
+    shapes: tuple[tuple[str, Shape], ...],
+    granularity: Granularity,
+    graph: OperatorGraph,
+    grouping: Grouping,
+) -> str:
+    """Return a digest of all that decides numbers and layers: also of what simplification has made of it."""
+    layers = [[graph.operators[index].outputs for index in members] for members in grouping.operators]
+    parts = [CUTTER_VERSION, file.digest, shapes, str(granularity), layers]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _warnings(graph: OperatorGraph, inputs: list[str]) -> Iterator[str]:
+    unused = [name for name in inputs if name not in {spec.name for spec in graph.inputs}]
+    if unused:
+        yield f"no output depends on the input {', '.join(map(repr, unused))}: it is left out"
+    if graph.foreign:
+        yield f"operators that are not part of ONNX, which an engine may not know: {_listed(graph.foreign)}"
+    nested = Counter(operator.kind for operator in graph.operators if operator.has_subgraphs)
+    if nested:
+        yield f"control flow, which not every engine can run, and never cut inside: {_listed(nested)}"
+    random = sorted({operator.kind for operator in graph.operators} & RANDOM)
+    if random:
+        yield f"random operators, so that no two runs give equal numbers: {', '.join(random)}"
+    users = Counter(weight for operator in graph.operators for weight in operator.weights)
+    shared = sum(weight_bytes(graph.weights[name]) for name, count in users.items() if count > 1)
+    if shared > _NOTABLE_BYTES:
+        yield (
+            f"{shared / 1e6:.1f} MB of weights are used by several operators: each layer that uses them "
+            "counts them, and each chunk has its own copy"
+        )
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(counts.items()))
+
+
+def _zeros(file: ModelFile) -> Mapping[str, NDArray[Any]]:
+    """Return something for every input of the file: those that change nothing are not asked for."""
+    import numpy as np
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    return {
+        value.name: np.zeros(
+            [size.dim_value for size in value.type.tensor_type.shape.dim],
+            dtype=tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type),
+        )
+        for value in file.model.graph.input
+    }

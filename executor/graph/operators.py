@@ -1,0 +1,265 @@
+"""The operators of a simplified model, and the tensors between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from ...formulations.errors import InvalidModelError
+from ..model import ITEM_BYTES, TensorSpec
+from ..names import safe_name
+from .tensor_data import subgraphs, weight_bytes
+
+_ONNX_DOMAINS = ("", "ai.onnx.ml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One node of a model file.
+
+    Attributes
+    ----------
+    name
+        As in the file; may be empty, repeated or hostile.
+    op_type, domain
+        What it does, and by whose definition ("" is ONNX itself).
+    inputs
+        Tensors that it needs from elsewhere, each once; with what its subgraphs capture.
+    weights
+        Initializers that it needs, each once.
+    outputs
+        Tensors that it makes.
+    has_subgraphs
+        Whether it holds control flow (If, Loop, Scan).
+    inner_bytes
+        Bytes of the initializers inside its subgraphs.
+    node
+        The node itself.
+    """
+
+    name: str
+    op_type: str
+    domain: str
+    inputs: tuple[str, ...]
+    weights: tuple[str, ...]
+    outputs: tuple[str, ...]
+    has_subgraphs: bool
+    inner_bytes: int
+    node: NodeProto
+
+    @property
+    def kind(self) -> str:
+        """Its type, with the domain where that is not ONNX itself; printable."""
+        return safe_name(f"{self.domain}.{self.op_type}" if self.domain else self.op_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorGraph:
+    """Operators in a topological order; each leads to an output.
+
+    Attributes
+    ----------
+    operators
+        The operators.
+    inputs, outputs
+        Those of the model; inputs that nothing needs are left out.
+    specs
+        Tensors of known shape and common element type: those that can wait between two chunks.
+    obstacles
+        Why each of the other tensors cannot.
+    weights
+        Initializers by name.
+    header
+        Versions of the model, without its graph.
+    """
+
+    operators: tuple[Operator, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    specs: Mapping[str, TensorSpec]
+    obstacles: Mapping[str, str]
+    weights: Mapping[str, TensorProto]
+    header: ModelProto
+
+    def consumers(self) -> dict[str, list[int]]:
+        """Return which operators use each tensor, ascending."""
+        users: dict[str, list[int]] = {}
+        for index, operator in enumerate(self.operators):
+            for name in operator.inputs:
+                users.setdefault(name, []).append(index)
+        return users
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights that are used, each counted once."""
+        return self.weight_bytes_of(self.operators)
+
+    def weight_bytes_of(self, operators: Iterable[Operator]) -> int:
+        """Return the bytes of the weights of some operators, each counted once."""
+        members = list(operators)
+        used = {name for operator in members for name in operator.weights}
+        return sum(weight_bytes(self.weights[name]) for name in used) + sum(o.inner_bytes for o in members)
+
+    @property
+    def foreign(self) -> Mapping[str, int]:
+        """How many operators there are of each type that is not part of ONNX."""
+        return Counter(operator.kind for operator in self.operators if operator.domain not in _ONNX_DOMAINS)
+
+    def producers(self) -> dict[str, int]:
+        """Return which operator makes each tensor."""
+        return {name: index for index, op in enumerate(self.operators) for name in op.outputs}
+
+
+def read_operators(model: ModelProto, *, complaint: str = "") -> OperatorGraph:
+    """Return the operators of a model whose shapes are inferred.
+
+    Parameters
+    ----------
+    model
+        Simplified; initializers are not among its inputs.
+    complaint
+        What shape inference said, for messages.
+
+    Raises
+    ------
+    InvalidModelError
+        An input or output has no fixed shape, or an element type that cannot be passed between units;
+        or nothing depends on the inputs.
+    """
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    operators = _alive([_operator(node, weights) for node in graph.node], graph.output)
+    used = {name for operator in operators for name in operator.inputs} | {v.name for v in graph.output}
+    values = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
+    made = [name for operator in operators for name in operator.outputs]
+    found = {
+        name: _spec(name, values.get(name))
+        for name in (*(v.name for v in graph.input if v.name in used), *made)
+    }
+    specs = {name: spec for name, spec in found.items() if isinstance(spec, TensorSpec)}
+    obstacles = {name: spec for name, spec in found.items() if isinstance(spec, str)}
+    _check_borders(graph, operators, specs, obstacles, complaint)
+    return OperatorGraph(
+        operators=operators,
+        inputs=tuple(specs[value.name] for value in graph.input if value.name in used),
+        outputs=tuple(specs[value.name] for value in graph.output),
+        specs=specs,
+        obstacles=obstacles,
+        weights=weights,
+        header=_header(model),
+    )
+
+
+def _operator(node: NodeProto, weights: Mapping[str, object]) -> Operator:
+    inner = list(subgraphs(node.attribute))
+    captured = [name for graph in inner for name in sorted(_captured(graph))]
+    needed = dict.fromkeys(name for name in (*node.input, *captured) if name)
+    return Operator(
+        name=node.name,
+        op_type=node.op_type,
+        domain="" if node.domain == "ai.onnx" else node.domain,
+        inputs=tuple(name for name in needed if name not in weights),
+        weights=tuple(name for name in needed if name in weights),
+        outputs=tuple(name for name in node.output if name),
+        has_subgraphs=bool(inner),
+        inner_bytes=sum(map(_initializer_bytes, inner)),
+        node=node,
+    )
+
+
+def _captured(graph: GraphProto) -> set[str]:
+    """Return the names that a subgraph uses from outside."""
+    inside = {entry.name for group in (graph.input, graph.initializer) for entry in group}
+    used = {value.name for value in graph.output}
+    for node in graph.node:
+        used.update(name for name in node.input if name)
+        inside.update(node.output)
+        for deeper in subgraphs(node.attribute):
+            used |= _captured(deeper)
+    return used - inside
+
+
+def _initializer_bytes(graph: GraphProto) -> int:
+    deeper = (inner for node in graph.node for inner in subgraphs(node.attribute))
+    return sum(map(weight_bytes, graph.initializer)) + sum(map(_initializer_bytes, deeper))
+
+
+def _alive(operators: list[Operator], outputs: Iterable[ValueInfoProto]) -> tuple[Operator, ...]:
+    """Return the operators that lead to an output, in order."""
+    needed = {value.name for value in outputs}
+    kept = []
+    for operator in reversed(operators):
+        if not needed.isdisjoint(operator.outputs):
+            kept.append(operator)
+            needed.update(operator.inputs)
+    return tuple(reversed(kept))
+
+
+def _spec(name: str, value: ValueInfoProto | None) -> TensorSpec | str:
+    """Return the specification of a tensor, or why it cannot wait between two chunks."""
+    kind = value.type.WhichOneof("value") if value is not None else None
+    if value is None or kind is None:
+        return "its shape and element type are not known"
+    if kind != "tensor_type":
+        return f"it is not a tensor but a {kind.removesuffix('_type').replace('_', ' ')}"
+    tensor = value.type.tensor_type
+    if tensor.elem_type == TensorProto.STRING:
+        return "it holds strings"
+    try:
+        dtype = tensor_dtype_to_np_dtype(tensor.elem_type).name
+    except KeyError:
+        return "its element type is not known"
+    if dtype not in ITEM_BYTES:
+        return f"its element type {dtype} cannot be passed between units"
+    if not tensor.HasField("shape") or any(not d.HasField("dim_value") for d in tensor.shape.dim):
+        return "its size depends on the data, or cannot be inferred"
+    shape = tuple(size.dim_value for size in tensor.shape.dim)
+    if any(size < 1 for size in shape):
+        return f"it is empty (shape {list(shape)})"
+    return TensorSpec(name=name, shape=shape, dtype=dtype)
+
+
+def _check_borders(
+    graph: GraphProto,
+    operators: tuple[Operator, ...],
+    specs: Mapping[str, TensorSpec],
+    obstacles: Mapping[str, str],
+    complaint: str,
+) -> None:
+    defects = [
+        f"input {value.name!r}: {obstacles[value.name]}" for value in graph.input if value.name in obstacles
+    ]
+    reached = {value.name for value in graph.input}
+    for operator in operators:
+        if not reached.isdisjoint(operator.inputs):
+            reached.update(operator.outputs)
+    for value in graph.output:
+        if value.name not in reached:
+            defects.append(f"output {value.name!r} does not depend on any input: remove it from the model")
+        elif value.name in obstacles:
+            defects.append(f"output {value.name!r}: {obstacles[value.name]}{_origin(operators, obstacles)}")
+    if not operators:
+        defects.append("no operator remains: nothing has to be computed from the inputs")
+    if defects and complaint:
+        defects.append(complaint)
+    if defects:
+        raise InvalidModelError("the model cannot be cut and run:", defects)
+
+
+def _origin(operators: tuple[Operator, ...], obstacles: Mapping[str, str]) -> str:
+    """Say where the first tensor comes from that has no fixed shape or type."""
+    for operator in operators:
+        for name in operator.outputs:
+            if name in obstacles:
+                return f" (the first such tensor is {name!r}, made by operator {operator.kind})"
+    return ""
+
+
+def _header(model: ModelProto) -> ModelProto:
+    header = ModelProto(ir_version=model.ir_version, producer_name="gapless")
+    header.opset_import.extend(model.opset_import)
+    return header

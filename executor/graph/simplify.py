@@ -1,0 +1,224 @@
+"""Simplification and shape inference: every tensor that can have a fixed shape gets it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import onnx
+from onnx import ModelProto, ValueInfoProto
+from onnx.helper import make_tensor_value_info
+
+from ...formulations.errors import InvalidModelError
+from .checking import checker_complaint
+
+MAX_TENSOR_BYTES = 2**31 - 1
+"""Largest single tensor; engines count with 32 bits."""
+
+MAX_FOLDED_BYTES = 2**24
+"""Largest tensor that is computed beforehand and becomes a weight."""
+
+_ALL_BUT_FOLDING = ("graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying")
+_MAX_SMALL_WEIGHT = 1024
+_INFERRED_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simplified:
+    """A model with inferred shapes, after what can be computed beforehand has been.
+
+    Attributes
+    ----------
+    model
+        The model; same outputs, and those of its inputs that still matter.
+    warnings
+        What could not be done, in words: why it was not simplified, what shape inference complains about.
+    """
+
+    model: ModelProto
+    warnings: tuple[str, ...] = ()
+
+
+def simplify(model: ModelProto) -> Simplified:
+    """Fold constants and infer shapes of a model whose inputs have fixed shapes; `model` is used up.
+
+    Where simplification fails, the model stays as it is, and a warning says why.
+
+    Raises
+    ------
+    InvalidModelError
+        A tensor would be larger than any engine can hold.
+    """
+    complaint = _infer_shapes(model)
+    warning = None
+    try:
+        slim, slim_complaint = _slimmed(model)
+        _check_interface(model, slim)
+        model, complaint = slim, slim_complaint
+    except InvalidModelError:
+        raise
+    except ImportError:
+        warning = "not simplified, because onnxslim is not installed: pip install 'gapless[ort]'"
+    except Exception as error:  # whatever a third party raises must not stop the user
+        text = " ".join(str(error).split())[:300]
+        warning = f"not simplified, because onnxslim failed: {type(error).__name__}: {text}"
+    return Simplified(model=model, warnings=tuple(filter(None, (warning, complaint))))
+
+
+def _slimmed(model: ModelProto) -> tuple[ModelProto, str | None]:
+    """Return a simplified model with inferred shapes, and what shape inference complains about.
+
+    Constants that are computed from known shapes make further shapes known: both take turns until all are
+    known, or nothing more comes of it.
+    """
+    unknown = _unknown_shapes(model)
+    while unknown:
+        model, _ = _passed(model, skipped=_ALL_BUT_FOLDING)
+        before, unknown = unknown, _unknown_shapes(model)
+        if unknown >= before:
+            break
+    return _passed(model)
+
+
+def _passed(model: ModelProto, *, skipped: Sequence[str] = ()) -> tuple[ModelProto, str | None]:
+    """Return a model after one pass of the simplifier and of shape inference, and the latter's complaint."""
+    import onnxslim
+
+    with _silence():
+        slim: ModelProto = onnxslim.slim(
+            model,
+            no_shape_infer=True,  # its own can run forever, and guesses
+            size_threshold=MAX_FOLDED_BYTES,  # keeps what a few bytes expand to out of the weights
+            skip_optimizations=list(skipped),
+        )
+    # It forgets what the file says of operators that it does not know.
+    values = {value.name: value for value in model.graph.value_info}
+    values |= {value.name: value for value in slim.graph.value_info if _is_static(value)}
+    del slim.graph.value_info[:]
+    slim.graph.value_info.extend(values.values())
+    return slim, _infer_shapes(slim)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    logger = logging.getLogger("onnxslim")
+    before = list(logger.handlers)
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            logger.handlers[:] = before
+
+
+def _check_interface(old: ModelProto, new: ModelProto) -> None:
+    """Require a sound model with the same outputs, and without new inputs."""
+    complaint = checker_complaint(_without_weights(new))
+    if complaint:
+        raise ValueError(complaint)
+    before, after = _types(old.graph.output), _types(new.graph.output)
+    if before != after:
+        raise ValueError(f"the outputs changed from {before} to {after}")
+    added = [entry for entry in _types(new.graph.input) if entry not in _types(old.graph.input)]
+    if added:
+        raise ValueError(f"inputs appeared: {added}")
+
+
+def _types(values: Iterable[ValueInfoProto]) -> list[tuple[str, int]]:
+    return [(value.name, value.type.tensor_type.elem_type) for value in values]
+
+
+def _infer_shapes(model: ModelProto) -> str | None:
+    """Write inferred shapes into a model, and return what shape inference complains about.
+
+    What the file says of the shapes of its outputs counts where nothing can be inferred.
+
+    Raises
+    ------
+    InvalidModelError
+        A tensor is too large.
+    """
+    light = _without_weights(model)
+    _forget_shapes(light)
+    # Data propagation writes out every element of such a constant: a few bytes become gigabytes.
+    propagate = all(node.op_type != "ConstantOfShape" for node in light.graph.node)
+    found, complaint = light, None
+    for strict in (True, False):
+        try:
+            found = onnx.shape_inference.infer_shapes(light, strict_mode=strict, data_prop=propagate)
+            break
+        except Exception as error:  # InferenceError is not public in all versions
+            complaint = complaint or f"shape inference says: {' '.join(str(error).split())[:600]}"
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(found.graph.value_info)
+    for declared, inferred in zip(model.graph.output, found.graph.output, strict=True):
+        if _is_static(inferred) or not _is_static(declared):
+            declared.CopyFrom(inferred)
+    _refuse_giants(model)
+    return complaint
+
+
+def _unknown_shapes(model: ModelProto) -> int:
+    return sum(not _is_static(value) for value in (*model.graph.value_info, *model.graph.output))
+
+
+def _is_static(value: ValueInfoProto) -> bool:
+    tensor = value.type.tensor_type
+    return tensor.HasField("shape") and all(size.HasField("dim_value") for size in tensor.shape.dim)
+
+
+def _without_weights(model: ModelProto) -> ModelProto:
+    """Return a model in which large weights are inputs: their shapes matter, their data does not."""
+    light = ModelProto(ir_version=model.ir_version)
+    light.opset_import.extend(model.opset_import)
+    graph = light.graph
+    graph.name = model.graph.name
+    for new, old in (
+        (graph.node, model.graph.node),
+        (graph.input, model.graph.input),
+        (graph.output, model.graph.output),
+        (graph.value_info, model.graph.value_info),
+    ):
+        new.extend(old)
+    for tensor in model.graph.initializer:
+        if prod(tensor.dims) <= _MAX_SMALL_WEIGHT:
+            graph.initializer.append(tensor)
+        else:
+            graph.input.append(make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return light
+
+
+def _forget_shapes(model: ModelProto) -> None:
+    """Drop, in place, the shapes that can be inferred: they may speak of other input shapes."""
+    kept = {name for node in model.graph.node if node.domain not in _INFERRED_DOMAINS for name in node.output}
+    values = [value for value in model.graph.value_info if value.name in kept]
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(values)
+    inputs = {value.name for value in model.graph.input}
+    for value in model.graph.output:
+        if value.name not in kept | inputs and value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+
+
+def _refuse_giants(model: ModelProto) -> None:
+    giants = []
+    for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
+        tensor = value.type.tensor_type
+        size = 1
+        for dimension in tensor.shape.dim:
+            size *= max(dimension.dim_value, 0)
+        if tensor.elem_type and size > MAX_TENSOR_BYTES:
+            giants.append(
+                f"tensor {value.name!r} has {size} elements, at most 2 GiB can be held in one tensor"
+            )
+    if giants:
+        raise InvalidModelError("the model is too large at these input shapes:", giants[:10])

@@ -1,0 +1,140 @@
+"""Chunks of a model as self-contained ONNX models: the live tensors in, the live tensors out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnx import ModelProto, ValueInfoProto
+from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
+
+from ..model import Piece, TensorSpec
+from .operators import Operator, OperatorGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxContent:
+    """A chunk of a model, serialised when it is read.
+
+    Attributes
+    ----------
+    cutter
+        Who makes it.
+    start, stop
+        Which layers.
+    kind
+        Always "onnx".
+    """
+
+    cutter: Cutter = field(repr=False)
+    start: int
+    stop: int
+    kind: str = "onnx"
+
+    def read(self) -> bytes:
+        """Return the chunk as a serialised, self-contained ModelProto; always the same bytes."""
+        model = self.cutter.extract(self.start, self.stop)
+        content: bytes = model.SerializeToString(deterministic=True)
+        return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutter:
+    """Cuts a model; what it does for a chunk takes time in proportion to that chunk alone.
+
+    Attributes
+    ----------
+    name
+        Name of the network, for messages.
+    graph
+        The operators.
+    layers
+        Indices of the operators of each layer.
+    last_use
+        For each tensor the last layer that uses it; the number of layers for an output of the model.
+    weight_digests
+        SHA-256 of each initializer: chunks are told apart without reading their weights again.
+    """
+
+    name: str
+    graph: OperatorGraph
+    layers: tuple[tuple[int, ...], ...]
+    last_use: Mapping[str, int]
+    weight_digests: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, name: str, graph: OperatorGraph, layers: tuple[tuple[int, ...], ...]) -> Cutter:
+        """Return a cutter for a model whose operators are grouped into layers."""
+        last_use = {
+            tensor: place
+            for place, members in enumerate(layers)
+            for index in members
+            for tensor in graph.operators[index].inputs
+        }
+        last_use |= {spec.name: len(layers) for spec in graph.outputs}
+        digests = {
+            name: hashlib.sha256(tensor.SerializeToString(deterministic=True)).digest()
+            for name, tensor in graph.weights.items()
+        }
+        return cls(name=name, graph=graph, layers=layers, last_use=last_use, weight_digests=digests)
+
+    def piece(self, start: int, stop: int) -> Piece:
+        """Return the chunk [start, stop)."""
+        operators = self._operators(start, stop)
+        digest = hashlib.sha256(self._skeleton(start, stop).SerializeToString(deterministic=True))
+        for weight in _weights(operators):
+            digest.update(self.weight_digests[weight])
+        return Piece(
+            name=f"{self.name}[{start}:{stop})",
+            digest=digest.hexdigest(),
+            inputs=self._specs(_inputs(operators)),
+            outputs=self._specs(self._outputs(operators, stop)),
+            content=OnnxContent(cutter=self, start=start, stop=stop),
+        )
+
+    def extract(self, start: int, stop: int, *, also: Collection[str] = ()) -> ModelProto:
+        """Return the chunk [start, stop) as a model, with further tensors of it as outputs."""
+        model = self._skeleton(start, stop, also=also)
+        weights = _weights(self._operators(start, stop))
+        model.graph.initializer.extend(self.graph.weights[name] for name in weights)
+        return model
+
+    def _skeleton(self, start: int, stop: int, *, also: Collection[str] = ()) -> ModelProto:
+        """Return the chunk without its weights."""
+        operators = self._operators(start, stop)
+        outputs = dict.fromkeys((*self._outputs(operators, stop), *sorted(also)))
+        model = ModelProto()
+        model.CopyFrom(self.graph.header)
+        model.graph.name = "chunk"
+        model.graph.node.extend(operator.node for operator in operators)
+        model.graph.input.extend(map(_value_info, self._specs(_inputs(operators))))
+        model.graph.output.extend(map(_value_info, self._specs(list(outputs))))
+        return model
+
+    def _operators(self, start: int, stop: int) -> list[Operator]:
+        return [self.graph.operators[index] for members in self.layers[start:stop] for index in members]
+
+    def _outputs(self, operators: Sequence[Operator], stop: int) -> list[str]:
+        made = (name for operator in operators for name in operator.outputs)
+        return [name for name in made if self.last_use.get(name, -1) >= stop]
+
+    def _specs(self, names: Sequence[str]) -> tuple[TensorSpec, ...]:
+        return tuple(self.graph.specs[name] for name in names)
+
+
+def _inputs(operators: Sequence[Operator]) -> list[str]:
+    """Return the tensors that come from outside, in the order of first use."""
+    made = {name for operator in operators for name in operator.outputs}
+    used = dict.fromkeys(name for operator in operators for name in operator.inputs)
+    return [name for name in used if name not in made]
+
+
+def _weights(operators: Sequence[Operator]) -> list[str]:
+    return list(dict.fromkeys(name for operator in operators for name in operator.weights))
+
+
+def _value_info(spec: TensorSpec) -> ValueInfoProto:
+    import numpy as np
+
+    return make_tensor_value_info(spec.name, np_dtype_to_tensor_dtype(np.dtype(spec.dtype)), spec.shape)

@@ -1,0 +1,228 @@
+"""From time stamps to a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..deployment import Deployment, Stream
+from ..engine import PlacementReceipt
+from ..measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
+from .board import RECORDS, Board
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BLOCKS = 10
+"""Into how many blocks the window is divided, where there are as many requests."""
+
+_NS = 1e3
+"""Nanoseconds in a microsecond."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCount:
+    """What one chunk did in the measured window, exactly.
+
+    Attributes
+    ----------
+    count
+        Requests that count.
+    busy_ns
+        Time that they took.
+    start_ns, end_ns
+        Start of the first, end of the last.
+    """
+
+    count: int
+    busy_ns: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a run has left behind.
+
+    Attributes
+    ----------
+    deployment
+        What ran.
+    board
+        Time stamps of the latest `RECORDS` requests of each chunk.
+    warm_up
+        Number of the first request that counts.
+    tasks
+        Exact sums, by (stream, chunk).
+    rss_bytes
+        Largest resident memory of each worker, by unit.
+    """
+
+    deployment: Deployment
+    board: Board
+    warm_up: int
+    tasks: Mapping[tuple[int, int], TaskCount]
+    rss_bytes: Mapping[str, int]
+
+
+def measurement(evidence: Evidence, receipts: tuple[PlacementReceipt, ...], device: str) -> Measurement:
+    """Return what a run has achieved.
+
+    Counts, periods, busy times and bubbles are exact over the whole window; spreads and blocks are
+    those of the latest requests, as many as time stamps are kept of.
+    """
+    deployment = evidence.deployment
+    indices = range(len(deployment.streams))
+    streams = tuple(_stream_times(evidence, index) for index in indices)
+    blocks = [_block_periods_us(evidence, index) for index in indices]
+    period_us = _joint_period_us(deployment.streams, [times.period_us for times in streams])
+    return Measurement(
+        deployment=deployment,
+        period_us=period_us,
+        period_blocks_us=tuple(
+            _joint_period_us(deployment.streams, block) for block in zip(*blocks, strict=False)
+        ),
+        requests=sum(times.requests for times in streams),
+        seconds=max(_window_ns(evidence, index) for index in indices) / 1e9,
+        streams=streams,
+        chunks=tuple(_chunk_times(evidence, *task) for task in sorted(evidence.tasks)),
+        units=tuple(_unit_use(evidence, unit, streams, period_us) for unit in deployment.units),
+        receipts=receipts,
+        device=device,
+        taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
+    )
+
+
+def measured_trace(deployment: Deployment, board: Board, requests: int) -> MeasuredTrace:
+    """Return when the first `requests` requests of each stream ran, at most `RECORDS`."""
+    events = [
+        MeasuredEvent(
+            start_ns=start,
+            run_ns=run,
+            copied_ns=copied,
+            end_ns=end,
+            stream=stream.name,
+            request=request,
+            chunk=chunk,
+            unit=part.unit,
+        )
+        for index, stream in enumerate(deployment.streams)
+        for chunk, part in enumerate(stream.chunks)
+        for request, (start, run, copied, end) in enumerate(
+            board.stamps(index, chunk).rows(0, requests).tolist()
+        )
+    ]
+    origin = min(event.start_ns for event in events)
+    return MeasuredTrace(
+        deployment=deployment, events=tuple(sorted(_shifted(event, origin) for event in events))
+    )
+
+
+def _shifted(event: MeasuredEvent, origin_ns: int) -> MeasuredEvent:
+    return MeasuredEvent(
+        start_ns=event.start_ns - origin_ns,
+        run_ns=event.run_ns - origin_ns,
+        copied_ns=event.copied_ns - origin_ns,
+        end_ns=event.end_ns - origin_ns,
+        stream=event.stream,
+        request=event.request,
+        chunk=event.chunk,
+        unit=event.unit,
+    )
+
+
+def _last(evidence: Evidence, stream: int) -> tuple[int, int]:
+    return stream, len(evidence.deployment.streams[stream].chunks) - 1
+
+
+def _rows(evidence: Evidence, task: tuple[int, int]) -> NDArray[Any]:
+    """Return the time stamps that are still kept of the requests of a stream that count."""
+    stream, chunk = task
+    slots = evidence.deployment.streams[stream].slots
+    stop = evidence.warm_up + evidence.tasks[_last(evidence, stream)].count
+    # Earlier chunks are ahead by up to as many requests as there are slots.
+    start = max(evidence.warm_up, stop - RECORDS + slots)
+    return evidence.board.stamps(stream, chunk).rows(start, stop)
+
+
+def _window_ns(evidence: Evidence, stream: int) -> int:
+    """Return the time from the output before the first that counts to the last."""
+    last = evidence.tasks[_last(evidence, stream)]
+    return last.end_ns - evidence.board.begins_ns[stream]
+
+
+def _stream_times(evidence: Evidence, index: int) -> StreamTimes:
+    first, last = (index, 0), _last(evidence, index)
+    latencies_ns = _rows(evidence, last)[:, 3] - _rows(evidence, first)[:, 0]
+    latency_us = Spread.of((latencies_ns / _NS).tolist())
+    count = evidence.tasks[last].count
+    periods = count if evidence.warm_up else count - 1
+    return StreamTimes(
+        stream=evidence.deployment.streams[index].name,
+        requests=count,
+        period_us=_window_ns(evidence, index) / periods / _NS if periods else latency_us.median,
+        latency_us=latency_us,
+    )
+
+
+def _block_periods_us(evidence: Evidence, index: int) -> list[float]:
+    import numpy as np
+
+    outputs_ns = _rows(evidence, _last(evidence, index))[:, 3]
+    if evidence.warm_up and len(outputs_ns) == evidence.tasks[_last(evidence, index)].count:
+        outputs_ns = np.insert(outputs_ns, 0, evidence.board.begins_ns[index])
+    gaps_us = np.diff(outputs_ns) / _NS
+    blocks = np.array_split(gaps_us, min(BLOCKS, max(1, len(gaps_us))))
+    return [float(block.mean()) for block in blocks if len(block)]
+
+
+def _joint_period_us(streams: Sequence[Stream], periods_us: Sequence[float]) -> float:
+    """Return the period of a deployment: rates of one network add up, the slowest network decides."""
+    rates: dict[str, float] = {}
+    for stream, period_us in zip(streams, periods_us, strict=True):
+        rates[stream.network] = rates.get(stream.network, 0.0) + 1 / period_us
+    return 1 / min(rates.values())
+
+
+def _chunk_times(evidence: Evidence, stream: int, chunk: int) -> ChunkTimes:
+    start_ns, run_ns, copied_ns, end_ns = _rows(evidence, (stream, chunk)).T
+    parts_ns = {
+        "busy_us": end_ns - start_ns,
+        "copy_in_us": run_ns - start_ns,
+        "run_us": copied_ns - run_ns,
+        "copy_out_us": end_ns - copied_ns,
+    }
+    described = evidence.deployment.streams[stream]
+    return ChunkTimes(
+        stream=described.name,
+        chunk=chunk,
+        unit=described.chunks[chunk].unit,
+        **{name: Spread.of((samples / _NS).tolist()) for name, samples in parts_ns.items()},
+    )
+
+
+def _unit_use(evidence: Evidence, unit: str, streams: Sequence[StreamTimes], period_us: float) -> UnitUse:
+    """Return the use of one unit, for each period of the deployment.
+
+    Streams that share a unit go in step, so one of them tells how many periods the unit has seen.
+    """
+    mine = list(_tasks_on(evidence, unit))
+    most, stream = max((evidence.tasks[task].count, task[0]) for task in mine)
+    periods = most * streams[stream].period_us / period_us
+    busy_ns = sum(evidence.tasks[task].busy_ns for task in mine)
+    span_ns = max(evidence.tasks[task].end_ns for task in mine) - min(
+        evidence.tasks[task].start_ns for task in mine
+    )
+    return UnitUse(
+        unit=unit,
+        busy_us=busy_ns / periods / _NS,
+        bubble_us=(span_ns - busy_ns) / periods / _NS,
+        rss_bytes=evidence.rss_bytes[unit],
+    )
+
+
+def _tasks_on(evidence: Evidence, unit: str) -> Iterator[tuple[int, int]]:
+    for index, stream in enumerate(evidence.deployment.streams):
+        yield from ((index, chunk) for chunk, part in enumerate(stream.chunks) if part.unit == unit)

@@ -1,0 +1,237 @@
+"""The blueprint of a pipeline: which worker opens what, and where everything lies in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ...formulations.errors import InvalidPlanError
+from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.plan import Chunk
+from ..deployment import Deployment, Stream
+from ..engine import Artifact, Engine
+from ..model import Model, Piece, TensorSpec
+from .board import BoardShape
+from .slots import SlotLayout, aligned
+
+MAX_SLOTS = 128
+"""Most task slots of a stream: their messages fit into the smallest pipe that a system grants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One session of a chunk.
+
+    Attributes
+    ----------
+    artifact
+        What the engine opens.
+    inputs, outputs
+        Names in the task slot of what it takes and gives, in its order.
+    """
+
+    artifact: Artifact
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBlueprint:
+    """One stream.
+
+    Attributes
+    ----------
+    stream
+        What it runs.
+    chunks
+        The steps of each of its chunks.
+    layout
+        Of its task slots.
+    slots_at
+        Where its first slot starts in the shared memory.
+    inputs, outputs
+        Names and shapes of what goes in and what comes out.
+    """
+
+    stream: Stream
+    chunks: tuple[tuple[Step, ...], ...]
+    layout: SlotLayout
+    slots_at: int
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+    def slot_at(self, slot: int) -> int:
+        """Return where a slot starts in the shared memory."""
+        return self.slots_at + slot * self.layout.size
+
+    def where(self, chunk: int) -> str:
+        """Return a chunk in words."""
+        part = self.stream.chunks[chunk]
+        return f"{self.stream.name!r} (chunk {chunk}, layers {part.start} to {part.stop - 1})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blueprint:
+    """A whole pipeline.
+
+    Attributes
+    ----------
+    deployment
+        What it runs.
+    units
+        The units in use; one worker stands for each.
+    streams
+        In the order of the deployment.
+    slots_end
+        Where the task slots end in the shared memory, and the time stamps begin.
+    """
+
+    deployment: Deployment
+    units: tuple[ProcessingUnit, ...]
+    streams: tuple[StreamBlueprint, ...]
+    slots_end: int
+
+    @property
+    def board(self) -> BoardShape:
+        """Shape of the shared board."""
+        return _board_shape(self.deployment)
+
+    @property
+    def size(self) -> int:
+        """Bytes of shared memory."""
+        return self.slots_end + self.board.stamp_bytes
+
+    def tasks(self, unit: str) -> Iterator[tuple[int, int]]:
+        """Yield (stream, chunk) of everything that a unit serves for requests of one number, in order."""
+        for index, stream in enumerate(self.deployment.streams):
+            for chunk, part in enumerate(stream.chunks):
+                if part.unit == unit:
+                    yield index, chunk
+
+
+def draw(
+    deployment: Deployment, models: Mapping[str, Model], platform: Platform, engine: Engine
+) -> Blueprint:
+    """Have the engine prepare all pieces, and lay out the shared memory.
+
+    Parameters
+    ----------
+    deployment
+        What is to run.
+    models
+        The networks, by name.
+    platform
+        The units.
+    engine
+        Prepares all pieces; opens them later, in the workers.
+
+    Raises
+    ------
+    InvalidPlanError
+        The deployment does not fit the models or the platform; the message lists all defects.
+    ConversionError
+        As for `Engine.prepare`.
+    """
+    _check(deployment, models, platform)
+    chunks = dict.fromkeys(chunk for stream in deployment.streams for chunk in stream.chunks)
+    steps = _prepare(
+        {chunk: models[chunk.network].pieces(chunk.start, chunk.stop) for chunk in chunks}, engine
+    )
+    streams = []
+    end = aligned(_board_shape(deployment).word_bytes)
+    for stream in deployment.streams:
+        blueprint = _stream(stream, steps, models[stream.network], end)
+        streams.append(blueprint)
+        end = blueprint.slot_at(stream.slots)
+    units = {unit.name: unit for unit in platform.units}
+    return Blueprint(
+        deployment=deployment,
+        units=tuple(units[name] for name in deployment.units),
+        streams=tuple(streams),
+        slots_end=end,
+    )
+
+
+def _check(deployment: Deployment, models: Mapping[str, Model], platform: Platform) -> None:
+    defects = [
+        f"unit {name!r} is not one of platform {platform.name!r}: {', '.join(platform.unit_names)}"
+        for name in deployment.units
+        if name not in platform.unit_names
+    ]
+    for stream in deployment.streams:
+        if stream.slots > MAX_SLOTS:
+            defects.append(
+                f"stream {stream.name!r} has {stream.slots} task slots, at most {MAX_SLOTS} are possible"
+            )
+        if stream.network not in models:
+            defects.append(f"no model is given for network {stream.network!r}; there are {', '.join(models)}")
+        elif stream.chunks[-1].stop != (layers := len(models[stream.network].network.layers)):
+            defects.append(
+                f"stream {stream.name!r} ends before layer {stream.chunks[-1].stop}, "
+                f"but network {stream.network!r} has {layers} layers"
+            )
+    if defects:
+        raise InvalidPlanError(f"[{deployment}] cannot be run:", defects)
+
+
+def _prepare(
+    pieces: Mapping[Chunk, tuple[Piece, ...]], engine: Engine
+) -> dict[Chunk, tuple[tuple[Piece, Artifact], ...]]:
+    """Return each chunk's pieces with what the engine made of them; each piece is prepared once."""
+    unique = {(piece.digest, piece.name): piece for some in pieces.values() for piece in some}
+    artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
+    return {
+        chunk: tuple((piece, artifacts[piece.digest, piece.name]) for piece in some)
+        for chunk, some in pieces.items()
+    }
+
+
+def _stream(
+    stream: Stream,
+    prepared: Mapping[Chunk, tuple[tuple[Piece, Artifact], ...]],
+    model: Model,
+    slots_at: int,
+) -> StreamBlueprint:
+    chunks = tuple(
+        tuple(_step(piece, artifact) for piece, artifact in prepared[chunk]) for chunk in stream.chunks
+    )
+    tensors = list(model.inputs)
+    known = {spec.name for spec in tensors}
+    for chunk, part in zip(stream.chunks, chunks, strict=True):
+        for (piece, _), step in zip(prepared[chunk], part, strict=True):
+            _require(f"{piece.name!r} of stream {stream.name!r}", set(step.inputs) - known)
+            tensors += _named(piece)
+            known |= set(step.outputs)
+    _require(f"the output of stream {stream.name!r}", {spec.name for spec in model.outputs} - known)
+    return StreamBlueprint(
+        stream=stream,
+        chunks=chunks,
+        layout=SlotLayout.of(tensors),
+        slots_at=slots_at,
+        inputs=model.inputs,
+        outputs=model.outputs,
+    )
+
+
+def _step(piece: Piece, artifact: Artifact) -> Step:
+    return Step(
+        artifact=artifact,
+        inputs=tuple(piece.prefix + spec.name for spec in artifact.inputs),
+        outputs=tuple(piece.prefix + spec.name for spec in artifact.outputs),
+    )
+
+
+def _named(piece: Piece) -> list[TensorSpec]:
+    return [replace(spec, name=piece.prefix + spec.name) for spec in (*piece.inputs, *piece.outputs)]
+
+
+def _require(what: str, missing: set[str]) -> None:
+    if missing:
+        names = ", ".join(map(repr, sorted(missing)))
+        raise InvalidPlanError(f"{what} needs tensors that no earlier piece makes: {names}")
+
+
+def _board_shape(deployment: Deployment) -> BoardShape:
+    return BoardShape(
+        units=len(deployment.units), chunks=tuple(len(stream.chunks) for stream in deployment.streams)
+    )

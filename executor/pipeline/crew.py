@@ -1,0 +1,179 @@
+"""The crew of a pipeline: its workers, the pipes between them, and the watch over both."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import asdict
+from time import monotonic
+
+from ...formulations.errors import UnitLostError
+from ..engine import parse_receipt
+from ..workers import Message, Worker
+from .blueprint import Blueprint
+from .hops import Hop, NeighbourGoneError, send_hop
+from .runs import Run
+from .state import SharedState
+from .watch import Watch
+from .wiring import Pipes, worker_settings
+
+ROLE = "gapless.executor.pipeline.worker:serve"
+
+OPEN_LIMIT_S = 300.0
+"""How long the workers may take to start and to open their sessions."""
+
+_NEWS_LIMIT_S = 5.0
+"""How long the news of a worker's death may take."""
+
+
+class Crew:
+    """One worker a unit, all with their sessions open.
+
+    Parameters
+    ----------
+    blueprint
+        Who does what.
+    state
+        What the parent shares with the workers.
+    stall_limit_s
+        How long a worker may make no progress although it has something to do. None: the larger of
+        `STALL_LIMIT_S` and 20 times the longest task so far.
+
+    Raises
+    ------
+    PlacementError, ExecutionError
+        A worker could not start, or not open a session.
+    """
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        state: SharedState,
+        *,
+        stall_limit_s: float | None = None,
+    ) -> None:
+        self._blueprint = blueprint
+        self._state = state
+        self._workers: list[Worker] = []
+        self._done: dict[int, Message] = {}
+        self._watch = Watch(blueprint, state, stall_limit_s)
+        state.board.reset()
+        self._pipes = Pipes(blueprint)
+        try:
+            for index in range(len(blueprint.units)):
+                self._start(index)
+            self._pipes.leave_to_workers()
+            ready = self.finish(limit_s=OPEN_LIMIT_S)
+        except BaseException:
+            self.close()
+            raise
+        self.receipts = tuple(parse_receipt(data) for message in ready for data in message["receipts"])
+
+    def _start(self, index: int) -> None:
+        memory = self._state.memory
+        settings = worker_settings(self._blueprint, index, memory, self._pipes)
+        descriptors = [memory.descriptor, *self._pipes.of(self._blueprint, index)]
+        unit = self._blueprint.units[index]
+        self._workers.append(Worker(unit, ROLE, asdict(settings), descriptors=descriptors))
+
+    @property
+    def exits(self) -> tuple[int, ...]:
+        """For each stream: the descriptor from which a parent that feeds it reads what is through."""
+        return tuple(self._pipes.exits)
+
+    def begin(self, run: Run) -> None:
+        """Start a run on all workers."""
+        self._state.board.reset()
+        self._done.clear()
+        self._watch.begin()
+        if not run.fed:  # before anyone runs: later, the last chunk puts free slots into the same pipe
+            for stream, headers in enumerate(self._state.headers):
+                for slot in range(len(headers)):
+                    self.enter(stream, run.first[stream] + slot, slot)
+        for worker in self._workers:
+            worker.send(run.message())
+
+    def enter(self, stream: int, request: int, slot: int) -> None:
+        """Let a request into the pipeline; its inputs are in the slot."""
+        self._state.headers[stream][slot].enter(stream, request)
+        self._send(Hop(stream, request, slot))
+
+    def end_stream(self, stream: int, request: int) -> None:
+        """Say that a fed stream ends before a request."""
+        self._send(Hop(stream, request, 0, ends=True))
+
+    def finish(self, *, limit_s: float | None = None) -> list[Message]:
+        """Wait until all workers have said that they are done, and return what they say.
+
+        Raises
+        ------
+        UnitLostError, ExecutionError
+            As for `wait`; or a worker has said nothing within the limit.
+        """
+        until = None if limit_s is None else monotonic() + limit_s
+        while len(self._done) < len(self._workers):
+            self.wait(timeout_s=None if until is None else max(0.0, until - monotonic()))
+            if until is not None and monotonic() >= until:
+                silent = [w for index, w in enumerate(self._workers) if index not in self._done]
+                names = ", ".join(f"{worker.unit.name!r} (process {worker.pid})" for worker in silent)
+                raise UnitLostError(f"after {limit_s:g} s the workers of these units are not ready: {names}")
+        return [self._done[index] for index in range(len(self._workers))]
+
+    def wait(self, descriptors: Collection[int] = (), *, timeout_s: float | None = None) -> list[int]:
+        """Sleep until something can be read, and return from which of the descriptors.
+
+        Parameters
+        ----------
+        descriptors
+            Other descriptors to wait for.
+        timeout_s
+            Longest sleep; None: until something happens, which may also be that a worker is done.
+
+        Raises
+        ------
+        UnitLostError
+            A worker has died or hangs; the message names the request that it was at.
+        ExecutionError
+            A worker has failed; the message names the request.
+        """
+        until = None if timeout_s is None else monotonic() + timeout_s
+        workers = {worker.descriptor: index for index, worker in enumerate(self._workers)}
+        while True:
+            hung = self._watch.hung(self._done)
+            if hung is not None:
+                raise UnitLostError(self._watch.complaint(hung, self._workers[hung].pid))
+            left_s = self._watch.sleep_s if until is None else max(0.0, until - monotonic())
+            ready = select.select([*workers, *descriptors], [], [], min(left_s, self._watch.sleep_s))[0]
+            for descriptor in ready:
+                if descriptor in workers:
+                    self._listen(workers[descriptor])
+            if ready or (until is not None and monotonic() >= until):
+                return [descriptor for descriptor in ready if descriptor not in workers]
+
+    def close(self, *, patience_s: float = 0.0) -> None:
+        """End all workers and free the pipes; they may take `patience_s` each. Can be called twice."""
+        for worker in self._workers:
+            if patience_s > 0:
+                with suppress(UnitLostError):
+                    worker.send({"kind": "end"})
+        for worker in self._workers:
+            worker.close(patience_s=patience_s)
+        self._workers.clear()
+        self._pipes.close()
+
+    def _send(self, hop: Hop) -> None:
+        try:
+            send_hop(self._pipes.entries[hop.stream], hop)
+        except NeighbourGoneError:
+            self.wait(timeout_s=_NEWS_LIMIT_S)  # raises what has happened
+            unit = self._blueprint.deployment.streams[hop.stream].chunks[0].unit
+            raise UnitLostError(f"the worker of unit {unit!r} has closed its pipe") from None
+
+    def _listen(self, index: int) -> None:
+        try:
+            message = self._workers[index].receive(0.0)
+        except UnitLostError as error:
+            raise UnitLostError(f"{error}; {self._watch.lost(index)}") from None
+        if message is not None:
+            self._done[index] = message

@@ -1,0 +1,73 @@
+"""Hops: the small messages that hand a request from worker to worker, through pipes.
+
+Tensors stay in the task slots; what travels says whose turn it is. Reading blocks in the kernel, so a
+waiting worker costs nothing, and ends when the neighbour is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import NamedTuple
+
+from ...formulations.errors import ExecutionError
+
+_FORMAT = struct.Struct("<IIqII")
+_MAGIC = 0x67617073
+_ENDS = 1
+
+
+class NeighbourGoneError(Exception):
+    """The process at the other end of a pipe is gone; the parent finds out which, and why."""
+
+
+class Hop(NamedTuple):
+    """What one message says.
+
+    Attributes
+    ----------
+    stream, request, slot
+        Which request it is about, and where its tensors are.
+    ends
+        The stream ends before this request.
+    """
+
+    stream: int
+    request: int
+    slot: int
+    ends: bool = False
+
+
+def send_hop(descriptor: int, hop: Hop) -> None:
+    """Send a hop.
+
+    Raises
+    ------
+    NeighbourGoneError
+        Nobody will read it.
+    """
+    data = _FORMAT.pack(_MAGIC, hop.stream, hop.request, hop.slot, _ENDS if hop.ends else 0)
+    try:
+        os.write(descriptor, data)  # shorter than PIPE_BUF: all or nothing
+    except BrokenPipeError:
+        raise NeighbourGoneError from None
+
+
+def receive_hop(descriptor: int) -> Hop:
+    """Wait for the next hop.
+
+    Raises
+    ------
+    NeighbourGoneError
+        Nobody will send one.
+    ExecutionError
+        What came is no hop.
+    """
+    data = os.read(descriptor, _FORMAT.size)
+    if not data:
+        raise NeighbourGoneError
+    if len(data) == _FORMAT.size:
+        magic, stream, request, slot, flags = _FORMAT.unpack(data)
+        if magic == _MAGIC and flags <= _ENDS:
+            return Hop(stream, request, slot, flags == _ENDS)
+    raise ExecutionError(f"what came through a pipe between two workers is no hop: {data.hex()}")

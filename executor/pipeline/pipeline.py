@@ -1,0 +1,388 @@
+"""A deployment at work: open it, measure it, send inputs through it, close it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from ...formulations.errors import ExecutionError, InvalidInputError, UnitLostError
+from ...formulations.hardware import Platform
+from ..deployment import Deployment
+from ..engine import Engine, PlacementReceipt
+from ..measurement import MeasuredTrace, Measurement
+from ..model import Model
+from ..progress import Report, Step, silent
+from ..runner import Budget
+from ..workers import Message
+from .account import Evidence, TaskCount, measured_trace, measurement
+from .blueprint import draw
+from .board import RECORDS
+from .crew import Crew
+from .feeding import Feeder, check_inputs, check_names
+from .runs import Run
+from .state import SharedState
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .feeding import Job
+
+_SEED = 0
+_CLOSE_PATIENCE_S = 2.0
+
+
+class Pipeline:
+    """An open pipeline: one worker process a unit, all sessions open; a context manager.
+
+    It stays open for any number of measurements, traces and fed runs, one at a time. When a run
+    fails, everything is closed.
+
+    Parameters
+    ----------
+    deployment
+        What runs.
+    models
+        Its networks, by name.
+    platform
+        Its units.
+    engine
+        Runs the pieces.
+    device
+        On which device, for measurements.
+    stall_limit_s
+        How long a worker may make no progress before it counts as hung. None: the larger of 10 s and 20
+        times its longest task.
+    restarts
+        How many times lost workers are replaced, all of them anew, before the run fails. Requests whose
+        results are not out yet are then run again.
+    report
+        Told when workers are replaced, and why.
+
+    Attributes
+    ----------
+    deployment, blueprint
+        What runs, and how it is laid out.
+
+    Raises
+    ------
+    InvalidPlanError
+        The deployment does not fit the models or the platform.
+    PlacementError, ExecutionError
+        A worker could not be started, or a session not opened as asked.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        models: Mapping[str, Model],
+        platform: Platform,
+        engine: Engine,
+        *,
+        device: str = "",
+        stall_limit_s: float | None = None,
+        restarts: int = 0,
+        report: Report = silent,
+    ) -> None:
+        if stall_limit_s is not None and stall_limit_s <= 0:
+            raise InvalidInputError(f"stall_limit_s is {stall_limit_s}, must be greater than 0")
+        self.deployment = deployment
+        self._models = models
+        self._device = device
+        self._stall_limit_s = stall_limit_s
+        self._restarts_left = restarts
+        self._report = report
+        self._is_running = False
+        self._crew: Crew | None = None
+        self._has_samples = False
+        self.blueprint = draw(deployment, models, platform, engine)
+        self._state = SharedState(self.blueprint)
+        try:
+            self._crew = self._new_crew()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can run; a run that failed has closed it."""
+        return self._crew is not None
+
+    @property
+    def receipts(self) -> tuple[PlacementReceipt, ...]:
+        """One for each session."""
+        return self._workers().receipts
+
+    def measure(self, budget: Budget) -> Measurement:
+        """Run on sample inputs, and measure.
+
+        Raises
+        ------
+        InvalidInputError
+            The budget allows nothing.
+        UnitLostError
+            A worker died or hangs; the message names the request that was lost.
+        ExecutionError
+            An engine failed; the message names the request.
+        """
+        run = _run_for(budget, len(self.deployment.streams))
+        with self._running():
+            evidence = self._execute(run)
+        return measurement(evidence, self.receipts, self._device)
+
+    def trace(self, *, requests: int) -> MeasuredTrace:
+        """Run some requests of each stream on sample inputs, and return when everything happened.
+
+        Raises
+        ------
+        InvalidInputError
+            The number is not between 1 and `RECORDS`.
+        UnitLostError, ExecutionError
+            As for `measure`.
+        """
+        if not 1 <= requests <= RECORDS:
+            raise InvalidInputError(f"requests is {requests}, must be between 1 and {RECORDS}")
+        run = Run(first=(0,) * len(self.deployment.streams), requests=requests)
+        with self._running():
+            self._execute(run)
+        return measured_trace(self.deployment, self._state.board, requests)
+
+    def map(self, frames: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Send the user's own inputs through, and yield the outputs in the same order.
+
+        Parameters
+        ----------
+        frames
+            For one network: its inputs by name; several streams of it share the work. For several
+            networks: a mapping from the name of each network to its inputs. The next frame is asked
+            for when there is a free task slot, so a slow consumer slows the source down.
+
+        Yields
+        ------
+        dict
+            As the frames: outputs by name, or a mapping from networks to them; the caller's own copies.
+
+        Raises
+        ------
+        InvalidInputError
+            A frame does not fit; the frames before it have come out. Or some of several networks run
+            in several streams.
+        UnitLostError, ExecutionError
+            As for `measure`.
+        """
+        networks = tuple(dict.fromkeys(stream.network for stream in self.deployment.streams))
+        if 1 < len(networks) < len(self.deployment.streams):
+            raise InvalidInputError(
+                f"[{self.deployment}] runs several networks, and one of them in several streams: "
+                "inputs can be sent through one network, or through one stream of each"
+            )
+        groups = [
+            [index for index, stream in enumerate(self.deployment.streams) if stream.network == network]
+            for network in networks
+        ]
+        wanted = [[spec.name for spec in stream.outputs] for stream in self.blueprint.streams]
+        jobs = (self._job(networks, frame, number) for number, frame in enumerate(frames))
+        for results in self.feed(jobs, groups=groups, wanted=wanted):
+            yield results[0] if len(networks) == 1 else dict(zip(networks, results, strict=True))
+
+    def feed(
+        self, jobs: Iterable[Job], *, groups: Sequence[Sequence[int]], wanted: Sequence[Collection[str]]
+    ) -> Iterator[list[dict[str, NDArray[Any]]]]:
+        """Send inputs through chosen streams, and yield any tensors of their task slots, in order.
+
+        Parameters
+        ----------
+        jobs
+            Inputs by name for each group.
+        groups
+            Groups of streams (indices); each part of a job goes to one stream of its group.
+        wanted
+            For each stream: names of the tensors that are wanted.
+
+        Raises
+        ------
+        UnitLostError, ExecutionError
+            As for `measure`.
+        """
+        with self._running():
+            self._has_samples = False
+            feeder = Feeder(self.blueprint, self._state, groups=groups, wanted=wanted)
+            self._attempt(feeder, lambda: feeder.begin(self._workers()))
+            try:
+                yield from self._feed(feeder, iter(jobs))
+            except GeneratorExit:  # nobody wants the rest
+                for _ in self._drain(feeder):
+                    pass
+                raise
+
+    def close(self) -> None:
+        """End all workers and free everything. Can be called twice."""
+        crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.close(patience_s=0.0 if self._is_running else _CLOSE_PATIENCE_S)
+        self._state.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _workers(self) -> Crew:
+        if self._crew is None:
+            raise ExecutionError(f"the pipeline [{self.deployment}] is closed; open a new one")
+        return self._crew
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Allow one run at a time; one that does not come to its end takes the workers with it."""
+        self._workers()
+        if self._is_running:
+            raise ExecutionError(
+                f"the pipeline [{self.deployment}] is still running; take all results of `map` first"
+            )
+        self._is_running = True
+        try:
+            yield
+        finally:
+            if self._is_running:
+                self.close()
+                self._is_running = False
+
+    def _finish(self) -> list[Message]:
+        done = self._workers().finish()
+        self._is_running = False
+        return done
+
+    def _execute(self, run: Run) -> Evidence:
+        """Run on sample inputs; when workers are lost, start over with new ones."""
+        self._fill_in_samples()
+        try:
+            self._workers().begin(run)
+            done = self._finish()
+        except UnitLostError as error:
+            self._replace_workers(error)
+            return self._execute(run)
+        tallies = [tally for message in done for tally in message["tallies"]]
+        return Evidence(
+            deployment=self.deployment,
+            board=self._state.board,
+            warm_up=run.warm_up,
+            tasks={(t.pop("stream"), t.pop("chunk")): TaskCount(**t) for t in tallies},
+            rss_bytes=dict(
+                zip(self.deployment.units, (message["rss_bytes"] for message in done), strict=True)
+            ),
+        )
+
+    def _fill_in_samples(self) -> None:
+        if self._has_samples:
+            return
+        networks = {stream.network for stream in self.deployment.streams}
+        samples = {network: self._models[network].sample_inputs(_SEED) for network in networks}
+        for index, stream in enumerate(self.deployment.streams):
+            for slot in range(stream.slots):
+                tensors = self._state.tensors(index, slot)
+                for name, array in samples[stream.network].items():
+                    tensors[name][...] = array
+        self._has_samples = True
+
+    def _feed(self, feeder: Feeder, jobs: Iterator[Job]) -> Iterator[list[dict[str, NDArray[Any]]]]:
+        failure: Exception | None = None
+        while True:
+            while not feeder.has_room:
+                self._attempt(feeder, feeder.collect)
+                yield from feeder.results()
+            try:
+                job = next(jobs, None)
+            except Exception as error:
+                failure = error
+                break
+            if job is None:
+                break
+            self._attempt(feeder, partial(feeder.give, job))
+            self._attempt(feeder, partial(feeder.collect, timeout_s=0.0))
+            yield from feeder.results()
+        yield from self._drain(feeder)
+        if failure is not None:
+            raise failure
+
+    def _drain(self, feeder: Feeder) -> Iterator[list[dict[str, NDArray[Any]]]]:
+        """Let nothing more in, and yield what is still on its way."""
+        if self._crew is None:
+            return
+        self._attempt(feeder, feeder.end)
+        while not feeder.is_over or not self._attempt(feeder, self._finish):
+            self._attempt(feeder, feeder.collect)
+            yield from feeder.results()
+
+    def _attempt(self, feeder: Feeder, action: Callable[[], object]) -> bool:
+        """Do something; when workers are lost, give what is on its way to new ones and return False."""
+        self._workers()
+        try:
+            action()
+        except UnitLostError as error:
+            self._replace_workers(error)
+            self._attempt(feeder, lambda: feeder.begin(self._workers()))
+            return False
+        return True
+
+    def _replace_workers(self, error: UnitLostError) -> None:
+        """Start all workers anew, as often as is allowed; else raise what has happened to them."""
+        crew, self._crew = self._workers(), None
+        crew.close()
+        while self._crew is None:
+            if self._restarts_left <= 0:
+                raise error
+            self._restarts_left -= 1
+            self._report(Step(text=f"{error}; all workers are started anew"))
+            try:
+                self._crew = self._new_crew()
+            except UnitLostError as another:
+                error = another
+
+    def _new_crew(self) -> Crew:
+        try:
+            return Crew(self.blueprint, self._state, stall_limit_s=self._stall_limit_s)
+        except OSError as error:
+            raise ExecutionError(
+                f"the workers of [{self.deployment}] cannot be started: {error.strerror or error}"
+            ) from error
+
+    def _job(self, networks: Sequence[str], frame: Mapping[str, Any], number: int) -> Job:
+        """Return a frame as a job.
+
+        Raises
+        ------
+        InvalidInputError
+            Names, shapes or types do not fit.
+        """
+        by_network = {networks[0]: frame} if len(networks) == 1 else frame
+        defects = check_names("network", networks, by_network)
+        for network in networks:
+            if not defects:
+                defects += check_inputs(self._models[network].inputs, by_network[network])
+        if defects:
+            raise InvalidInputError(f"frame {number} cannot be run:", defects)
+        return [by_network[network] for network in networks]
+
+
+def _run_for(budget: Budget, streams: int) -> Run:
+    defects = []
+    if budget.seconds is None and budget.requests is None:
+        defects.append("give seconds, requests, or both")
+    if budget.seconds is not None and not 0 < budget.seconds < float("inf"):
+        defects.append(f"seconds is {budget.seconds}, must be greater than 0 and finite")
+    if budget.requests is not None and budget.requests < 1:
+        defects.append(f"requests is {budget.requests}, must be at least 1")
+    if budget.warm_up_requests < 0:
+        defects.append(f"warm_up_requests is {budget.warm_up_requests}, must be at least 0")
+    if defects:
+        raise InvalidInputError("the budget of a measurement is not valid:", defects)
+    return Run(
+        first=(0,) * streams,
+        warm_up=budget.warm_up_requests,
+        requests=budget.requests,
+        duration_ns=None if budget.seconds is None else round(budget.seconds * 1e9),
+        lingers=True,
+    )

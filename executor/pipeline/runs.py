@@ -1,0 +1,118 @@
+"""Runs: what a pipeline is told to do, and which of its requests count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from time import monotonic_ns
+from typing import Any, Self
+
+from .board import Board
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of an open pipeline.
+
+    Attributes
+    ----------
+    first
+        Number of the first request of each stream.
+    warm_up
+        Requests of each stream that come first and do not count.
+    requests
+        Requests of each stream that count, or None.
+    duration_ns
+        How long requests are let in after the warm-up, nanoseconds, or None. At least one counts.
+    lingers
+        Whether a stream goes on until every stream has put out all that is asked for, so that the
+        last requests run beside the same load as the others.
+    fed
+        Whether the parent gives the inputs of every request, and says where a stream ends.
+    """
+
+    first: tuple[int, ...]
+    warm_up: int = 0
+    requests: int | None = None
+    duration_ns: int | None = None
+    lingers: bool = False
+    fed: bool = False
+
+    def message(self) -> dict[str, Any]:
+        """Return it as a message to a worker."""
+        return {"kind": "run", **asdict(self)}
+
+    @classmethod
+    def parse(cls, message: Mapping[str, Any]) -> Self:
+        """Return the run that `message` wrote."""
+        fields = {name: value for name, value in message.items() if name != "kind"}
+        return cls(**{**fields, "first": tuple(fields["first"])})
+
+
+class Window:
+    """Which requests of a run are let in, and which of them count; each worker has its own.
+
+    Parameters
+    ----------
+    run
+        What is asked.
+    board
+        Where the workers tell each other when each stream is warm, and when it has got everything.
+    """
+
+    def __init__(self, run: Run, board: Board) -> None:
+        self._run = run
+        self._board = board
+        self._deadline_ns: int | None = None
+        self._stop = None if run.requests is None else run.warm_up + run.requests
+
+    def admits(self, request: int) -> bool:
+        """Return whether a stream that nobody feeds lets a request in."""
+        if request <= self._run.warm_up:
+            return True
+        if self._stop is not None and request >= self._stop:
+            if not self._run.lingers or all(self._board.reached):
+                return False
+        return not self._over(monotonic_ns())
+
+    def counts(self, request: int, end_ns: int) -> bool:
+        """Return whether a task counts that ended then."""
+        if request <= self._run.warm_up:
+            return request == self._run.warm_up
+        return (self._stop is None or request < self._stop) and not self._over(end_ns)
+
+    def note_output(self, stream: int, request: int, end_ns: int) -> None:
+        """Say that a request of a stream is through."""
+        if request == max(self._run.warm_up - 1, 0):
+            self._board.begins_ns[stream] = end_ns
+        if self._stop is not None and request >= self._stop - 1:
+            self._board.reached[stream] = 1
+
+    def _over(self, now_ns: int) -> bool:
+        """Return whether the time is over; it begins when all streams are warm."""
+        if self._run.duration_ns is None:
+            return False
+        if self._deadline_ns is None:
+            begins = list(self._board.begins_ns)
+            if not all(begins):
+                return False
+            self._deadline_ns = max(begins) + self._run.duration_ns
+        return now_ns >= self._deadline_ns
+
+
+class Tally:
+    """Exact sums over the tasks of one chunk that count, however long the run is."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.busy_ns = 0
+        self.start_ns = 0
+        self.end_ns = 0
+
+    def add(self, start_ns: int, end_ns: int) -> None:
+        """Count one task."""
+        if not self.count:
+            self.start_ns = start_ns
+        self.count += 1
+        self.busy_ns += end_ns - start_ns
+        self.end_ns = end_ns

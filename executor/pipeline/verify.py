@@ -1,0 +1,174 @@
+"""Numbers of a pipeline against those of the uncut model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.errors import OutputMismatchError
+from ..engine import PlacementReceipt
+from ..model import Model, largest_magnitude, relative_error, tolerance
+from ..runner import Verification
+from .pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Tensors = Mapping[str, NDArray[Any]]
+
+REQUESTS = 3
+"""Different inputs that each stream is tried with, on their way at once."""
+
+
+class References:
+    """Sample inputs and right outputs, computed once for each network and seed.
+
+    Parameters
+    ----------
+    models
+        The networks, by name.
+    """
+
+    def __init__(self, models: Mapping[str, Model]) -> None:
+        self._models = models
+        self._outputs: dict[tuple[str, int], Tensors] = {}
+
+    def inputs(self, network: str, seed: int) -> Tensors:
+        """Return random inputs of a network."""
+        return self._models[network].sample_inputs(seed)
+
+    def outputs(self, network: str, seed: int) -> Tensors:
+        """Return the right outputs for these inputs."""
+        if (network, seed) not in self._outputs:
+            self._outputs[network, seed] = self._models[network].reference(self.inputs(network, seed))
+        return self._outputs[network, seed]
+
+    def tensors(self, network: str, seed: int, names: set[str]) -> Tensors:
+        """Return the right values of any tensors that cross a cut."""
+        return self._models[network].reference(self.inputs(network, seed), also=sorted(names))
+
+
+def verify(pipeline: Pipeline, references: References) -> Verification:
+    """Send different inputs through all streams, and compare all outputs.
+
+    Parameters
+    ----------
+    pipeline
+        Open, and not running.
+    references
+        The right numbers.
+
+    Raises
+    ------
+    OutputMismatchError
+        Numbers differ; the message names the first chunk that is wrong.
+    UnitLostError, ExecutionError
+        As for `Pipeline.measure`.
+    """
+    streams = pipeline.blueprint.streams
+    networks = [stream.stream.network for stream in streams]
+    allowed = max(tolerance(str(unit.engine.precision)) for unit in pipeline.blueprint.units)
+    wanted = [[spec.name for spec in stream.outputs] for stream in streams]
+    seeds = _seeds(networks)
+    jobs = (
+        [references.inputs(network, seed) for network, seed in zip(networks, row, strict=True)]
+        for row in seeds
+    )
+    found = list(pipeline.feed(jobs, groups=[[index] for index in range(len(streams))], wanted=wanted))
+    magnitudes = _magnitudes(references, networks, seeds)
+    worst = 0.0
+    for request, (row, results) in enumerate(zip(seeds, found, strict=True)):
+        for index, (seed, outputs) in enumerate(zip(row, results, strict=True)):
+            right = references.outputs(networks[index], seed)
+            for name, array in outputs.items():
+                error = relative_error(array, right[name], magnitude=magnitudes[networks[index], name])
+                worst = max(worst, error)
+                if not error <= allowed:
+                    what = f"request {request}, output {name!r}: {_error(error, allowed)}"
+                    _blame(pipeline, references, index, seed, what=what, allowed=allowed)
+    return Verification(requests=REQUESTS * len(streams), worst_error=worst, tolerance=allowed)
+
+
+def _seeds(networks: Sequence[str]) -> list[list[int]]:
+    """Return the seed of each request for each stream: of one network, no two requests have the same.
+
+    Every network begins with the same seed, so that what is compared does not depend on the others.
+    """
+    before = [networks[:index].count(network) for index, network in enumerate(networks)]
+    return [
+        [1 + request * networks.count(network) + rank for network, rank in zip(networks, before, strict=True)]
+        for request in range(REQUESTS)
+    ]
+
+
+def _magnitudes(
+    references: References, networks: Sequence[str], seeds: Sequence[Sequence[int]]
+) -> dict[tuple[str, str], float]:
+    """Return the largest right number of each (network, output), over all requests.
+
+    Some inputs may give an output that is small everywhere, as the probability of a text that is not
+    there; its rounding errors are no larger for that, but the output says less about them.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for row in seeds:
+        for network, seed in zip(networks, row, strict=True):
+            for name, array in references.outputs(network, seed).items():
+                found[network, name] = max(found.get((network, name), 0.0), largest_magnitude(array))
+    return found
+
+
+def _blame(
+    pipeline: Pipeline, references: References, index: int, seed: int, *, what: str, allowed: float
+) -> None:
+    """Run a request that came out wrong once more, alone, and name the first chunk that is wrong."""
+    blueprint = pipeline.blueprint.streams[index]
+    network = blueprint.stream.network
+    wanted: list[list[str]] = [[] for _ in pipeline.blueprint.streams]
+    wanted[index] = [spec.name for spec in blueprint.layout.tensors]
+    inputs = references.inputs(network, seed)
+    ((tensors,),) = list(pipeline.feed([[inputs]], groups=[[index]], wanted=wanted))
+    inner = set(tensors) - set(inputs)
+    right = references.tensors(network, seed, inner)
+    for chunk, name in _made(pipeline, index):
+        error = relative_error(tensors[name], right[name])
+        if not error <= allowed:
+            raise OutputMismatchError(
+                f"stream {blueprint.stream.name!r} gives wrong numbers ({what}). The first wrong tensor "
+                f"is {name!r}, made by {blueprint.where(chunk)} on unit "
+                f"{blueprint.stream.chunks[chunk].unit!r}: {_error(error, allowed)}. "
+                f"What that unit was granted: {_granted(pipeline, index, chunk)}"
+            )
+    raise OutputMismatchError(
+        f"stream {blueprint.stream.name!r} gives wrong numbers ({what}), but the same request alone is "
+        "right: requests that are on their way at once disturb each other, or the engine is not repeatable"
+    )
+
+
+def _made(pipeline: Pipeline, index: int) -> Iterator[tuple[int, str]]:
+    """Yield (chunk, tensor) of everything that the chunks of a stream make, in order."""
+    for chunk, steps in enumerate(pipeline.blueprint.streams[index].chunks):
+        for step in steps:
+            yield from ((chunk, name) for name in step.outputs)
+
+
+def _granted(pipeline: Pipeline, index: int, chunk: int) -> str:
+    blueprint = pipeline.blueprint.streams[index]
+    pieces = {step.artifact.piece for step in blueprint.chunks[chunk]}
+    unit = blueprint.stream.chunks[chunk].unit
+    return "; ".join(
+        _receipt(receipt) for receipt in pipeline.receipts if receipt.unit == unit and receipt.piece in pieces
+    )
+
+
+def _receipt(receipt: PlacementReceipt) -> str:
+    return (
+        f"{receipt.engine}, backend {receipt.granted_backend}, {receipt.granted_threads} threads, "
+        f"cores {receipt.granted_cores}, precision {receipt.precision}"
+    )
+
+
+def _error(error: float, allowed: float) -> str:
+    """Return an error in words; it is infinite when a number is not finite."""
+    if error == float("inf"):
+        return "it holds numbers that are not finite"
+    return f"relative error {error:.2g}, allowed is {allowed:g}"

@@ -1,0 +1,287 @@
+"""What a worker of the pipeline does: it serves the chunks of its unit, request after request."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.errors import ExecutionError, GaplessError
+from ..engine import Engine, Session, parse_artifact
+from ..engines.registry import get_engine
+from ..workers import Link
+from .board import Board, BoardShape, Doing, Progress, Stamps
+from .hops import Hop, NeighbourGoneError, receive_hop, send_hop
+from .memory import SharedMemory
+from .runs import Run, Tally, Window
+from .slots import SlotHeader
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Step = tuple[Session, Sequence[NDArray[Any]], Sequence[NDArray[Any]]]
+    """A session, and where its inputs and outputs lie in one task slot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSettings:
+    """What a worker needs to know about one of its chunks; travels as JSON.
+
+    Attributes
+    ----------
+    stream, chunk
+        Indices of the stream in the deployment, and of the chunk in the stream.
+    is_last
+        Whether it is the last chunk of its stream.
+    where
+        The chunk in words.
+    steps
+        For each session, in order: its artifact, and the offsets of its inputs and outputs in a slot.
+    slots_at
+        Where each task slot starts in the shared memory.
+    receives, sends
+        Descriptors of the pipes from the chunk before and to the chunk after; the last chunk sends to
+        the first, which so learns that a slot is free.
+    delivers
+        Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds.
+    """
+
+    stream: int
+    chunk: int
+    is_last: bool
+    where: str
+    steps: Sequence[Mapping[str, Any]]
+    slots_at: Sequence[int]
+    receives: int
+    sends: int
+    delivers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What a worker needs to know; travels as JSON.
+
+    Attributes
+    ----------
+    unit
+        Its index among the units in use.
+    descriptor, size, stamps_at
+        The shared memory, and where the time stamps lie in it.
+    chunks
+        Number of chunks of each stream.
+    units
+        Number of workers.
+    tasks
+        Its chunks, in the order in which it serves the requests of one number.
+    """
+
+    unit: int
+    descriptor: int
+    size: int
+    stamps_at: int
+    chunks: Sequence[int]
+    units: int
+    tasks: Sequence[Mapping[str, Any]]
+
+
+def serve(link: Link, settings: Mapping[str, Any]) -> None:
+    """Role of a worker process: open all sessions, then run whenever the parent says so.
+
+    Parameters
+    ----------
+    link
+        Messages from the parent: "run" (see `Run`), answered by "done"; "end".
+    settings
+        See `WorkerSettings`.
+    """
+    known = WorkerSettings(**settings)
+    with ExitStack() as cleanup:
+        unit = _UnitWorker(link, known, cleanup)
+        gc.collect()
+        gc.freeze()  # what is here now stays until the end
+        link.send({"kind": "ready", "receipts": [asdict(receipt) for receipt in unit.receipts]})
+        while (message := link.receive()) is not None and message["kind"] == "run":
+            try:
+                tallies = unit.run(Run.parse(message))
+            except NeighbourGoneError:
+                link.receive()  # the parent has noticed too, and ends everything
+                return
+            link.send({"kind": "done", "tallies": tallies, "rss_bytes": largest_rss_bytes()})
+
+
+def largest_rss_bytes() -> int:
+    """Return the largest resident memory that this process has had so far; 0 where it is not told."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
+class _UnitWorker:
+    """All chunks of one unit, served in plan order: by request number, then in the order of the tasks."""
+
+    def __init__(self, link: Link, settings: WorkerSettings, cleanup: ExitStack) -> None:
+        memory = SharedMemory(settings.descriptor, settings.size)
+        shape = BoardShape(units=settings.units, chunks=tuple(settings.chunks))
+        self._board = Board(memory, shape, stamps_at=settings.stamps_at)
+        self._progress = self._board.progress[settings.unit]
+        self.receipts = []
+        self._tasks: list[_Task] = []
+        engines: dict[str, Engine] = {}
+        for index, data in enumerate(settings.tasks):
+            task = TaskSettings(**data)
+            sessions = []
+            for step in task.steps:
+                artifact = parse_artifact(step["artifact"])
+                if artifact.engine not in engines:
+                    engines[artifact.engine] = get_engine(artifact.engine)
+                session = engines[artifact.engine].open(artifact, link.unit)
+                cleanup.callback(session.close)
+                sessions.append(session)
+                self.receipts.append(session.receipt)
+            slots = _slots(memory, task, sessions)
+            stamps = self._board.stamps(task.stream, task.chunk)
+            self._tasks.append(_Task(index, task, slots, stamps, self._progress))
+
+    def run(self, run: Run) -> list[dict[str, int]]:
+        """Serve one run, and return what counts of each task."""
+        window = Window(run, self._board)
+        for task in self._tasks:
+            task.begin(run)
+        going = list(self._tasks)
+        while going:
+            task = min(going, key=lambda task: (task.request, task.index))
+            if not task.serve(run, window):
+                going.remove(task)
+        self._progress.set(Doing.ENDING, 0, 0)
+        for task in self._tasks:
+            task.finish(run)
+        return [
+            {"stream": task.settings.stream, "chunk": task.settings.chunk, **vars(task.tally)}
+            for task in self._tasks
+        ]
+
+
+def _slots(
+    memory: SharedMemory, task: TaskSettings, sessions: Sequence[Session]
+) -> list[tuple[SlotHeader, list[Step]]]:
+    """Return, for each task slot, its header and the arrays of all steps: made once, before any run."""
+    slots = []
+    for slot_at in task.slots_at:
+        steps: list[Step] = []
+        for session, places in zip(sessions, task.steps, strict=True):
+            sides = (
+                (session.artifact.inputs, places["inputs"]),
+                (session.artifact.outputs, places["outputs"]),
+            )
+            inputs, outputs = (
+                [memory.array(spec, slot_at + at) for spec, at in zip(specs, offsets, strict=True)]
+                for specs, offsets in sides
+            )
+            steps.append((session, inputs, outputs))
+        slots.append((SlotHeader(memory, slot_at), steps))
+    return slots
+
+
+class _Task:
+    """One chunk of one stream: takes the next request, works on it, passes it on."""
+
+    def __init__(
+        self,
+        index: int,
+        settings: TaskSettings,
+        slots: list[tuple[SlotHeader, list[Step]]],
+        stamps: Stamps,
+        progress: Progress,
+    ) -> None:
+        self.index = index
+        self.settings = settings
+        self.request = 0
+        self.tally = Tally()
+        self._slots = slots
+        self._stamps = stamps
+        self._progress = progress
+
+    def begin(self, run: Run) -> None:
+        """Prepare for a run."""
+        self.request = run.first[self.settings.stream]
+        self.tally = Tally()
+
+    def serve(self, run: Run, window: Window) -> bool:
+        """Serve the next request; return False when the stream has ended instead."""
+        settings, request = self.settings, self.request
+        self._progress.set(Doing.WAITING, self.index, request)
+        hop = receive_hop(settings.receives)
+        start_ns = monotonic_ns()
+        if hop.ends or (settings.chunk == 0 and not run.fed and not window.admits(request)):
+            self._end(run, hop)
+            return False
+        slot = request % len(self._slots)
+        header, steps = self._slots[slot]
+        header.check(hop, Hop(settings.stream, request, slot), settings.chunk)
+        self._progress.set(Doing.WORKING, self.index, request)
+        times_ns = self._work(steps, start_ns)
+        end_ns = times_ns[-1]
+        header.advance()
+        if settings.is_last:
+            window.note_output(settings.stream, request, end_ns)
+        self._pass_on(run, header, slot)
+        if window.counts(request, end_ns):
+            self._stamps.put(request, times_ns)
+            self.tally.add(start_ns, end_ns)
+        self._progress.finished(end_ns - start_ns)
+        self.request = request + 1
+        return True
+
+    def finish(self, run: Run) -> None:
+        """Take back the free slots that nobody used, so that the next run finds empty pipes."""
+        if self.settings.chunk == 0 and not run.fed:
+            for _ in range(len(self._slots) - 1):
+                receive_hop(self.settings.receives)
+
+    def _work(self, steps: list[Step], start_ns: int) -> tuple[int, int, int, int]:
+        """Run all steps; of several, the times of the copies and runs are added up."""
+        at_ns, copied_in_ns, ran_ns = start_ns, 0, 0
+        try:
+            for session, inputs, outputs in steps:
+                session.copy_in(inputs)
+                in_ns = monotonic_ns()
+                session.run()
+                out_ns = monotonic_ns()
+                session.copy_out(outputs)
+                copied_in_ns += in_ns - at_ns
+                ran_ns += out_ns - in_ns
+                at_ns = monotonic_ns()
+        except Exception as error:
+            raise self._explained(error) from error
+        run_ns = start_ns + copied_in_ns
+        return start_ns, run_ns, run_ns + ran_ns, at_ns
+
+    def _explained(self, error: Exception) -> GaplessError:
+        kind = type(error) if isinstance(error, ExecutionError) else ExecutionError
+        text = str(error) if isinstance(error, GaplessError) else f"{type(error).__name__}: {error}"
+        return kind(f"request {self.request} of {self.settings.where} failed: {text}")
+
+    def _pass_on(self, run: Run, header: SlotHeader, slot: int) -> None:
+        settings = self.settings
+        if settings.is_last and run.fed:
+            send_hop(settings.delivers, Hop(settings.stream, self.request, slot))
+        elif settings.is_last:
+            following = self.request + len(self._slots)
+            header.enter(settings.stream, following)
+            send_hop(settings.sends, Hop(settings.stream, following, slot))
+        else:
+            send_hop(settings.sends, Hop(settings.stream, self.request, slot))
+
+    def _end(self, run: Run, hop: Hop) -> None:
+        """Pass the end of the stream on; the last chunk tells only a parent that feeds it."""
+        end = hop._replace(ends=True)
+        if not self.settings.is_last:
+            send_hop(self.settings.sends, end)
+        elif run.fed:
+            send_hop(self.settings.delivers, end)

@@ -1,0 +1,187 @@
+"""Running on this device: profile, run, trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import documents
+from ..formulations.hardware import Precision
+from ..model_options import (
+    EmulateOption,
+    EngineOption,
+    GranularityOption,
+    MaterializeOption,
+    ModelsArgument,
+    OutDirOption,
+    PrecisionOption,
+    ShapeOption,
+    UnitsOption,
+)
+from ..options import (
+    JsonOption,
+    PlanArgument,
+    ProblemArgument,
+    check_writable,
+)
+from .answer import Answer, command
+
+_RUNNING = "How to run"
+
+ModelAtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OLD=NEW",
+        help="Where a model lies now, for a problem that was profiled elsewhere; can be repeated.",
+        rich_help_panel="The model",
+        show_default=False,
+    ),
+]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(min=0.01, max=86_400.0, help="How long, after the warm-up.", rich_help_panel=_RUNNING),
+]
+RequestsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=10_000_000, help="How many requests, after the warm-up.", rich_help_panel=_RUNNING
+    ),
+]
+
+RestartOption = Annotated[
+    bool,
+    typer.Option("--restart", help="Replace lost workers, once.", rich_help_panel=_RUNNING),
+]
+CheckOption = Annotated[
+    bool,
+    typer.Option(help="First compare the numbers with those of the uncut model.", rich_help_panel=_RUNNING),
+]
+InputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        help="Run on these inputs instead: an .npz file with one array for each input, whose first "
+        "dimension counts the requests. --output writes what comes out.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option(help="Where the outputs go, .npz.", rich_help_panel=_RUNNING)
+]
+TraceOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write a Perfetto trace of some requests.", rich_help_panel="Output"),
+]
+WarmUpOption = Annotated[
+    int, typer.Option(min=0, max=1_000_000, help="Requests that do not count.", rich_help_panel=_RUNNING)
+]
+
+
+@command
+def profile(
+    models: ModelsArgument,
+    *,
+    shape: ShapeOption = None,
+    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    materialize: MaterializeOption = False,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted profile in the same folder.")
+    ] = False,
+    out: OutDirOption = Path("gapless-out"),
+    json: JsonOption = False,
+) -> Answer:
+    """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
+    from .. import run_files, running
+    from ..report import running as views
+
+    place = running.folder(out)
+    device = running.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
+    model = running.open_all(models, shape, granularity, materialize=materialize)
+    taken, notes = running.profile_watched(model, device, store=place / "store.sqlite", resume=resume)
+    notes += run_files.write_profile(taken, place)
+    return Answer(
+        document=lambda: {**documents.header("profile"), **documents.plain_data(taken)},
+        view=lambda: views.profile_view(taken),
+        notes=notes,
+    )
+
+
+@command
+def run(
+    problem: ProblemArgument,
+    plan: PlanArgument,
+    *,
+    engine: EngineOption = None,
+    at: ModelAtOption = None,
+    seconds: SecondsOption = None,
+    requests: RequestsOption = None,
+    warm_up: WarmUpOption = 5,
+    restart: RestartOption = False,
+    check: CheckOption = True,
+    feed: InputOption = None,
+    output: OutputOption = None,
+    trace: TraceOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the measurement here.", rich_help_panel="Output")
+    ] = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Run a plan on this device and measure it: period, latency, bubbles, receipts."""
+    from .. import run_files, running
+    from ..report import running as views
+
+    for path in (trace, out, output):
+        check_writable(path)
+    limits = running.budget(seconds, requests, warm_up)
+    with running.opened(problem, plan, engine=engine, at=at, restarts=int(restart)) as work:
+        if feed is not None:
+            count = running.run_file(work.pipeline, feed, output)
+            return Answer(
+                document=lambda: {**documents.header("outputs"), "requests": count},
+                view=lambda: running.text(f"{count} requests"),
+                notes=[*work.notes, *([f"wrote {output}"] if output else [])],
+            )
+        notes = [*work.notes, *(work.verify() if check else [])]
+        found = work.pipeline.measure(limits)
+        notes += running.write_trace(work.pipeline, trace)
+    notes += run_files.write_measurement(found, out)
+    return Answer(
+        document=lambda: {**documents.header("measurement"), **documents.plain_data(found)},
+        view=lambda: views.measurement_view(found),
+        notes=notes,
+    )
+
+
+@command
+def trace(
+    problem: ProblemArgument,
+    plan: PlanArgument,
+    *,
+    engine: EngineOption = None,
+    at: ModelAtOption = None,
+    requests: Annotated[int, typer.Option(min=1, max=4096, help="How many requests.")] = 20,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Play the plan on its table instead of running it.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Where it goes.", rich_help_panel="Output")] = Path("trace.json"),
+    json: JsonOption = False,
+) -> Answer:
+    """Write a trace for ui.perfetto.dev or chrome://tracing: one track a unit, arrows along each request."""
+    from .. import run_files, running
+
+    check_writable(out)
+    if simulated:
+        events = running.write_simulated_trace(problem, plan, requests=requests, out=out)
+    else:
+        with running.opened(problem, plan, engine=engine, at=at) as work:
+            events = run_files.save_trace(work.pipeline.trace(requests=requests), out)
+    return Answer(
+        document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},
+        view=lambda: running.text(f"{events} events of {requests} requests; open {out} at ui.perfetto.dev"),
+    )

@@ -1,0 +1,130 @@
+"""Tuning: profile, plan, measure, keep the fastest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import documents
+from ..exits import ExitCode
+from ..formulations.hardware import Precision
+from ..model_options import (
+    EmulateOption,
+    EngineOption,
+    GranularityOption,
+    MaterializeOption,
+    OutDirOption,
+    PrecisionOption,
+    ShapeOption,
+    SubjectsArgument,
+    UnitsOption,
+    parse_names,
+)
+from ..options import JsonOption, ObjectiveOption, RulesOption, SeedOption, TimeLimitOption, TopOption
+from .answer import Answer, command
+
+_TUNING = "How to tune"
+
+BackendsOption = Annotated[
+    str, typer.Option(help="Who plans, comma-separated; their plans are merged.", rich_help_panel=_TUNING)
+]
+PlannedCostsOption = Annotated[
+    str, typer.Option(help="Which table plans are made from: heavy or isolated.", rich_help_panel=_TUNING)
+]
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        help="race: the clearly slower leave after each rung; fixed: 10 s for everybody, as in "
+        "BetterTogether.",
+        rich_help_panel=_TUNING,
+    ),
+]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option(min=1.0, help="Seconds after which no more is measured.", rich_help_panel=_TUNING),
+]
+TruthOption = Annotated[
+    str,
+    typer.Option(
+        help="With --engine simulated and a shipped problem: the table that the device obeys.",
+        rich_help_panel=_TUNING,
+    ),
+]
+NoiseOption = Annotated[
+    str, typer.Option(help="With --engine simulated: random variation.", rich_help_panel=_TUNING)
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(help="File of measurements; otherwise OUT/store.sqlite.", rich_help_panel=_TUNING),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with an interrupted run: nothing is measured twice.",
+        rich_help_panel=_TUNING,
+    ),
+]
+
+
+@command
+def tune(
+    subjects: SubjectsArgument,
+    *,
+    shape: ShapeOption = None,
+    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    materialize: MaterializeOption = False,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    objective: ObjectiveOption = None,
+    rules: RulesOption = None,
+    backends: BackendsOption = "native",
+    top: TopOption = 10,
+    costs: PlannedCostsOption = "heavy",
+    time_limit: TimeLimitOption = None,
+    mode: ModeOption = "race",
+    budget: BudgetOption = None,
+    seed: SeedOption = 0,
+    truth: TruthOption = "heavy",
+    noise: NoiseOption = "2%",
+    store: StoreOption = None,
+    resume: ResumeOption = False,
+    out: OutDirOption = Path("gapless-out"),
+    json: JsonOption = False,
+) -> Answer:
+    """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
+    from .. import run_files, running
+    from ..report import running as views
+
+    place = running.folder(out)
+    wish = running.TuneChoice(
+        objective=objective,
+        rules=rules,
+        backends=parse_names(backends),
+        top=top,
+        costs=costs,
+        time_limit_s=time_limit,
+        mode=mode,
+        budget_s=budget,
+        seed=seed,
+        store=store or place / "store.sqlite",
+        resume=resume,
+    )
+    if engine == "simulated":
+        tuned = running.tune_simulated_watched(subjects, wish, costs=costs, truth=truth, noise=noise)
+        notes: list[str] = []
+    else:
+        device = running.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
+        subject = running.subject_of(subjects, shape, granularity, materialize=materialize)
+        tuned, notes = running.tune_watched(subject, device, wish)
+        notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
+    return Answer(
+        document=lambda: documents.tuning_document(tuned.problem, tuned.result),
+        view=lambda: views.tuning_view(tuned.result),
+        code=ExitCode.INTERRUPTED if tuned.result.interrupted else ExitCode.OK,
+        notes=[*run_files.write_tuned(tuned, place), *notes],
+    )

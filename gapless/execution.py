@@ -1,0 +1,208 @@
+"""The user stories that need a device: profile a model, run a plan."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from .device import engine_for, this_device
+from .executor.deployment import Deployment, deploy
+from .executor.engine import Engine
+from .executor.engines.registry import get_engine
+from .executor.machine.fingerprint import fingerprint
+from .executor.measurement import Measurement
+from .executor.model import Model
+from .executor.pipeline.pipeline import Pipeline
+from .executor.progress import Afresh, Report, silent
+from .executor.runner import Budget
+from .executor.tuning.store import Store
+from .formulations.files import dump, parse
+from .formulations.hardware import Platform
+from .formulations.plan import Plan
+from .formulations.problem import Problem
+from .models import models_of, open_models
+from .profiler.profile import PROFILE, Method, Profile, ProfileOptions
+from .profiler.profile import profile as measure_profile
+
+DEFAULT_METHOD = Method.HEAVY
+"""The table that plans are made from: each layer measured while all other units run it, too."""
+
+DEFAULT_TOP = 10
+
+
+def profile(
+    model: Model | str | Path | Sequence[str | Path],
+    *,
+    platform: Platform | None = None,
+    engine: str | Engine | None = None,
+    methods: Iterable[str | Method] = (Method.ISOLATED, Method.HEAVY),
+    options: ProfileOptions = ProfileOptions(),
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
+    report: Report = silent,
+) -> Profile:
+    """Measure what every layer of a model costs on every unit.
+
+    Parameters
+    ----------
+    model
+        As `open_model` returns it, or its locator; several locators are one network.
+    platform
+        The units; None: this device, as `this_device` finds it.
+    engine
+        Who runs the layers; None: MNN for ONNX files, "callable" for Python functions.
+    methods
+        Which tables: "isolated" (alone), "heavy" (while the other units run the same layers).
+    options
+        How long to measure.
+    store
+        File of measurements; ":memory:" keeps none.
+    resume
+        Go on with what the store holds, instead of measuring it again.
+    report
+        Told of each step.
+
+    Raises
+    ------
+    InvalidInputError
+        A model or option is not valid.
+    ProfilingError, ExecutionError
+        It could not be measured.
+    """
+    opened = resolve_model(model)
+    found = resolve_engine(engine, opened)
+    units = this_device(engine=found) if platform is None else platform
+    wanted = tuple(Method(method) for method in methods)
+    with ExitStack() as stack:
+        return take_profile(
+            opened,
+            units,
+            found,
+            methods=wanted,
+            options=options,
+            store=open_store(store, stack),
+            report=report,
+            resume=resume,
+        )
+
+
+def profiled_problem(profile: Profile, *, costs: str | Method = DEFAULT_METHOD) -> Problem:
+    """Return the problem of planning a profiled model, with one of its tables."""
+    return Problem(platform=profile.platform, networks=(profile.network,), costs=profile.table(Method(costs)))
+
+
+def open_pipeline(
+    problem: Problem,
+    plan: Plan | Deployment,
+    *,
+    model: Model | None = None,
+    engine: str | Engine | None = None,
+    restarts: int = 0,
+    report: Report = silent,
+) -> Pipeline:
+    """Open a plan as a running pipeline: a context manager with `measure`, `trace` and `map`.
+
+    Parameters
+    ----------
+    problem
+        What the plan was made for; its units are asked of this machine.
+    plan
+        The plan, or a deployment such as replicas.
+    model
+        The model; None: opened from where the problem says it lies.
+    engine
+        Who runs it.
+    restarts
+        How many times lost workers are replaced.
+    report
+        Told when they are.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> with gapless.open_pipeline(problem, plan) as pipeline:  # doctest: +SKIP
+    ...     for outputs in pipeline.map({"image": frame} for frame in camera):
+    ...         show(outputs["boxes"])
+    """
+    network = problem.networks[0]
+    opened = models_of(network) if model is None else model
+    return Pipeline(
+        deploy(plan) if isinstance(plan, Plan) else plan,
+        {network.name: opened},
+        problem.platform,
+        resolve_engine(engine, opened),
+        device=str(fingerprint()),
+        restarts=restarts,
+        report=report,
+    )
+
+
+def run(
+    problem: Problem, plan: Plan | Deployment, *, budget: Budget = Budget(seconds=5.0), **options: Any
+) -> Measurement:
+    """Run a plan on this device for a while, and measure it.
+
+    Parameters
+    ----------
+    problem, plan, options
+        As for `open_pipeline`.
+    budget
+        For how long.
+    """
+    with open_pipeline(problem, plan, **options) as pipeline:
+        return pipeline.measure(budget)
+
+
+def take_profile(
+    model: Model,
+    platform: Platform,
+    engine: Engine,
+    *,
+    methods: tuple[Method, ...],
+    options: ProfileOptions,
+    store: Store,
+    report: Report,
+    resume: bool,
+) -> Profile:
+    """Return a profile; with `resume`, from what the store holds of the same model, units and options."""
+    setting = (engine.name, engine.availability().version, fingerprint().digest)
+    what = (model.network.models, platform, methods, options)
+    key = hashlib.sha256(repr((*what, *setting)).encode()).hexdigest()
+    kept = store.find("profile", key) if resume else None
+    if kept is not None:
+        return parse(kept.encode(), PROFILE, name="the profile in the store")
+    taken = measure_profile(
+        model,
+        platform,
+        engine,
+        methods=methods,
+        options=options,
+        ledger=store if resume else Afresh(store),
+        report=report,
+    )
+    store.keep("profile", key, dump(taken, PROFILE))
+    return taken
+
+
+def resolve_engine(engine: str | Engine | None, model: Model) -> Engine:
+    """Return the engine that is asked for, or that the model needs."""
+    if engine is None:
+        return get_engine(engine_for(model))
+    return get_engine(engine) if isinstance(engine, str) else engine
+
+
+def resolve_model(model: Model | str | Path | Sequence[str | Path]) -> Model:
+    """Return a model from itself or its locators."""
+    if isinstance(model, str | Path):
+        return open_models([model])
+    if isinstance(model, Sequence):
+        return open_models(model)
+    return model
+
+
+def open_store(store: Store | str | Path, stack: ExitStack) -> Store:
+    """Return a store; one that is named is closed with the stack."""
+    return store if isinstance(store, Store) else stack.enter_context(Store(store))

@@ -1,0 +1,106 @@
+"""Files of execution: profiles, deployments, measurements, traces, tuning results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .execution import profiled_problem
+from .executor.deployment import Deployment, deploy
+from .executor.measurement import MeasuredTrace, Measurement
+from .executor.pipeline.trace_export import trace_parts
+from .executor.tuning.documents import MEASUREMENT, TUNING
+from .executor.tuning.tables import csv_text, markdown_text, rows_table
+from .formulations.errors import InvalidPlanError
+from .formulations.files import Schema, dump, dump_plan, dump_problem, load, load_plan, save
+from .formulations.judge import check
+from .formulations.plan import Plan
+from .formulations.problem import Problem
+from .formulations.simulate import Trace
+from .profiler.profile import PROFILE, Method, Profile
+from .tuning import Tuned
+
+DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
+
+
+def load_deployment(path: str | Path, problem: Problem) -> Deployment:
+    """Read a plan file, or a deployment file (replicas), for a problem.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is not valid.
+    InvalidPlanError
+        What it holds breaks the problem; everything is named.
+    """
+    if not _is_deployment(Path(path)):
+        plan = load_plan(path)
+        _require_valid(problem, plan, path)
+        return deploy(plan)
+    deployment = load(path, DEPLOYMENT)
+    for stream in deployment.streams:
+        _require_valid(problem, Plan(chunks=stream.chunks), path)
+    return deployment
+
+
+def write_profile(taken: Profile, place: Path) -> list[str]:
+    """Write the profile, and one problem for each of its tables; return what was written."""
+    texts = {place / "profile.json": dump(taken, PROFILE)}
+    for method in Method:
+        if any(table.provenance.method == method for table in taken.tables):
+            name = "problem.json" if method is Method.HEAVY else f"problem-{method}.json"
+            texts[place / name] = dump_problem(profiled_problem(taken, costs=method))
+    return _written(texts)
+
+
+def write_tuned(tuned: Tuned, place: Path) -> list[str]:
+    """Write everything that tuning found; return what was written."""
+    table = rows_table(tuned.result)
+    texts = {
+        place / "tuning.json": dump(tuned.result, TUNING),
+        place / "table.md": markdown_text(table),
+        place / "table.csv": csv_text(table),
+    }
+    if tuned.profile is None:
+        texts[place / "problem.json"] = dump_problem(tuned.problem_without_opaque_rules)
+    notes = [] if tuned.profile is None else write_profile(tuned.profile, place)
+    if tuned.deployment is not None:
+        texts[place / "deployment.json"] = dump(tuned.deployment, DEPLOYMENT)
+    best = tuned.plan
+    if best is not None:
+        texts[place / "plan.json"] = dump_plan(best, tuned.problem)
+    notes += _written(texts)
+    return notes
+
+
+def write_measurement(found: Measurement, out: Path | None) -> list[str]:
+    """Write a measurement where `--out` says."""
+    return [] if out is None else _written({out: dump(found, MEASUREMENT)})
+
+
+def save_trace(trace: MeasuredTrace | Trace, out: Path) -> int:
+    """Write a trace; return the number of its events (chunks of requests)."""
+    save("".join(trace_parts(trace)), out)
+    return len(trace.events)
+
+
+def _is_deployment(path: Path) -> bool:
+    try:
+        head = json.loads(path.read_bytes()[: 64 * 2**20])
+    except (OSError, ValueError, RecursionError):
+        return False  # `load_plan` says what is wrong
+    return isinstance(head, dict) and head.get("format") == DEPLOYMENT.format
+
+
+def _require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
+    violations = check(problem, plan)
+    if violations:
+        raise InvalidPlanError(
+            f"{path} cannot be run on this problem:", [violation.message for violation in violations]
+        )
+
+
+def _written(texts: dict[Path, str]) -> list[str]:
+    for path, content in texts.items():
+        save(content, path)
+    return [f"wrote {', '.join(map(str, texts))}"]

@@ -1,0 +1,305 @@
+"""The user story of tuning: profile, plan, measure the best plans and the baselines, keep the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .device import this_device
+from .execution import (
+    DEFAULT_METHOD,
+    open_store,
+    profiled_problem,
+    resolve_engine,
+    resolve_model,
+    take_profile,
+)
+from .executor.deployment import Deployment
+from .executor.engine import Engine
+from .executor.machine.fingerprint import fingerprint
+from .executor.model import Model
+from .executor.pipeline.runner import PipelineRunner
+from .executor.progress import Report, Step, silent
+from .executor.runner import Runner
+from .executor.simulated import SimulatedRunner
+from .executor.tuning.candidates import TuningCandidate, baselines, plan_candidates
+from .executor.tuning.options import TuningOptions
+from .executor.tuning.result import TuningResult
+from .executor.tuning.store import Store
+from .executor.tuning.tuner import Subject
+from .executor.tuning.tuner import tune as tune_candidates
+from .formulations.errors import InvalidInputError
+from .formulations.files import dump_problem
+from .formulations.hardware import Platform
+from .formulations.judge import check, score
+from .formulations.objective import Objective
+from .formulations.plan import Plan
+from .formulations.problem import Problem
+from .formulations.rules import AnyRule, RuleFunction
+from .models import models_of
+from .profiler.profile import Method, Profile, ProfileOptions
+from .workflow import Comparison, compare
+
+DEFAULT_TOP = 10
+
+PROFILING = ProfileOptions(most_far=2.0)
+"""A noisy profile is no reason to give up: what it proposes is measured, beside the baselines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """What tuning found, and everything it was made from.
+
+    Attributes
+    ----------
+    problem
+        What was planned, with the table that the plans were made from.
+    profile
+        The measured tables; None where the problem was given.
+    comparison
+        What the backends answered.
+    result
+        What was measured.
+    """
+
+    problem: Problem
+    profile: Profile | None
+    comparison: Comparison
+    result: TuningResult
+
+    @property
+    def deployment(self) -> Deployment | None:
+        """What to run; None when nothing was measured."""
+        winner = self.result.winner
+        return None if winner is None else winner.candidate.deployment
+
+    @property
+    def problem_without_opaque_rules(self) -> Problem:
+        """The problem as far as it has a written form."""
+        return _without_opaque(self.problem)
+
+    @property
+    def plan(self) -> Plan | None:
+        """What to run, as a plan; None for replicas, which are several streams of one network."""
+        chosen = self.deployment
+        if chosen is None or len(chosen.streams) > 1:
+            return None
+        return Plan(chunks=chosen.streams[0].chunks)
+
+
+def tune(
+    subject: Model | Problem | str | Path | Sequence[str | Path],
+    *,
+    platform: Platform | None = None,
+    engine: str | Engine | None = None,
+    backends: Sequence[str] = ("native",),
+    top: int = DEFAULT_TOP,
+    objective: str | Objective | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
+    costs: str | Method = DEFAULT_METHOD,
+    options: TuningOptions = TuningOptions(),
+    profile_options: ProfileOptions = PROFILING,
+    time_limit_s: float | None = None,
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
+    report: Report = silent,
+) -> Tuned:
+    """Profile a model, plan it, run the best plans and the baselines on this device, keep the fastest.
+
+    Parameters
+    ----------
+    subject
+        A model or locators (see `profile`), or a problem that was profiled before.
+    platform, engine, profile_options
+        As for `profile`.
+    backends, top, objective, rules, time_limit_s
+        Who plans how many plans of what; plans of several backends are merged.
+    costs
+        Which table plans are made from.
+    options
+        How to tune.
+    store
+        File of measurements; ":memory:" keeps none.
+    resume
+        Go on with what the store has of this very tuning run.
+    report
+        Told of each step.
+
+    Returns
+    -------
+    Tuned
+        Never a plan that is slower than the best baseline: then the baseline wins, and it says so.
+
+    Raises
+    ------
+    GaplessError
+        As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
+    """
+    model = models_of(subject.networks[0]) if isinstance(subject, Problem) else resolve_model(subject)
+    found = resolve_engine(engine, model)
+    with ExitStack() as stack:
+        kept = open_store(store, stack)
+        taken = None
+        if isinstance(subject, Problem):
+            tables = {subject.costs.provenance.method or "given": subject}
+        else:
+            units = this_device(engine=found) if platform is None else platform
+            taken = take_profile(
+                model,
+                units,
+                found,
+                methods=tuple(Method),
+                options=profile_options,
+                store=kept,
+                report=report,
+                resume=resume,
+            )
+            tables = {str(m): profiled_problem(taken, costs=m) for m in (Method(costs), *Method)}
+        runner = stack.enter_context(
+            PipelineRunner(
+                {model.network.name: model},
+                next(iter(tables.values())).platform,
+                found,
+                device=str(fingerprint()),
+            )
+        )
+        asked = {name: _asked(problem, objective, rules) for name, problem in tables.items()}
+        return _tuned(
+            asked,
+            taken,
+            runner,
+            device=f"{fingerprint().digest} {found.name} {found.availability().version}",
+            backends=backends,
+            top=top,
+            time_limit_s=time_limit_s,
+            options=options,
+            store=kept,
+            resume=resume,
+            report=report,
+        )
+
+
+def tune_simulated(
+    problem: Problem,
+    truth: Problem,
+    *,
+    backends: Sequence[str] = ("native",),
+    top: int = DEFAULT_TOP,
+    objective: str | Objective | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
+    noise_permille: int = 0,
+    seed: int = 0,
+    options: TuningOptions = TuningOptions(),
+    time_limit_s: float | None = None,
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
+    report: Report = silent,
+) -> Tuned:
+    """Tune on a simulated device: plan with one table, "execute" on another one.
+
+    Parameters
+    ----------
+    problem
+        What is planned, with the table that the plans are made from.
+    truth
+        The same problem with the table that the simulated device obeys.
+    noise_permille, seed
+        Random variation of every execution.
+    backends, top, objective, rules, options, time_limit_s, store, resume, report
+        As for `tune`.
+    """
+    tables = {
+        problem.costs.provenance.method or "planned": problem,
+        truth.costs.provenance.method or "truth": truth,
+    }
+    with ExitStack() as stack:
+        runner = SimulatedRunner(truth, noise_permille=noise_permille, seed=seed)
+        return _tuned(
+            {name: _asked(table, objective, rules) for name, table in tables.items()},
+            None,
+            runner,
+            device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
+            backends=backends,
+            top=top,
+            time_limit_s=time_limit_s,
+            options=options,
+            store=open_store(store, stack),
+            resume=resume,
+            report=report,
+        )
+
+
+def _tuned(
+    tables: Mapping[str, Problem],
+    taken: Profile | None,
+    runner: Runner,
+    *,
+    device: str,
+    backends: Sequence[str],
+    top: int,
+    time_limit_s: float | None,
+    options: TuningOptions,
+    store: Store,
+    resume: bool,
+    report: Report,
+) -> Tuned:
+    problem = next(iter(tables.values()))
+    report(Step(text=f"planning with {', '.join(backends)}"))
+    comparison = compare(problem, backends=backends, top=top, time_limit_s=time_limit_s)
+    plans = list(dict.fromkeys(c.plan for result in comparison.results for c in result.candidates))
+    if not plans:
+        raise InvalidInputError(
+            "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"
+        )
+    result = tune_candidates(
+        [*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)],
+        runner,
+        store=store,
+        options=options,
+        subject=Subject(problem=dump_problem(_without_opaque(problem)), device=device),
+        resume=resume,
+        report=report,
+    )
+    return Tuned(problem=problem, profile=taken, comparison=comparison, result=result)
+
+
+def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
+    """Return the baselines that keep the rules and limits of the problem, with what each table predicts."""
+    problem = next(iter(tables.values()))
+    network = problem.networks[0]
+    found = baselines(network.name, len(network.layers), problem.platform, able=_able(problem))
+    kept = []
+    for baseline in found:
+        plans = [Plan(chunks=stream.chunks) for stream in baseline.deployment.streams]
+        if not any(check(problem, plan) for plan in plans):
+            predicted = tuple((name, _replicated_us(table, plans)) for name, table in tables.items())
+            kept.append(replace(baseline, predicted_us=predicted))
+    return kept
+
+
+def _able(problem: Problem) -> list[str]:
+    """Return the units that can run every layer."""
+    rows = problem.costs.of(problem.networks[0].name).layer_us
+    return [
+        unit
+        for column, unit in enumerate(problem.platform.unit_names)
+        if all(row[column] is not None for row in rows)
+    ]
+
+
+def _replicated_us(table: Problem, plans: Sequence[Plan]) -> int:
+    """Return the period of plans that run side by side: one over the sum of their rates."""
+    return round(1 / sum(1 / score(table, plan).period_us for plan in plans))
+
+
+def _asked(
+    problem: Problem, objective: str | Objective | None, rules: Iterable[RuleFunction | AnyRule]
+) -> Problem:
+    asked = problem if objective is None else problem.with_objective(objective)
+    return asked.with_rules(*rules)
+
+
+def _without_opaque(problem: Problem) -> Problem:
+    return replace(problem, rules=problem.expression_rules)

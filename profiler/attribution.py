@@ -1,0 +1,89 @@
+"""Whose time is it: times of an engine's operators, given to the layers of the network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..executor.engine import OperatorTime
+from ..formulations.errors import ProfilingError
+
+MAX_CALLBACK_US = 10.0
+"""Most that a callback into Python can take; 1 to 2 us were measured on a fast core."""
+
+_APPENDED = re.compile(r"(_raster_\d+|__matmul_converted)+$")
+"""What MNN appends to the name of a tensor for the operators that it makes of one operator."""
+
+LayerOf = Callable[[str], int | None]
+"""From the name of a tensor to the index of the layer that makes it."""
+
+
+def without_callbacks(operators: Sequence[OperatorTime], whole_us: float) -> tuple[OperatorTime, ...]:
+    """Take the cost of the engine's callbacks out of the times of operators.
+
+    It is the same for each operator, so it counts most in the shortest ones. It is what all operators take
+    more in sum than the undisturbed run, within `MAX_CALLBACK_US`: what is beyond has other causes, and is
+    left to the factor that fits layers to the whole.
+
+    Parameters
+    ----------
+    operators
+        Of the whole model.
+    whole_us
+        Its undisturbed run.
+    """
+    excess_us = (sum(operator.time_us for operator in operators) - whole_us) / len(operators)
+    callback_us = min(max(0.0, excess_us), MAX_CALLBACK_US)
+    return tuple(
+        replace(operator, time_us=max(0.0, operator.time_us - callback_us)) for operator in operators
+    )
+
+
+def attribute(
+    operators: Sequence[OperatorTime], layer_of: LayerOf, *, layers: range, prefix: str = ""
+) -> list[float]:
+    """Return the time of each layer, microseconds, in the order of `layers`.
+
+    Engines fuse operators (only the last output keeps its name) and add some of their own (conversions
+    of layout), whose names are those of a tensor with something appended, or are made up. Operators run in
+    order, so one whose output is unknown belongs to the layer of the next one that is known: it prepares
+    it. Those after the last known one belong to that.
+
+    Parameters
+    ----------
+    operators
+        In the order in which they ran.
+    layer_of
+        See `executor.model.Model.layer_of`.
+    layers
+        The layers that ran.
+    prefix
+        What precedes the names of the engine's tensors in the network.
+
+    Raises
+    ------
+    ProfilingError
+        No operator could be matched.
+    """
+    times = [0.0] * len(layers)
+    unknown = 0.0
+    last = None
+    for operator in operators:
+        layer = layer_of(prefix + operator.output)
+        if layer is None:
+            layer = layer_of(prefix + _APPENDED.sub("", operator.output))
+        if layer is None or layer not in layers:
+            unknown += operator.time_us
+            continue
+        last = layer - layers.start
+        times[last] += operator.time_us + unknown
+        unknown = 0.0
+    if last is None:
+        names = ", ".join(repr(operator.output) for operator in operators[:3])
+        raise ProfilingError(
+            f"none of the engine's {len(operators)} operators ({names}, ...) makes a tensor of the layers "
+            f"{layers.start} to {layers.stop - 1}; measure by chunks instead"
+        )
+    times[last] += unknown
+    return times

@@ -1,0 +1,78 @@
+"""Real inputs for every piece: the tensors that cross its borders when the model runs on sample inputs.
+
+Random numbers would do for most layers, but not where a tensor holds indices or shapes, and not where
+the time depends on the values. The tensors lie in a file without a name, which workers inherit.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+
+from ..executor.model import Model, Piece
+from ..formulations.errors import ProfilingError
+
+
+class Feed:
+    """Inputs of pieces, computed when one of them is first needed.
+
+    Parameters
+    ----------
+    model
+        The model that the pieces come from.
+    seed
+        Seed of the sample inputs.
+    """
+
+    def __init__(self, model: Model, *, seed: int) -> None:
+        self._model = model
+        self._seed = seed
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
+        self._places: dict[str, int] = {}
+        self._announced: dict[str, None] = {}
+
+    @property
+    def descriptor(self) -> int:
+        """File from which workers read."""
+        return self._file.fileno()
+
+    def announce(self, pieces: Iterable[Piece]) -> None:
+        """Say which pieces will be run, so that the inputs of all are computed together."""
+        self._announced |= dict.fromkeys(name for piece in pieces for name in _names(piece))
+
+    def places(self, piece: Piece) -> list[int]:
+        """Return where the inputs of a piece start in the file, in their order."""
+        self.announce([piece])
+        if any(name not in self._places for name in _names(piece)):
+            self._compute([name for name in self._announced if name not in self._places])
+        return [self._places[name] for name in _names(piece)]
+
+    def close(self) -> None:
+        """Free the file."""
+        self._file.close()
+
+    def _compute(self, missing: list[str]) -> None:
+        inputs = self._model.sample_inputs(self._seed)
+        inner = [name for name in missing if name not in inputs]
+        found = {**inputs, **(self._model.reference(inputs, also=inner) if inner else {})}
+        for name in missing:
+            if name not in found:
+                raise ProfilingError(
+                    f"the model {self._model.network.name!r} does not say what the tensor {name!r} holds"
+                )
+            self._write(name, found[name].tobytes())
+
+    def _write(self, name: str, data: bytes) -> None:
+        try:
+            self._places[name] = self._file.seek(0, 2)
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            raise ProfilingError(
+                f"the inputs of pieces of {self._model.network.name!r} cannot be written to "
+                f"{tempfile.gettempdir()} ({error.strerror}): free some space, or set TMPDIR"
+            ) from error
+
+
+def _names(piece: Piece) -> list[str]:
+    return [piece.prefix + spec.name for spec in piece.inputs]

@@ -1,0 +1,166 @@
+"""The parent's side of measuring: one pinned worker a unit, and benches that time pieces on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, Self
+
+from ..executor.engine import Artifact, OperatorTime, parse_receipt
+from ..executor.model import Piece
+from ..executor.workers import Message, Worker
+from ..formulations.errors import ProfilingError, UnitLostError
+from ..formulations.hardware import Platform
+from .feed import Feed
+from .sampling import Effort, Samples
+from .summary import Timing, timing
+
+ROLE = "gapless.profiler.worker:serve"
+
+ANSWER_LIMIT_S = 600.0
+"""How long a worker may take for one answer: opening, warming up and timing a slow piece."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPiece:
+    """A piece, and what the engine made of it."""
+
+    piece: Piece
+    artifact: Artifact
+
+
+class Bench(Protocol):
+    """Where pieces are timed."""
+
+    def start(self, unit: str) -> None:
+        """Have a unit ready for work, if it is not yet.
+
+        Raises
+        ------
+        PlacementError
+            This machine does not grant what the unit stands for.
+        """
+        ...
+
+    def timing(
+        self, unit: str, prepared: PreparedPiece, *, effort: Effort, beside: Sequence[str] = ()
+    ) -> Timing:
+        """Time a piece on a unit, while other units run the same piece in a loop.
+
+        Raises
+        ------
+        PlacementError, ExecutionError
+            The unit cannot run it.
+        """
+        ...
+
+    def operators(
+        self, unit: str, prepared: PreparedPiece, *, repetitions: int
+    ) -> tuple[OperatorTime, ...] | None:
+        """Return the times of the operators inside a piece, in order; None: the engine cannot tell."""
+        ...
+
+
+class WorkerBench:
+    """Times pieces in worker processes, which are started when they are first needed.
+
+    Parameters
+    ----------
+    platform
+        The units.
+    feed
+        Inputs of the pieces.
+    role
+        What the workers do.
+    """
+
+    def __init__(self, platform: Platform, feed: Feed, *, role: str = ROLE) -> None:
+        self._units = {unit.name: unit for unit in platform.units}
+        self._feed = feed
+        self._role = role
+        self._workers: dict[str, Worker] = {}
+
+    def start(self, unit: str) -> None:
+        """Start the worker of a unit; see `Bench`."""
+        if unit not in self._workers:
+            descriptor = self._feed.descriptor
+            worker = Worker(
+                self._units[unit], self._role, {"descriptor": descriptor}, descriptors=[descriptor]
+            )
+            try:
+                worker.expect("ready")
+            except BaseException:
+                worker.close()
+                raise
+            self._workers[unit] = worker
+
+    def timing(
+        self, unit: str, prepared: PreparedPiece, *, effort: Effort, beside: Sequence[str] = ()
+    ) -> Timing:
+        """Time a piece; see `Bench`.
+
+        Raises
+        ------
+        ProfilingError
+            A unit that should have run the piece in a loop meanwhile did not get round to it.
+        """
+        with self._loaded(beside, prepared):
+            found = self._ask(unit, "measure", prepared, "samples", effort=asdict(effort))
+        samples = Samples(**{name: tuple(values) for name, values in found["samples"].items()})
+        return timing(samples, parse_receipt(found["receipt"]))
+
+    def operators(
+        self, unit: str, prepared: PreparedPiece, *, repetitions: int
+    ) -> tuple[OperatorTime, ...] | None:
+        """Return the times of operators; see `Bench`."""
+        times = self._ask(unit, "operators", prepared, "operators", repetitions=repetitions)["times"]
+        return None if times is None else tuple(OperatorTime(**time) for time in times)
+
+    def close(self) -> None:
+        """End all workers."""
+        while self._workers:
+            self._workers.popitem()[1].close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _loaded(self, units: Sequence[str], prepared: PreparedPiece) -> Iterator[None]:
+        started: list[str] = []
+        try:
+            for unit in units:
+                self._ask(unit, "load", prepared, "loading")
+                started.append(unit)
+            yield
+        finally:
+            runs = {unit: self._stop(unit) for unit in started}
+        idle = [unit for unit, count in runs.items() if count == 0]
+        if idle:
+            raise ProfilingError(
+                f"the load on {', '.join(idle)} did not run once while {prepared.piece.name!r} was measured; "
+                "give the measurement more time (min_seconds)"
+            )
+
+    def _stop(self, unit: str) -> int:
+        worker = self._workers[unit]
+        worker.send({"kind": "stop"})
+        runs: int = self._expect(worker, "loaded")["runs"]
+        return runs
+
+    def _ask(self, unit: str, kind: str, prepared: PreparedPiece, answer: str, **more: Any) -> Message:
+        places = self._feed.places(prepared.piece)
+        self.start(unit)
+        worker = self._workers[unit]
+        worker.send({"kind": kind, "artifact": asdict(prepared.artifact), "inputs": places, **more})
+        return self._expect(worker, answer)
+
+    def _expect(self, worker: Worker, answer: str) -> Message:
+        try:
+            return worker.expect(answer, ANSWER_LIMIT_S)
+        except UnitLostError:
+            self._workers.pop(worker.unit.name).close()
+            raise

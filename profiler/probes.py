@@ -1,0 +1,180 @@
+"""Which chunks are measured: the smallest ones, groups worth a co-run, random ones to check the table."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..executor.engine import Engine
+from ..executor.model import Model, Piece
+from ..formulations.errors import ConversionError, LayerNotRunnableError
+from ..formulations.network import Network
+from .feed import Feed
+from .measuring import PreparedPiece
+
+MAX_PROBES = 16
+"""Most groups of one network: each is measured on every unit, alone and beside the others."""
+
+LEAST_PROBES = 4
+"""Fewest groups, even of a network that is over in no time: copies are fitted to them."""
+
+LONG_US = 500.0
+"""Length of a group from which its ratio is steady: it is cut no shorter without need."""
+
+Span = tuple[int, int]
+"""Layers [start, stop) of one model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Consecutive layers of one model, ready to be measured."""
+
+    span: Span
+    prepared: PreparedPiece
+
+    @property
+    def layers(self) -> range:
+        """Its layers."""
+        return range(*self.span)
+
+
+class Preparer:
+    """Cuts pieces out of a model and has the engine convert them, each range once.
+
+    Parameters
+    ----------
+    model, engine
+        Whose pieces, for whom.
+    feed
+        Told of the pieces.
+    """
+
+    def __init__(self, model: Model, engine: Engine, feed: Feed) -> None:
+        self._model = model
+        self._engine = engine
+        self._feed = feed
+        self._probes: dict[Span, tuple[Probe, ...]] = {}
+
+    def prepare(self, spans: Iterable[Span]) -> None:
+        """Convert the pieces of some ranges in one go.
+
+        Raises
+        ------
+        ConversionError
+            A piece cannot be converted.
+        """
+        new = {span: self._model.pieces(*span) for span in spans if span not in self._probes}
+        flat = [piece for pieces in new.values() for piece in pieces]
+        self._feed.announce(flat)
+        artifacts = iter(self._engine.prepare(flat))
+        for span, pieces in new.items():
+            prepared = [PreparedPiece(piece=piece, artifact=next(artifacts)) for piece in pieces]
+            spans_of = _piece_spans(self._model.network, pieces, span)
+            self._probes[span] = tuple(
+                Probe(span=inner, prepared=one) for inner, one in zip(spans_of, prepared, strict=True)
+            )
+
+    def probes(self, span: Span) -> tuple[Probe, ...]:
+        """Return the pieces of a range: more than one where it crosses from one model to the next."""
+        if span not in self._probes:
+            self.prepare([span])
+        return self._probes[span]
+
+
+def prepare_whole(preparer: Preparer, network: Network) -> tuple[Probe, ...]:
+    """Return the uncut models of a network.
+
+    Raises
+    ------
+    LayerNotRunnableError
+        The engine cannot convert one of its layers, so that no unit can run it.
+    """
+    try:
+        return preparer.probes((0, len(network.layers)))
+    except ConversionError as error:
+        for start, stop in blocks(network):
+            try:
+                preparer.prepare([(start, stop)])
+            except ConversionError as cause:
+                names = ", ".join(repr(name) for name in network.layer_names[start:stop])
+                raise LayerNotRunnableError(
+                    f"no unit can run layer {names} of {network.name!r}: {cause}"
+                ) from error
+        raise
+
+
+def blocks(network: Network) -> tuple[Span, ...]:
+    """Return the shortest legal chunks: what lies between two neighbouring legal cuts."""
+    ends = (*network.legal_cuts, len(network.layers))
+    return tuple(zip((0, *network.legal_cuts), ends, strict=True))
+
+
+def choose_groups(network: Network, layer_us: Sequence[float], seams: Sequence[int]) -> tuple[Span, ...]:
+    """Cut a network into chunks that are long enough to measure what other units do to them.
+
+    Parameters
+    ----------
+    network
+        Where it may be cut.
+    layer_us
+        Time of each layer on its slowest unit.
+    seams
+        Where one model of the network ends and the next one starts: groups end there.
+    """
+    total = sum(layer_us)
+    target = max(total / MAX_PROBES, min(LONG_US, total / LEAST_PROBES))
+    groups: list[Span] = []
+    for start, stop in _between((0, *seams, len(layer_us))):
+        first, of_model = start, len(groups)
+        for cut in (*(c for c in network.legal_cuts if start < c < stop), stop):
+            if cut == stop or sum(layer_us[first:cut]) >= target:
+                groups.append((first, cut))
+                first = cut
+        short = sum(layer_us[slice(*groups[-1])]) < target / 2
+        if short and len(groups) - of_model > 1:
+            groups[-2:] = [(groups[-2][0], stop)]
+    return tuple(groups)
+
+
+def choose_shortest(network: Network, layer_us: Sequence[float], *, count: int) -> tuple[Span, ...]:
+    """Return the chunks with least to do, which take hardly more than a session costs by itself."""
+    return tuple(sorted(blocks(network), key=lambda span: sum(layer_us[slice(*span)]))[:count])
+
+
+def choose_checks(network: Network, *, count: int, seed: int, wanted: Callable[[Span], bool]) -> list[Span]:
+    """Return random different chunks, short and long ones; none where hardly any can be run.
+
+    Parameters
+    ----------
+    network
+        Where it may be cut.
+    count, seed
+        How many; the same for the same seed.
+    wanted
+        Whether a chunk can be run somewhere, and was not measured anyway.
+    """
+    layers = len(network.layers)
+    ends = (0, *network.legal_cuts, layers)
+    pick = random.Random(seed)
+    found: dict[Span, None] = {}
+    for _ in range(20 * count):
+        # as many short ones as long ones, but none much shorter than those that plans are made of
+        length = layers * MAX_PROBES ** -pick.random()
+        start = pick.choice(ends[:-1])
+        stop = min((cut for cut in ends if cut > start), key=lambda cut: abs(cut - start - length))
+        if len(found) < count and (start, stop) != (0, layers) and wanted((start, stop)):
+            found[start, stop] = None
+    return list(found)
+
+
+def _between(ends: Sequence[int]) -> list[Span]:
+    return list(pairwise(ends))
+
+
+def _piece_spans(network: Network, pieces: Sequence[Piece], span: Span) -> list[Span]:
+    """Return the layers of each piece: a piece ends with the layer that makes the last of its outputs."""
+    made = {tensor.name: tensor.source for tensor in network.tensors}
+    inner = [1 + max(made[piece.prefix + spec.name] for spec in piece.outputs) for piece in pieces[:-1]]
+    return _between((span[0], *inner, span[1]))

@@ -1,0 +1,288 @@
+"""Profiles: what every layer of a model costs on every unit, measured on this device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from ..executor.engine import Engine, PlacementReceipt
+from ..executor.model import Model
+from ..executor.progress import Forgetful, Ledger, Report, silent
+from ..formulations.costs import CostTable
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import Schema
+from ..formulations.hardware import Platform
+from ..formulations.network import Network
+from ..formulations.plan import Chunk
+from ..formulations.validation import STRICT, Defects
+from .quality import MOST_FAR
+from .sampling import Effort
+from .summary import Summary
+from .transfers import CopyModel
+
+
+class Method(StrEnum):
+    """How a table is measured.
+
+    ISOLATED
+        Each layer on each unit, alone.
+    HEAVY
+        Each layer on each unit while the other units run the same layers.
+    """
+
+    ISOLATED = "isolated"
+    HEAVY = "heavy"
+
+
+class Basis(StrEnum):
+    """How single layers are told apart.
+
+    OPERATORS
+        By the engine's times of operators inside the whole model; by chunks where it gives none.
+    CHUNKS
+        Each shortest chunk in a session of its own: for engines whose operator times are not to be trusted.
+    """
+
+    OPERATORS = "operators"
+    CHUNKS = "chunks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileOptions:
+    """How a profile is taken.
+
+    Attributes
+    ----------
+    min_repetitions, min_seconds_per_item, max_seconds_per_item, warm_up_repetitions
+        Each item is run until both minima are reached, or the maximum.
+    retries
+        How often an item is measured again while it is unsteady.
+    basis
+        How single layers are told apart.
+    checks
+        Random chunks that are measured to check the table; 0: none.
+    seed
+        Of the inputs and of the chunks that are checked.
+    most_far
+        Share of the repeated measurements of the same layers that may be off by a factor of two or more
+        before the profile is given up. Above 1 it never is: for plans that are measured anyway.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    min_repetitions: int = 30
+    min_seconds_per_item: float = 0.06
+    max_seconds_per_item: float = 1.0
+    warm_up_repetitions: int = 3
+    retries: int = 2
+    basis: Basis = Basis.OPERATORS
+    checks: int = 6
+    seed: int = 0
+    most_far: float = MOST_FAR
+
+    def __post_init__(self) -> None:
+        defects = Defects("profile options")
+        for field, least in {
+            "min_repetitions": 1,
+            "warm_up_repetitions": 1,
+            "retries": 0,
+            "checks": 0,
+        }.items():
+            defects.check_count(field, getattr(self, field), least=least)
+        if not 0 <= self.min_seconds_per_item <= self.max_seconds_per_item <= MAX_SECONDS_PER_ITEM:
+            defects.add(
+                f"min_seconds_per_item ({self.min_seconds_per_item}) and max_seconds_per_item "
+                f"({self.max_seconds_per_item}) must be in ascending order, from 0 to {MAX_SECONDS_PER_ITEM}"
+            )
+        defects.raise_as(InvalidInputError)
+
+    @property
+    def effort(self) -> Effort:
+        """How long one thing is measured."""
+        return Effort(
+            min_repetitions=self.min_repetitions,
+            min_seconds=self.min_seconds_per_item,
+            max_seconds=self.max_seconds_per_item,
+            warm_up_repetitions=self.warm_up_repetitions,
+        )
+
+
+MAX_SECONDS_PER_ITEM = 60.0
+"""Longest time for one item: a worker has to answer within minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredChunk:
+    """A chunk that was measured in a session of its own.
+
+    Attributes
+    ----------
+    chunk
+        Which layers, and where.
+    beside
+        Units that ran the same chunk in a loop meanwhile.
+    busy
+        Copies and run together.
+    copy_in_us, run_us, copy_out_us
+        Medians of its parts.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    chunk: Chunk
+    beside: tuple[str, ...] = ()
+    busy: Summary
+    copy_in_us: float
+    run_us: float
+    copy_out_us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitFit:
+    """How a column of a table was made from measurements.
+
+    Attributes
+    ----------
+    unit, method
+        Which column of which table.
+    factor
+        What times of single layers were multiplied with to fit the run of the whole.
+    overhead_us
+        Constant cost of a session; part of the copy-in at a chunk's start.
+    copy_in, copy_out
+        Cost of copies by bytes and tensors.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    unit: str
+    method: Method
+    factor: float
+    overhead_us: float
+    copy_in: CopyModel
+    copy_out: CopyModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkCheck:
+    """What the isolated table says of a chunk that is no part of its making, and what it really takes."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    chunk: Chunk
+    predicted_us: int
+    measured_us: float
+
+    @property
+    def error(self) -> float:
+        """Predicted minus measured, relative to measured."""
+        return self.predicted_us / self.measured_us - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Measured costs of one network on one platform.
+
+    Attributes
+    ----------
+    network, platform
+        What, and where.
+    options
+        How it was taken.
+    tables
+        One for each method that was asked for; its provenance says which.
+    fits
+        How the columns were made, by method and unit.
+    measured
+        Every chunk that was measured on the way.
+    checks
+        The isolated table against other chunks.
+    receipts
+        What the engine granted to each unit.
+    warnings
+        What was unsteady, cannot run, or was cut off.
+    seconds
+        How long it took.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    network: Network
+    platform: Platform
+    options: ProfileOptions
+    tables: tuple[CostTable, ...]
+    fits: tuple[UnitFit, ...] = ()
+    measured: tuple[MeasuredChunk, ...] = ()
+    checks: tuple[ChunkCheck, ...] = ()
+    receipts: tuple[PlacementReceipt, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def table(self, method: Method) -> CostTable:
+        """Return the table of a method.
+
+        Raises
+        ------
+        InvalidInputError
+            It was not measured.
+        """
+        for table in self.tables:
+            if table.provenance.method == method:
+                return table
+        known = ", ".join(table.provenance.method for table in self.tables)
+        raise InvalidInputError(
+            f"the profile of {self.network.name!r} has no table {str(method)!r}, only {known}"
+        )
+
+    @property
+    def check_error(self) -> float | None:
+        """Mean absolute relative error of the checks; None without checks."""
+        if not self.checks:
+            return None
+        return sum(abs(check.error) for check in self.checks) / len(self.checks)
+
+
+PROFILE = Schema(format="gapless.profile", version=1, content=Profile)
+
+
+def profile(
+    model: Model,
+    platform: Platform,
+    engine: Engine,
+    *,
+    methods: tuple[Method, ...] = (Method.ISOLATED, Method.HEAVY),
+    options: ProfileOptions = ProfileOptions(),
+    ledger: Ledger = Forgetful(),
+    report: Report = silent,
+) -> Profile:
+    """Measure what every layer of a model costs on every unit of a platform.
+
+    Parameters
+    ----------
+    model, platform, engine
+        What is run, where, and by what.
+    methods
+        Which tables to make.
+    options
+        How long to measure.
+    ledger
+        Where each finished measurement is kept: what it holds already is not measured again.
+    report
+        Told of each finished measurement.
+
+    Raises
+    ------
+    LayerNotRunnableError
+        No unit can run some layer.
+    NoisyMeasurementError
+        The device changed so much meanwhile that the numbers mean nothing.
+    PlacementError
+        A unit granted something else than was asked.
+    UnitLostError
+        A worker died; with a ledger, profiling again continues there.
+    """
+    from .survey import survey
+
+    with survey(model, platform, engine, options=options, ledger=ledger, report=report) as taken:
+        return taken.profile(methods)

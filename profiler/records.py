@@ -1,0 +1,190 @@
+"""A bench that measures again what is unsteady, keeps every result, and never measures one twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+from ..executor.engine import Engine, OperatorTime
+from ..executor.machine.fingerprint import fingerprint
+from ..executor.progress import Ledger, Report, Step
+from ..executor.workers import unit_data
+from ..formulations.files import Document, Schema, dump, parse
+from ..formulations.hardware import Platform, ProcessingUnit
+from .measuring import Bench
+from .probes import Probe
+from .quality import defects, steadiest
+from .sampling import Effort
+from .summary import BLOCK_NS, Timing
+
+KIND = "measurement"
+"""Kind of the entries in the ledger."""
+
+EMULATED_BLOCKS = 6
+"""Least blocks of runs on an emulated unit: as many means, of which the median counts."""
+
+OPERATOR_REPETITIONS = 20
+"""Runs with a callback after each operator, of which the engine takes medians."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operators:
+    times: tuple[OperatorTime, ...] | None
+
+
+_TIMING = Schema(format="gapless.timing", version=1, content=Timing)
+_OPERATORS = Schema(format="gapless.operators", version=1, content=_Operators)
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How many measurements are done, out of how many that are known to be needed."""
+
+    report: Report
+    done: int = 0
+    total: int | None = None
+
+    def advance(self, text: str) -> None:
+        """Count one more."""
+        self.done += 1
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        """Report what is being done."""
+        self.report(Step(text=text, done=self.done, total=self.total))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What decides the numbers besides model and unit: the engine with its version, and the device.
+
+    Attributes
+    ----------
+    engine, device
+        For people.
+    digest
+        Of the device, as far as it matters.
+    """
+
+    engine: str
+    device: str
+    digest: str
+
+
+def setting_of(engine: Engine) -> Setting:
+    """Return the setting of measurements that an engine takes on this machine."""
+    device = fingerprint()
+    return Setting(
+        engine=f"{engine.name} {engine.availability().version}".strip(),
+        device=str(device),
+        digest=device.digest,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedBench:
+    """Times probes on a bench.
+
+    Attributes
+    ----------
+    bench
+        Who measures.
+    platform
+        The units.
+    setting
+        What else decides the numbers.
+    ledger
+        Where results are kept, under a key of everything that decides them.
+    effort, retries
+        How long to measure one thing, and how often again while it is unsteady.
+    progress
+        Told of each result.
+    warnings
+        What stayed unsteady; grows.
+    reused
+        How many results an earlier profile had left in the ledger; grows.
+    """
+
+    bench: Bench
+    platform: Platform
+    setting: Setting
+    ledger: Ledger
+    effort: Effort
+    retries: int
+    progress: Progress
+    warnings: list[str] = field(default_factory=list)
+    reused: int = 0
+    _known: set[str] = field(default_factory=set)
+
+    def start(self, unit: str) -> None:
+        """Have a unit ready for work; errors as for `Bench.start`."""
+        self.bench.start(unit)
+
+    def timing(self, unit: str, probe: Probe, *, beside: Sequence[str] = (), occasion: str = "") -> Timing:
+        """Time a probe on a unit while the units `beside` run it in a loop.
+
+        Parameters
+        ----------
+        unit, probe, beside
+            What, where, and who makes load.
+        occasion
+            Tells apart measurements that are meant to be taken more than once.
+        """
+        effort = self._effort(self._unit(unit))
+        what = {"occasion": occasion, "effort": asdict(effort), "retries": self.retries}
+        name = probe.prepared.piece.name
+        text = f"{name} on {unit}" + (f" beside {', '.join(beside)}" if beside else "")
+
+        def measure() -> Timing:
+            return self.bench.timing(unit, probe.prepared, effort=effort, beside=beside)
+
+        key = self._key(probe, [unit, *beside], what)
+        kept = self._find(key, _TIMING)
+        if kept is None:
+            kept = steadiest(measure, retries=self.retries)
+            self.ledger.keep(KIND, key, dump(kept, _TIMING))
+        self.warnings += [f"{text}: {defect}" for defect in defects(kept.busy)]
+        self.progress.advance(text)
+        return kept
+
+    def operators(self, unit: str, probe: Probe) -> tuple[OperatorTime, ...] | None:
+        """Return the times of the operators inside a probe; None: the engine cannot tell."""
+        key = self._key(probe, [unit], {"operators": OPERATOR_REPETITIONS})
+        kept = self._find(key, _OPERATORS)
+        if kept is None:
+            times = self.bench.operators(unit, probe.prepared, repetitions=OPERATOR_REPETITIONS)
+            kept = _Operators(times=times)
+            self.ledger.keep(KIND, key, dump(kept, _OPERATORS))
+        self.progress.advance(f"operators of {probe.prepared.piece.name} on {unit}")
+        return kept.times
+
+    def _find(self, key: str, schema: Schema[Document]) -> Document | None:
+        text = self.ledger.find(KIND, key)
+        self.reused += text is not None and key not in self._known
+        self._known.add(key)
+        return None if text is None else parse(text.encode(), schema, name=f"ledger entry {key[:12]}")
+
+    def _key(self, probe: Probe, units: Sequence[str], what: dict[str, object]) -> str:
+        everything = {
+            "digest": probe.prepared.artifact.digest,
+            "engine": self.setting.engine,
+            "device": self.setting.digest,
+            "units": [unit_data(self._unit(unit)) for unit in units],
+            **what,
+        }
+        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()
+
+    def _unit(self, name: str) -> ProcessingUnit:
+        return next(unit for unit in self.platform.units if unit.name == name)
+
+    def _effort(self, unit: ProcessingUnit) -> Effort:
+        if not unit.emulated:
+            return self.effort
+        least = EMULATED_BLOCKS * BLOCK_NS / 1e9
+        return replace(
+            self.effort,
+            min_seconds=max(self.effort.min_seconds, least),
+            max_seconds=max(self.effort.max_seconds, least),
+        )

@@ -1,0 +1,126 @@
+"""How often to run something, and what every single run took: the part that runs inside a worker."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..executor.engine import Session
+from ..formulations.validation import STRICT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Clock = Callable[[], int]
+"""Nanoseconds of a clock that never goes back."""
+
+MAX_REPETITIONS = 4_000
+"""Enough for any median; keeps the answer of a worker short for layers of a few microseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How long to measure one thing.
+
+    Runs are repeated until both minima are reached, or the maximum.
+
+    Attributes
+    ----------
+    min_repetitions, min_seconds
+        Least number of runs, and least time.
+    max_seconds
+        Where it ends in any case, once there are `FEWEST_REPETITIONS`.
+    warm_up_repetitions
+        Runs before, not counted; a run longer than `max_seconds` is enough of a warm-up.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    min_repetitions: int = 30
+    min_seconds: float = 0.06
+    max_seconds: float = 1.0
+    warm_up_repetitions: int = 3
+
+    def enough(self, runs: int, elapsed_ns: int) -> bool:
+        """Return whether to stop after some runs."""
+        if runs >= MAX_REPETITIONS:
+            return True
+        if elapsed_ns >= self.max_seconds * 1e9:
+            return runs >= min(FEWEST_REPETITIONS, self.min_repetitions)
+        return runs >= self.min_repetitions and elapsed_ns >= self.min_seconds * 1e9
+
+
+FEWEST_REPETITIONS = 3
+"""Runs of something so slow that even these take longer than the longest time allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """Nanoseconds of consecutive runs, one entry a run."""
+
+    copy_in_ns: tuple[int, ...]
+    run_ns: tuple[int, ...]
+    copy_out_ns: tuple[int, ...]
+
+    @property
+    def busy_ns(self) -> tuple[int, ...]:
+        """Copies and run together."""
+        return tuple(map(sum, zip(self.copy_in_ns, self.run_ns, self.copy_out_ns, strict=True)))
+
+
+def collect(
+    session: Session,
+    inputs: Sequence[NDArray[Any]],
+    outputs: Sequence[NDArray[Any]],
+    effort: Effort,
+    *,
+    clock: Clock = time.perf_counter_ns,
+) -> Samples:
+    """Warm a session up and run it; inputs are copied in before every run, because a run may destroy them."""
+    _warm_up(session, inputs, outputs, effort, clock)
+    rows: list[tuple[int, int, int]] = []
+    gc.disable()
+    try:
+        begin = clock()
+        while not rows or not effort.enough(len(rows), clock() - begin):
+            rows.append(_timed_run(session, inputs, outputs, clock))
+    finally:
+        gc.enable()
+    copies_in, runs, copies_out = zip(*rows, strict=True)
+    return Samples(copy_in_ns=copies_in, run_ns=runs, copy_out_ns=copies_out)
+
+
+def run_once(session: Session, inputs: Sequence[NDArray[Any]], outputs: Sequence[NDArray[Any]]) -> None:
+    """Copy in, run, copy out."""
+    session.copy_in(inputs)
+    session.run()
+    session.copy_out(outputs)
+
+
+def _timed_run(
+    session: Session, inputs: Sequence[NDArray[Any]], outputs: Sequence[NDArray[Any]], clock: Clock
+) -> tuple[int, int, int]:
+    start = clock()
+    session.copy_in(inputs)
+    copied = clock()
+    session.run()
+    done = clock()
+    session.copy_out(outputs)
+    return copied - start, done - copied, clock() - done
+
+
+def _warm_up(
+    session: Session,
+    inputs: Sequence[NDArray[Any]],
+    outputs: Sequence[NDArray[Any]],
+    effort: Effort,
+    clock: Clock,
+) -> None:
+    begin = clock()
+    for _ in range(max(1, effort.warm_up_repetitions)):
+        run_once(session, inputs, outputs)
+        if clock() - begin >= effort.max_seconds * 1e9:
+            break

@@ -1,0 +1,142 @@
+"""Samples in a few numbers: what something takes, how widely that spreads, whether it drifts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..executor.engine import PlacementReceipt
+from ..formulations.errors import ProfilingError
+from ..formulations.validation import STRICT
+from .sampling import Samples
+
+BLOCK_NS = 40_000_000
+"""Length of the blocks whose means stand for an emulated unit: many periods of its quota (4 ms and more).
+
+A run shorter than the period of a quota either misses the pause that the quota brings or gets all of it,
+so its median tells the speed of the unit without the quota. Means over many periods tell the sustained
+speed, which is what a unit that is busy all the time has; the median over the blocks is still deaf to
+rare disturbances.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Order statistics of one quantity, microseconds.
+
+    Attributes
+    ----------
+    typical_us
+        The median: of single runs, or of means over blocks on emulated units (see `BLOCK_NS`).
+    least_us, q1_us, q3_us, p95_us
+        Minimum, quartiles and 95th percentile of the same runs or blocks.
+    early_us, late_us
+        Median of the first and of the second half in time.
+    count
+        Number of runs.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    typical_us: float
+    least_us: float
+    q1_us: float
+    q3_us: float
+    p95_us: float
+    early_us: float
+    late_us: float
+    count: int
+
+    @property
+    def spread(self) -> float:
+        """Quartile range relative to the median."""
+        return (self.q3_us - self.q1_us) / self.typical_us if self.typical_us > 0 else 0.0
+
+    @property
+    def drift(self) -> float:
+        """Difference between the second and the first half, relative to the median."""
+        return (self.late_us - self.early_us) / self.typical_us if self.typical_us > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What one piece takes on one unit.
+
+    Attributes
+    ----------
+    busy, copy_in, run, copy_out
+        The whole of a run, and its parts.
+    receipt
+        What the engine granted.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    busy: Summary
+    copy_in: Summary
+    run: Summary
+    copy_out: Summary
+    receipt: PlacementReceipt
+
+
+def timing(samples: Samples, receipt: PlacementReceipt) -> Timing:
+    """Summarise the runs of one piece.
+
+    Raises
+    ------
+    ProfilingError
+        There are none, or a time is negative, or no run took any time.
+    """
+    parts = {
+        "busy": samples.busy_ns,
+        "copy_in": samples.copy_in_ns,
+        "run": samples.run_ns,
+        "copy_out": samples.copy_out_ns,
+    }
+    _check(parts, receipt)
+    sizes = _blocks(samples.busy_ns) if receipt.quota_permille is not None else [1] * len(samples.run_ns)
+    return Timing(**{name: _summarise(ns, sizes) for name, ns in parts.items()}, receipt=receipt)
+
+
+def _check(parts: dict[str, tuple[int, ...]], receipt: PlacementReceipt) -> None:
+    what = f"measuring {receipt.piece!r} on unit {receipt.unit!r}"
+    if not parts["run"]:
+        raise ProfilingError(f"{what} gave no samples")
+    for name, values in parts.items():
+        for row, value in enumerate(values):
+            if value < 0 or (value == 0 and name == "run"):
+                raise ProfilingError(f"{what}: {name}[{row}] is {value} ns; the clock cannot be trusted")
+
+
+def _blocks(busy_ns: Sequence[int]) -> list[int]:
+    """Return how many consecutive runs make each block; what is left at the end joins the last one."""
+    sizes, runs, filled = [], 0, 0
+    for time_ns in busy_ns:
+        runs, filled = runs + 1, filled + time_ns
+        if filled >= BLOCK_NS:
+            sizes.append(runs)
+            runs = filled = 0
+    if not sizes:
+        return [runs]
+    sizes[-1] += runs
+    return sizes
+
+
+def _summarise(samples_ns: Sequence[int], sizes: Sequence[int]) -> Summary:
+    import numpy as np
+
+    starts = np.cumsum([0, *sizes[:-1]])
+    points = np.add.reduceat(np.asarray(samples_ns, dtype=np.float64), starts) / np.asarray(sizes) / 1e3
+    least, q1, median, q3, p95 = np.percentile(points, [0, 25, 50, 75, 95]).tolist()
+    half = max(1, len(points) // 2)
+    return Summary(
+        typical_us=median,
+        least_us=least,
+        q1_us=q1,
+        q3_us=q3,
+        p95_us=p95,
+        early_us=float(np.median(points[:half])),
+        late_us=float(np.median(points[-half:])),
+        count=len(samples_ns),
+    )

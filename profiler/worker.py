@@ -1,0 +1,121 @@
+"""What a measuring worker does: it runs one piece at a time on its unit, to time it or to make load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..executor.engine import Artifact, Session, parse_artifact
+from ..executor.model import TensorSpec
+from ..executor.workers import Link, Message
+from ..formulations.errors import GaplessError, UnitLostError
+from ..formulations.hardware import ProcessingUnit
+from .sampling import Effort, collect, run_once
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Open = Callable[[Artifact, ProcessingUnit], Session]
+
+
+def serve(link: Link, settings: Mapping[str, Any]) -> None:
+    """Role of a worker process: answer requests until the parent closes the pipe.
+
+    Parameters
+    ----------
+    link
+        Says "ready" at first. Requests, each with an artifact and the places of its inputs: "measure"
+        (answer: "samples"), "load" (answer: "loading"; it runs until the next message, "stop"; answer:
+        "loaded"), "operators" (answer: "operators"). What goes wrong with one piece is answered as "error".
+    settings
+        "descriptor": file from which inputs are read.
+    """
+    answer(link, settings["descriptor"], _open)
+
+
+def answer(link: Link, descriptor: int, open_session: Open) -> None:
+    """Answer requests with sessions that `open_session` opens."""
+    bench = _Workbench(link.unit, descriptor, open_session)
+    link.send({"kind": "ready"})
+    while (request := link.receive()) is not None:
+        try:
+            bench.take(request)
+            link.send(_ANSWERS[request["kind"]](bench, request, link))
+        except GaplessError as error:
+            link.send({"kind": "error", "type": type(error).__name__, "text": str(error)})
+        except Exception as error:
+            text = f"the worker of unit {link.unit.name!r} failed: {type(error).__name__}: {error}"
+            link.send({"kind": "error", "type": UnitLostError.__name__, "text": text})
+            raise
+
+
+def _open(artifact: Artifact, unit: ProcessingUnit) -> Session:
+    from ..executor.engines.registry import get_engine
+
+    return get_engine(artifact.engine).open(artifact, unit)
+
+
+class _Workbench:
+    """The one piece that is open, because sessions of a big model would fill the memory, and its tensors."""
+
+    session: Session
+    inputs: list[NDArray[Any]]
+    outputs: list[NDArray[Any]]
+
+    def __init__(self, unit: ProcessingUnit, descriptor: int, open_session: Open) -> None:
+        self._unit = unit
+        self._descriptor = descriptor
+        self._open_session = open_session
+        self._open: Artifact | None = None
+
+    def take(self, request: Message) -> None:
+        """Have the piece of a request open."""
+        artifact = parse_artifact(request["artifact"])
+        if artifact == self._open:
+            return
+        if self._open is not None:
+            self._open = None
+            self.session.close()
+        self.inputs = [
+            self._read(spec, offset) for spec, offset in zip(artifact.inputs, request["inputs"], strict=True)
+        ]
+        self.outputs = [spec.empty() for spec in artifact.outputs]
+        self.session = self._open_session(artifact, self._unit)
+        self._open = artifact
+
+    def _read(self, spec: TensorSpec, offset: int) -> NDArray[Any]:
+        array = spec.empty()
+        view, at = memoryview(array.reshape(-1).view("uint8").data), 0
+        while at < len(view):
+            at += os.preadv(self._descriptor, [view[at:]], offset + at)
+        return array
+
+
+def _measure(bench: _Workbench, request: Message, link: Link) -> Message:
+    samples = collect(bench.session, bench.inputs, bench.outputs, Effort(**request["effort"]))
+    return {"kind": "samples", "samples": asdict(samples), "receipt": asdict(bench.session.receipt)}
+
+
+def _load(bench: _Workbench, request: Message, link: Link) -> Message:
+    run_once(bench.session, bench.inputs, bench.outputs)
+    link.send({"kind": "loading"})
+    runs = 0
+    while not link.waiting():
+        run_once(bench.session, bench.inputs, bench.outputs)
+        runs += 1
+    link.receive()
+    return {"kind": "loaded", "runs": runs}
+
+
+def _operators(bench: _Workbench, request: Message, link: Link) -> Message:
+    times = bench.session.operator_times(bench.inputs, repetitions=request["repetitions"])
+    return {"kind": "operators", "times": None if times is None else [asdict(time) for time in times]}
+
+
+_ANSWERS: dict[str, Callable[[_Workbench, Message, Link], Message]] = {
+    "measure": _measure,
+    "load": _load,
+    "operators": _operators,
+}

@@ -1,0 +1,113 @@
+"""Measuring in worker processes: inputs arrive, errors come back, load starts and ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gapless.formulations.errors import PlacementError, ProfilingError, UnitLostError
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.profiler.feed import Feed
+from gapless.profiler.measuring import PreparedPiece, WorkerBench
+from gapless.profiler.sampling import Effort
+
+from .fakes import FakeEngine, FakeModel
+
+CORE = min(os.sched_getaffinity(0))
+ONE_CORE = Platform(
+    name="one core",
+    units=tuple(ProcessingUnit(name=name, cores=(CORE,), threads=1) for name in ("a", "b", "c")),
+)
+EFFORT = Effort(min_repetitions=5, min_seconds=0.0, warm_up_repetitions=1)
+ROLE = "tests.profiler.roles:serve_fake"
+
+
+@pytest.fixture
+def model() -> FakeModel:
+    return FakeModel([8, 300, 2, 5, 6])
+
+
+@pytest.fixture
+def bench(model: FakeModel) -> Iterator[WorkerBench]:
+    feed = Feed(model, seed=7)
+    with WorkerBench(ONE_CORE, feed, role=ROLE) as opened:
+        yield opened
+    feed.close()
+
+
+def prepared(model: FakeModel, start: int, stop: int) -> PreparedPiece:
+    (piece,) = model.pieces(start, stop)
+    (artifact,) = FakeEngine().prepare([piece])
+    return PreparedPiece(piece=piece, artifact=artifact)
+
+
+def test_a_piece_is_timed_with_its_receipt(model: FakeModel, bench: WorkerBench) -> None:
+    timing = bench.timing("a", prepared(model, 1, 3), effort=EFFORT)
+    assert timing.run.count == 5
+    assert timing.busy.typical_us >= timing.run.least_us > 0
+    assert timing.receipt.granted_cores == (CORE,)
+
+
+def test_pieces_get_the_tensors_of_a_real_run(model: FakeModel, bench: WorkerBench) -> None:
+    for start, expected in ((0, 7.0), (1, 1.0), (3, 3.0), (2, 2.0)):
+        (operator,) = bench.operators("a", prepared(model, start, 4), repetitions=1) or ()
+        assert operator.time_us == expected  # the fake tells what its first input holds
+
+
+def test_inputs_that_are_announced_are_computed_together(model: FakeModel) -> None:
+    feed = Feed(model, seed=0)
+    feed.announce(piece for start in range(4) for piece in model.pieces(start, 4))
+    assert model.references == 0
+    for start in range(4):
+        feed.places(*model.pieces(start, 4))
+    feed.close()
+    assert model.references == 1
+
+
+def test_a_tensor_that_the_model_does_not_tell_is_named(
+    model: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(model, seed=0)
+    (piece,) = model.pieces(0, 1)
+    lost = replace(piece, inputs=(replace(piece.inputs[0], name="t3"),))
+    monkeypatch.setattr(model, "reference", lambda inputs, **more: {})
+    with pytest.raises(ProfilingError, match="'t3'"):
+        feed.places(lost)
+    feed.close()
+
+
+def test_units_run_the_piece_beside_it(model: FakeModel, bench: WorkerBench) -> None:
+    effort = replace(EFFORT, min_seconds=0.2)  # all three share a core: the load needs its turn
+    timing = bench.timing("a", prepared(model, 0, 4), effort=effort, beside=("b", "c"))
+    assert timing.receipt.unit == "a"
+    assert bench.timing("b", prepared(model, 0, 4), effort=EFFORT).receipt.unit == "b"
+
+
+def test_a_piece_that_is_refused_leaves_the_worker_at_work(model: FakeModel, bench: WorkerBench) -> None:
+    bench.timing("a", prepared(model, 0, 1), effort=EFFORT)
+    for beside in ((), ("b",)):
+        with pytest.raises(PlacementError, match="not for this unit"):
+            bench.timing("a", prepared(model, 0, 2), effort=EFFORT, beside=beside)
+    assert bench.timing("a", prepared(model, 0, 1), effort=EFFORT).run.count == 5
+
+
+def test_a_worker_that_dies_is_missed_and_replaced(model: FakeModel, bench: WorkerBench) -> None:
+    for start, stop, reason in ((0, 3, "exit code 9"), (1, 2, "ZeroDivisionError: a mistake")):
+        with pytest.raises(UnitLostError, match=f"'a' .*{reason}"):
+            bench.timing("a", prepared(model, start, stop), effort=EFFORT)
+        assert bench.timing("a", prepared(model, 0, 1), effort=EFFORT).run.count == 5
+
+
+def test_nothing_is_left_behind(model: FakeModel) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    feed = Feed(model, seed=0)
+    with WorkerBench(ONE_CORE, feed, role=ROLE) as bench:
+        bench.timing("a", prepared(model, 0, 1), effort=EFFORT)
+        pids = [worker.pid for worker in bench._workers.values()]
+    feed.close()
+    assert set(os.listdir("/proc/self/fd")) == before
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)

@@ -1,0 +1,272 @@
+"""Profiles of a model whose costs are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gapless.executor.progress import Forgetful, Ledger, Step
+from gapless.formulations.errors import (
+    ConversionError,
+    InvalidInputError,
+    LayerNotRunnableError,
+    NoisyMeasurementError,
+)
+from gapless.formulations.files import dump, parse
+from gapless.formulations.hardware import Platform
+from gapless.formulations.problem import Problem
+from gapless.profiler.feed import Feed
+from gapless.profiler.measuring import PreparedPiece
+from gapless.profiler.probes import Preparer
+from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
+from gapless.profiler.records import Progress, RecordedBench, Setting
+from gapless.profiler.summary import Timing
+from gapless.profiler.survey import Survey
+
+from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf
+
+LAYERS = 12
+BIG = [200.0 + 40 * (layer % 5) for layer in range(LAYERS)]
+COSTS = {"big": BIG, "little": [3 * time for time in BIG], "all": [0.7 * time for time in BIG]}
+SIZES = [4096, *(1024 * (1 + layer % 4) for layer in range(1, LAYERS)), 256]
+BOTH = (Method.ISOLATED, Method.HEAVY)
+
+
+def take(
+    bench: FakeBench,
+    *,
+    model: FakeModel | None = None,
+    engine: FakeEngine | None = None,
+    platform: Platform = PLATFORM,
+    methods: Sequence[Method] = BOTH,
+    ledger: Ledger = Forgetful(),
+    steps: list[Step] | None = None,
+    **options: Any,
+) -> Profile:
+    """Take a profile on a fake bench."""
+    model = model or FakeModel(SIZES)
+    chosen = ProfileOptions(**options)
+    feed = Feed(model, seed=0)
+    recorded = RecordedBench(
+        bench=bench,
+        platform=platform,
+        setting=Setting(engine="fake 1.0", device="a test", digest="d1"),
+        ledger=ledger,
+        effort=chosen.effort,
+        retries=chosen.retries,
+        progress=Progress(report=(steps if steps is not None else []).append),
+    )
+    try:
+        return Survey(
+            model=model,
+            platform=platform,
+            preparer=Preparer(model, engine or FakeEngine(), feed),
+            bench=recorded,
+            options=chosen,
+        ).profile(methods)
+    finally:
+        feed.close()
+
+
+def bench(**changes: Any) -> FakeBench:
+    return replace(FakeBench(layer_us=COSTS), asked=[], **changes)
+
+
+@pytest.mark.parametrize(("operator_factor", "callback_us"), [(1.0, 0), (0.8, 0), (1.0, 8)])
+def test_the_isolated_table_is_the_truth(operator_factor: float, callback_us: float) -> None:
+    """Operators that are slower under observation, by a factor or by a callback each, are put right."""
+    taken = take(bench(operator_factor=operator_factor, callback_us=callback_us))
+    costs = taken.table(Method.ISOLATED).of("fake")
+    for column, unit in enumerate(PLATFORM.unit_names):
+        for layer in range(LAYERS):
+            assert costs.layer_us[layer][column] == pytest.approx(COSTS[unit][layer], rel=0.02)
+        # 20 us of overhead and 3 + 16 x 0.1 us for the copy of 16 KiB
+        assert costs.transfer_in_us[0][column] == pytest.approx(24.6, abs=4)
+        assert costs.transfer_out_us[LAYERS][column] == pytest.approx(3.1, abs=1)
+        assert costs.transfer_in_us[LAYERS][column] == costs.transfer_out_us[0][column] == 0
+    assert taken.check_error is not None
+    assert len(taken.checks) == 6
+    assert taken.check_error < 0.01
+    for fit in taken.fits:
+        assert fit.factor == pytest.approx(1 / operator_factor, rel=0.05)
+
+
+def test_the_heavy_table_is_slower_by_what_the_load_does() -> None:
+    taken = take(bench())
+    alone, heavy = (taken.table(method).of("fake") for method in BOTH)
+    for layer in range(LAYERS):
+        a, h = alone.layer_us[layer], heavy.layer_us[layer]
+        assert None not in (*a, *h)
+        assert h[:2] == pytest.approx([1.5 * (time or 0) for time in a[:2]], rel=0.01)
+        assert h[2] == a[2]  # "all" excludes both others
+    assert any("'all' has no other unit beside it" in warning for warning in taken.warnings)
+    assert heavy.transfer_in_us[3][0] == pytest.approx(1.5 * alone.transfer_in_us[3][0], abs=1)
+
+
+def test_who_runs_beside_whom() -> None:
+    fake = bench()
+    take(fake)
+    beside = {(unit, others) for unit, _, others in fake.asked}
+    assert beside == {("big", ()), ("little", ()), ("all", ()), ("big", ("little",)), ("little", ("big",))}
+    only_alone = bench()
+    taken = take(only_alone, methods=[Method.ISOLATED])
+    assert all(others == () for _, _, others in only_alone.asked)
+    with pytest.raises(InvalidInputError, match="no table 'heavy', only isolated"):
+        taken.table(Method.HEAVY)
+
+
+@pytest.mark.parametrize("changes", [{"operator_factor": None}, {}])
+def test_without_operator_times_chunks_are_measured(changes: dict[str, Any]) -> None:
+    basis = Basis.OPERATORS if changes else Basis.CHUNKS
+    fake = bench(**changes)
+    taken = take(fake, basis=basis)
+    assert ("big", "fake[4:5)", ()) in fake.asked
+    costs = taken.table(Method.ISOLATED).of("fake")
+    for layer in range(LAYERS):
+        assert costs.layer_us[layer][0] == pytest.approx(COSTS["big"][layer], rel=0.02)
+    assert taken.check_error is not None
+    assert taken.check_error < 0.02
+
+
+def test_layers_that_cannot_be_parted_share_by_their_operations() -> None:
+    model = FakeModel(SIZES, forbidden=[5])
+    taken = take(bench(operator_factor=None), model=model)
+    costs = taken.table(Method.ISOLATED).of("fake")
+    four, five = costs.layer_us[4][0], costs.layer_us[5][0]
+    assert four is not None
+    assert five is not None
+    assert four + five == pytest.approx(COSTS["big"][4] + COSTS["big"][5], rel=0.02)
+    assert five / four == pytest.approx(6 / 5, rel=0.02)
+
+
+def test_a_layer_that_one_unit_cannot_run_is_none_there() -> None:
+    taken = take(bench(unable={"little": [3]}))
+    table = taken.table(Method.ISOLATED)
+    rows = table.of("fake").layer_us
+    assert [row[1] is None for row in rows] == [layer == 3 for layer in range(LAYERS)]
+    assert all(row[0] is not None for row in rows)
+    assert rows[5][1] == pytest.approx(COSTS["little"][5], rel=0.1)
+    assert taken.table(Method.HEAVY).of("fake").layer_us[3][1] is None
+    assert "'little' cannot run 'layer3'" in table.provenance.notes
+    assert all(
+        not check.chunk.start <= 3 < check.chunk.stop
+        for check in taken.checks
+        if check.chunk.unit == "little"
+    )
+
+
+def test_a_layer_that_no_unit_can_run_is_named() -> None:
+    with pytest.raises(LayerNotRunnableError, match=r"no unit can run layer 'layer7' of 'fake'.*Frobnicate"):
+        take(bench(), engine=FakeEngine(unconvertible=[7]))
+    nowhere = {unit: [2] for unit in PLATFORM.unit_names}
+    with pytest.raises(LayerNotRunnableError, match="no unit can run 'layer2' of 'fake'"):
+        take(bench(unable=nowhere))
+
+
+def test_a_failure_that_is_no_single_layers_fault_stays_what_it_is() -> None:
+    class Whole(FakeEngine):
+        def prepare(self, pieces: Any, **more: Any) -> Any:
+            if any(piece.name == "fake[0:12)" for piece in pieces):
+                raise ConversionError("too large")
+            return super().prepare(pieces, **more)
+
+    with pytest.raises(ConversionError, match="too large"):
+        take(bench(), engine=Whole())
+
+
+def test_several_models_in_a_row_pay_for_the_seam_in_their_layers() -> None:
+    taken = take(bench(), model=FakeModel(SIZES, seams=[5]))
+    costs = taken.table(Method.ISOLATED).of("fake")
+    assert costs.transfer_in_us[5] == costs.transfer_out_us[5] == (0, 0, 0)
+    four, five = costs.layer_us[4][0], costs.layer_us[5][0]
+    copy_us = 3 + 0.1 * 4 * SIZES[5] / 1024
+    assert four == pytest.approx(BIG[4] + copy_us, rel=0.02)
+    assert five == pytest.approx(BIG[5] + 20 + copy_us, rel=0.02)
+    assert taken.check_error is not None
+    assert taken.check_error < 0.02
+
+
+def test_pieces_are_converted_in_few_batches() -> None:
+    engine = FakeEngine()
+    take(bench(), engine=engine)
+    assert engine.batches[0] == 1
+    assert len(engine.batches) == 2
+
+
+def test_an_interrupted_profile_goes_on_where_it_stopped() -> None:
+    shelf, first, second = Shelf(dies_after=20), bench(), bench()
+    with pytest.raises(KeyboardInterrupt):
+        take(first, ledger=shelf)
+    assert len(shelf.entries) == 20
+    shelf.dies_after = None
+    resumed = take(second, ledger=shelf)
+    straight = bench()
+    whole = take(straight)
+    assert len(second.asked) + 20 - 3 == len(straight.asked)  # 3 entries are operator times
+    assert resumed.table(Method.HEAVY).of("fake") == whole.table(Method.HEAVY).of("fake")
+    assert "20 measurements kept from earlier" in resumed.table(Method.HEAVY).provenance.notes
+    again = bench()
+    take(again, ledger=shelf)
+    assert again.asked == []
+
+
+def test_other_settings_are_measured_anew() -> None:
+    shelf = Shelf()
+    take(bench(), ledger=shelf)
+    longer = bench()
+    take(longer, ledger=shelf, min_repetitions=40)
+    straight = bench()
+    take(straight)
+    assert longer.asked == straight.asked
+    other, wider = bench(), replace(PLATFORM.units[0], threads=2)
+    take(other, ledger=shelf, platform=replace(PLATFORM, units=(wider, *PLATFORM.units[1:])))
+    # "all" has no unit beside it, and stayed what it was
+    assert other.asked == [row for row in straight.asked if "big" in (row[0], *row[2])]
+
+
+def test_a_device_that_changes_meanwhile_is_refused_or_warned_of() -> None:
+    with pytest.raises(NoisyMeasurementError, match=r"unit 'little': .*profile again"):
+        take(bench(wobble={"little": (1.0, 1.0, 2.2)}))
+    warned = take(bench(wobble={"little": (1.0, 1.3)}))
+    assert any("unit 'little': the same layers took" in warning for warning in warned.warnings)
+
+
+def test_other_programs_that_disturb_long_runs_do_not_spoil_the_table() -> None:
+    class Busy(FakeBench):
+        def timing(self, unit: str, prepared: PreparedPiece, **more: Any) -> Timing:
+            found = super().timing(unit, prepared, **more)
+            long = replace(found.run, typical_us=found.run.typical_us * 2)
+            return replace(found, run=long) if prepared.piece.name == "fake[0:12)" else found
+
+    for layer, row in enumerate(take(Busy(layer_us=COSTS)).table(Method.ISOLATED).of("fake").layer_us):
+        assert row[0] == pytest.approx(COSTS["big"][layer], rel=0.02)
+
+
+def test_progress_reaches_its_end() -> None:
+    steps: list[Step] = []
+    take(bench(), steps=steps)
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert steps[-1].total is not None
+    assert steps[-1].done == steps[-1].total
+
+
+def test_a_profile_survives_a_file_and_makes_a_problem() -> None:
+    taken = take(bench())
+    read = parse(dump(taken, PROFILE).encode(), PROFILE, name="profile.json")
+    assert read == taken
+    table = read.table(Method.HEAVY)
+    provenance = table.provenance
+    assert (provenance.method, provenance.engine, provenance.device) == ("heavy", "fake 1.0", "a test")
+    assert provenance.source == "fake.model (0123456789abcdef)"
+    assert provenance.taken_at[:2] == "20"
+    assert "+" in provenance.taken_at or "-" in provenance.taken_at[10:]
+    Problem(platform=read.platform, networks=(read.network,), costs=table)
+
+
+def test_options_are_checked_all_at_once() -> None:
+    with pytest.raises(InvalidInputError) as error:
+        ProfileOptions(min_repetitions=0, checks=-1, min_seconds_per_item=2.0, max_seconds_per_item=1.0)
+    assert len(error.value.problems) == 3
