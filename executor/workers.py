@@ -40,6 +40,9 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 class Worker:
     """The parent's end of one worker process.
 
+    It ends with the *thread* that made it, because that is how Linux counts parents: make workers in a
+    thread that lives as long as they shall.
+
     Parameters
     ----------
     unit

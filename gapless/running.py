@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -252,7 +252,13 @@ def tune_simulated_watched(
 
 @contextmanager
 def opened(
-    problem: str, plan: Path, *, engine: str | None, at: Sequence[str] | None, restarts: int = 0
+    problem: str,
+    plan: Path,
+    *,
+    engine: str | None,
+    at: Sequence[str] | None,
+    restarts: int = 0,
+    task_slots: int | None = None,
 ) -> Iterator[Work]:
     """Open a plan file as a running pipeline.
 
@@ -263,6 +269,9 @@ def opened(
     """
     asked = load_problem(problem)
     deployment = load_deployment(plan, asked)
+    if task_slots is not None:
+        streams = tuple(replace(stream, task_slots=task_slots) for stream in deployment.streams)
+        deployment = replace(deployment, streams=streams)
     model = models_of(asked.networks[0], at=_places(at))
     notes: list[str] = []
     with open_pipeline(

@@ -18,13 +18,14 @@ COMMANDS = re.findall(r"^\$ gapless ([^#\n]+)", README, re.MULTILINE)
 
 def test_the_python_runs_and_prints_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    written = re.findall(r"print\(.*?\) +# (optimal .*)", README)
+    written = re.findall(r"print\(.*?\) +# (.*)", README)
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
-    printed = capsys.readouterr().out.splitlines()
-    assert written
-    assert printed[: len(written)] == written
+    printed = iter(capsys.readouterr().out.splitlines())
+    assert len(written) >= 2
+    for line in written:
+        assert line in printed, f"{line!r} is not printed, or not in this order"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

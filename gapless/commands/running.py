@@ -50,6 +50,17 @@ RequestsOption = Annotated[
     ),
 ]
 
+TaskSlotsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Most requests of a stream on their way at once: more absorb hiccups, fewer wait less. "
+        "Otherwise two for each chunk.",
+        rich_help_panel=_RUNNING,
+        show_default=False,
+    ),
+]
 RestartOption = Annotated[
     bool,
     typer.Option("--restart", help="Replace lost workers, once.", rich_help_panel=_RUNNING),
@@ -122,6 +133,7 @@ def run(
     seconds: SecondsOption = None,
     requests: RequestsOption = None,
     warm_up: WarmUpOption = 5,
+    task_slots: TaskSlotsOption = None,
     restart: RestartOption = False,
     check: CheckOption = True,
     feed: InputOption = None,
@@ -139,7 +151,9 @@ def run(
     for path in (trace, out, output):
         check_writable(path)
     limits = running.budget(seconds, requests, warm_up)
-    with running.opened(problem, plan, engine=engine, at=at, restarts=int(restart)) as work:
+    with running.opened(
+        problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots
+    ) as work:
         if feed is not None:
             count = running.run_file(work.pipeline, feed, output)
             return Answer(

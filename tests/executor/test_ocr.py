@@ -1,0 +1,69 @@
+"""Real models with dynamic shapes and hundreds of operators (PP-OCRv4), cut often, through MNN."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from gapless.executor.deployment import Deployment, Stream
+from gapless.executor.engines.registry import get_engine
+from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
+from gapless.executor.joined import join
+from gapless.executor.model import Model
+from gapless.executor.pipeline.pipeline import Pipeline
+from gapless.executor.pipeline.verify import References, verify
+from gapless.executor.runner import Budget
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.plan import Chunk
+from tests.executor.graph.models import ocr_model
+
+SHAPES = {"det": (1, 3, 480, 640), "cls": (1, 3, 48, 192), "rec": (1, 3, 48, 320)}
+CORE = min(os.sched_getaffinity(0))
+PLATFORM = Platform(
+    name="here",
+    units=tuple(ProcessingUnit(name=name, cores=(CORE,), threads=1) for name in ("a", "b")),
+)
+
+
+def load(task: str) -> OnnxModel:
+    """Load one of the models at its usual size."""
+    return load_onnx(ocr_model(task), shapes={"x": SHAPES[task]}, name=task)
+
+
+def stream(model: Model, step: int) -> Stream:
+    """Cut a model at every `step`-th legal cut; its chunks go to the two units in turns."""
+    network = model.network
+    ends = [*network.legal_cuts[step - 1 :: step], len(network.layers)]
+    chunks = tuple(
+        Chunk(network=network.name, start=start, stop=stop, unit="ab"[index % 2])
+        for index, (start, stop) in enumerate(zip([0, *ends], ends, strict=False))
+        if start < stop
+    )
+    return Stream(name=network.name, chunks=chunks)
+
+
+@pytest.mark.parametrize("task", SHAPES)
+def test_cut_at_every_tenth_legal_cut_the_numbers_stay(task: str) -> None:
+    model = load(task)
+    deployment = Deployment(streams=(stream(model, 10),))
+    assert len(deployment.streams[0].chunks) >= 5
+    with Pipeline(deployment, {task: model}, PLATFORM, get_engine("mnn")) as pipeline:
+        found = verify(pipeline, References({task: model}))
+    assert found.worst_error < 1e-3
+
+
+def test_the_three_run_as_one_workload() -> None:
+    model = join([load(task) for task in SHAPES], name="ocr")
+    half = len(model.network.layers) // 2
+    cut = min(model.network.legal_cuts, key=lambda cut: abs(cut - half))
+    chunks = (
+        Chunk(network="ocr", start=0, stop=cut, unit="a"),
+        Chunk(network="ocr", start=cut, stop=len(model.network.layers), unit="b"),
+    )
+    deployment = Deployment(streams=(Stream(name="ocr", chunks=chunks),))
+    with Pipeline(deployment, {"ocr": model}, PLATFORM, get_engine("mnn")) as pipeline:
+        assert verify(pipeline, References({"ocr": model})).worst_error < 1e-3
+        measured = pipeline.measure(Budget(requests=3, warm_up_requests=1))
+    assert measured.requests == 3
+    assert {receipt.piece.partition("[")[0] for receipt in measured.receipts} == set(SHAPES)
