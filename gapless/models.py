@@ -17,7 +17,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 ZOO_PREFIX = "zoo:"
 
-_NAMED = re.compile(r"([A-Za-z0-9_.-]{1,60})=(.+)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z0-9_.#-]{1,60})=(.+)", re.DOTALL)
 _CALLABLE = re.compile(r".+\.py:[A-Za-z_]\w*", re.DOTALL)
 
 
@@ -143,7 +143,10 @@ def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -
 
 
 def _reopen(ref: ModelRef, name: str, where: str | Path) -> Model:
-    model = open_model(f"{name}={where}", shapes=dict(ref.shapes), granularity=ref.granularity)
+    # Links are followed: the digest decides whether it is the right file.
+    model = open_model(
+        f"{name}={where}", shapes=dict(ref.shapes), granularity=ref.granularity, materialize=True
+    )
     (found,) = model.network.models
     if found.digest != ref.digest:
         raise InvalidModelError(

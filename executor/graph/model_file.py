@@ -18,12 +18,12 @@ from .checking import checker_complaint
 from .renaming import is_readable, make_names_safe
 from .tensor_data import (
     ExternalData,
-    all_graphs,
     all_tensors,
     external_defect,
     inline_defect,
     is_external,
     read_external,
+    sparse_tensors,
     weight_bytes,
 )
 
@@ -81,10 +81,11 @@ def read_model_file(path: str | Path, *, materialize: bool = False) -> ModelFile
     """
     absolute = Path(os.path.abspath(path))
     data = _read(absolute)
-    digest = hashlib.sha256(data)
+    size, digest = len(data), hashlib.sha256(data)
     model = _parse(absolute, data)
+    del data  # as large as the model
     _raise(absolute, _version_defects(model))
-    _raise(absolute, _tensor_defects(absolute, model, len(data), follow_links=materialize))
+    _raise(absolute, _tensor_defects(absolute, model, size, follow_links=materialize))
     for tensor in filter(is_external, all_tensors(model)):
         where = ExternalData.of(tensor)
         assert isinstance(where, ExternalData)
@@ -163,8 +164,7 @@ def _version_defects(model: ModelProto) -> Iterable[str]:
 def _tensor_defects(path: Path, model: ModelProto, size: int, *, follow_links: bool) -> list[str]:
     defects = [
         f"tensor {sparse.values.name!r} is sparse, which is not supported: store it densely"
-        for graph in all_graphs(model)
-        for sparse in getattr(graph, "sparse_initializer", ())
+        for sparse in sparse_tensors(model)
     ]
     for tensor in all_tensors(model):
         defect = inline_defect(tensor)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import InvalidModelError
@@ -140,7 +141,7 @@ class OnnxModel:
 def load_onnx(
     path: str | Path,
     *,
-    shapes: Shapes = {},  # noqa: B006 - never written
+    shapes: Shapes = MappingProxyType({}),
     granularity: Granularity = Granularity.LAYER,
     name: str | None = None,
     materialize: bool = False,

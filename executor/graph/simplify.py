@@ -11,20 +11,25 @@ from dataclasses import dataclass
 from math import prod
 
 import onnx
-from onnx import ModelProto, ValueInfoProto
+from onnx import ModelProto, TensorProto, ValueInfoProto
 from onnx.helper import make_tensor_value_info
 
 from ...formulations.errors import InvalidModelError
 from .checking import checker_complaint
+from .tensor_data import subgraphs, weight_bytes
 
 MAX_TENSOR_BYTES = 2**31 - 1
-"""Largest single tensor; engines count with 32 bits."""
+"""Largest single tensor: engines count its bytes with 32 bits."""
 
 MAX_FOLDED_BYTES = 2**24
 """Largest tensor that is computed beforehand and becomes a weight."""
 
 _ALL_BUT_FOLDING = ("graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying")
 _MAX_SMALL_WEIGHT = 1024
+_MAX_CONSTANT = 2**26
+_EXPLODING = frozenset(("ConstantOfShape", "Range"))
+"""Data propagation writes out every element of what these make: a few bytes become gigabytes."""
+
 _INFERRED_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 
 
@@ -89,6 +94,7 @@ def _passed(model: ModelProto, *, skipped: Sequence[str] = ()) -> tuple[ModelPro
     """Return a model after one pass of the simplifier and of shape inference, and the latter's complaint."""
     import onnxslim
 
+    _check_constants(model)
     with _silence():
         slim: ModelProto = onnxslim.slim(
             model,
@@ -102,6 +108,20 @@ def _passed(model: ModelProto, *, skipped: Sequence[str] = ()) -> tuple[ModelPro
     del slim.graph.value_info[:]
     slim.graph.value_info.extend(values.values())
     return slim, _infer_shapes(slim)
+
+
+def _check_constants(model: ModelProto) -> None:
+    """Refuse to compute what is too large beforehand, even if little of it remains in the end."""
+    varying = {value.name for value in model.graph.input}
+    for node in model.graph.node:
+        if any(subgraphs(node.attribute)) or not varying.isdisjoint(node.input):
+            varying.update(node.output)
+    for value in model.graph.value_info:
+        elements = prod(size.dim_value for size in value.type.tensor_type.shape.dim)
+        if value.name not in varying and elements > _MAX_CONSTANT:
+            raise ValueError(
+                f"the constant {value.name!r} of {elements} elements is too large to be computed"
+            )
 
 
 @contextlib.contextmanager
@@ -149,8 +169,7 @@ def _infer_shapes(model: ModelProto) -> str | None:
     """
     light = _without_weights(model)
     _forget_shapes(light)
-    # Data propagation writes out every element of such a constant: a few bytes become gigabytes.
-    propagate = all(node.op_type != "ConstantOfShape" for node in light.graph.node)
+    propagate = _EXPLODING.isdisjoint(node.op_type for node in light.graph.node)
     found, complaint = light, None
     for strict in (True, False):
         try:
@@ -213,12 +232,13 @@ def _refuse_giants(model: ModelProto) -> None:
     giants = []
     for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
         tensor = value.type.tensor_type
-        size = 1
-        for dimension in tensor.shape.dim:
-            size *= max(dimension.dim_value, 0)
-        if tensor.elem_type and size > MAX_TENSOR_BYTES:
-            giants.append(
-                f"tensor {value.name!r} has {size} elements, at most 2 GiB can be held in one tensor"
-            )
+        size = prod(max(dimension.dim_value, 0) for dimension in tensor.shape.dim) * _item_bytes(value)
+        if size > MAX_TENSOR_BYTES:
+            giants.append(f"tensor {value.name!r} needs {size / 1e9:.2f} GB, at most 2 GiB can be passed on")
     if giants:
         raise InvalidModelError("the model is too large at these input shapes:", giants[:10])
+
+
+def _item_bytes(value: ValueInfoProto) -> int:
+    kind = value.type.tensor_type.elem_type
+    return weight_bytes(TensorProto(data_type=kind, dims=[1])) if kind else 0

@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path, PurePosixPath
 
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 
 _PACKED_BITS = {
     "UINT4": 4,
@@ -48,16 +48,30 @@ def subgraphs(attributes: Iterable[AttributeProto]) -> Iterator[GraphProto]:
 
 
 def all_tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield every tensor with data: initializers and attributes, at any depth."""
+    """Yield every dense tensor with data: initializers and attributes, at any depth."""
     for graph in all_graphs(model):
         if isinstance(graph, GraphProto):
             yield from graph.initializer
-        for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.type == AttributeProto.TENSOR:
-                    yield attribute.t
-                elif attribute.type == AttributeProto.TENSORS:
-                    yield from attribute.tensors
+        for attribute in _attributes(graph):
+            yield from attribute.tensors
+            if attribute.HasField("t"):
+                yield attribute.t
+
+
+def sparse_tensors(model: ModelProto) -> Iterator[SparseTensorProto]:
+    """Yield every sparse tensor: initializers and attributes, at any depth."""
+    for graph in all_graphs(model):
+        if isinstance(graph, GraphProto):
+            yield from graph.sparse_initializer
+        for attribute in _attributes(graph):
+            yield from attribute.sparse_tensors
+            if attribute.HasField("sparse_tensor"):
+                yield attribute.sparse_tensor
+
+
+def _attributes(graph: GraphProto | FunctionProto) -> Iterator[AttributeProto]:
+    for node in graph.node:
+        yield from node.attribute
 
 
 def weight_bytes(tensor: TensorProto) -> int:

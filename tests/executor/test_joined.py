@@ -62,6 +62,12 @@ def test_a_chunk_has_one_piece_for_each_model_that_it_touches(joined: Model) -> 
             joined.pieces(start, stop)
 
 
+def test_layers_of_tensors_are_found_by_prefix(joined: Model) -> None:
+    for tensor in joined.network.tensors:
+        assert joined.layer_of(tensor.name) == (tensor.source if tensor.source >= 0 else None)
+    assert joined.layer_of("nowhere/x") is None
+
+
 def test_further_reference_tensors_are_found_by_prefix(joined: Model) -> None:
     inner = next(t.name for t in joined.network.tensors if t.name.startswith("a#2/") and t.source > 3)
     assert inner in joined.reference(joined.sample_inputs(0), also=[inner])

@@ -113,6 +113,16 @@ def test_the_reference_gives_further_tensors(tmp_path: Path) -> None:
         loaded.reference(loaded.sample_inputs(0), also=["nothing"])
 
 
+def test_every_tensor_has_its_layer(tmp_path: Path) -> None:
+    loaded = load(residual(), tmp_path)
+    for tensor in loaded.network.tensors:
+        assert loaded.layer_of(tensor.name) == (tensor.source if tensor.source >= 0 else None)
+    inner = [name for index in loaded.cutter.layers[2] for name in loaded.graph.operators[index].outputs]
+    assert len(inner) == 3
+    assert {loaded.layer_of(name) for name in inner} == {2}
+    assert loaded.layer_of("nothing") is None
+
+
 def test_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
     loaded = load(tiny(), tmp_path)
     (tmp_path / "model.onnx").write_bytes(residual().SerializeToString())
