@@ -59,14 +59,14 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=500, help="for hops, each round")
-    parser.add_argument("--seconds", type=float, default=3.0, help="for periods, each round and model")
-    parser.add_argument("--task-slots", type=lambda text: [int(n) for n in text.split(",")], default=[3, 9])
+    parser.add_argument("--seconds", type=float, default=2.0, help="for periods, each round and model")
+    parser.add_argument("--task-slots", type=lambda text: [int(n) for n in text.split(",")], default=[4, 9])
     parser.add_argument(
         "--models",
         type=lambda text: text.split(",") if text else [],
-        default=["squeezenet", "mobilenetv2"],
+        default=["mobilenetv2", "resnet50"],
         help="ONNX files or built-in networks, run by MNN",
     )
     return parser.parse_args()

@@ -9,7 +9,7 @@ from .executor.engine import Engine
 from .executor.engines.registry import get_engine
 from .executor.model import Model
 from .formulations.errors import InvalidInputError
-from .formulations.hardware import EngineSettings, Platform, Precision
+from .formulations.hardware import EngineSettings, MemoryMode, Platform, Precision
 
 DEFAULT_ENGINE = "mnn"
 
@@ -39,6 +39,7 @@ def this_device(
     emulate: Mapping[str, int] | None = None,
     engine: str | Engine = DEFAULT_ENGINE,
     precision: str | Precision = Precision.HIGH,
+    memory: str | MemoryMode = MemoryMode.NORMAL,
 ) -> Platform:
     """Return this device as a platform: its clusters, its cores, all cores, and what else the engine drives.
 
@@ -51,8 +52,8 @@ def this_device(
         permission to make control groups.
     engine
         Whose backends count: a unit that is not made of cores is there only if the engine reaches it.
-    precision
-        How exact the engine shall compute.
+    precision, memory
+        How exact the engine shall compute, and what it shall trade memory for.
 
     Raises
     ------
@@ -73,11 +74,13 @@ def this_device(
     found = get_engine(engine) if isinstance(engine, str) else engine
     platform = detect_platform(backends=found.backends(), emulate=emulate or {})
     chosen = select_units(platform, units) if units else platform
-    wanted = Precision(precision)
+    exactness, trade = Precision(precision), MemoryMode(memory)
     return replace(
         chosen,
         units=tuple(
-            replace(unit, engine=EngineSettings(backend=unit.engine.backend, precision=wanted))
+            replace(
+                unit, engine=EngineSettings(backend=unit.engine.backend, precision=exactness, memory=trade)
+            )
             for unit in chosen.units
         ),
     )
