@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+from gapless.device import this_device
 from gapless.executor.pipeline.trace_export import check_trace
 from gapless.formulations.files import dump_plan, load_problem
 from gapless.formulations.plan import Chunk, Plan
@@ -23,8 +23,6 @@ from tests.executor.offline import run_offline, supported
 
 from .conftest import Cli
 
-CORE = f"core{min(os.sched_getaffinity(0))}"
-TWO_CORES = len(os.sched_getaffinity(0)) > 1
 EDGES = Path(__file__).parent.parent.parent / "docs" / "examples" / "edges.py"
 
 
@@ -38,8 +36,8 @@ def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def units() -> str:
-    """One core under whatever name it has here."""
-    return CORE if TWO_CORES else "cluster"
+    """The smallest unit of this machine: one core, under whatever name it has here."""
+    return min(this_device().units, key=lambda unit: len(unit.cores) or 1000).name
 
 
 @pytest.fixture
