@@ -172,8 +172,8 @@ def _verdict(result: TuningResult) -> list[Text]:
         )
     plan = result.best(CandidateKind.PLAN)
     if result.baseline_wins:
-        beaten = f" (the best plan takes {plan.ratio:.3f} times as long)" if plan and plan.ratio else ""
-        lines.append(Text(f"A baseline wins here: no plan is faster{beaten}.", style="yellow"))
+        beaten = f" (the best one takes {plan.ratio:.3f} times as long)" if plan and plan.ratio else ""
+        lines.append(Text(f"A baseline wins: no plan is faster beyond the noise{beaten}.", style="yellow"))
     else:
         best = result.best(CandidateKind.BASELINE)
         if best is not None and best.ratio is not None:
