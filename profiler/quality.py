@@ -20,7 +20,7 @@ WARN = 1.1
 FAR = 2.0
 """Ratio to the usual time from which on a measurement tells nothing of the unit."""
 
-MOST_FAR = 1 / 3
+MOST_FAR = 1 / 2
 """Share of measurements that tell nothing from which on a profile is given up."""
 
 
