@@ -229,9 +229,10 @@ def test_other_settings_are_measured_anew() -> None:
 
 def test_a_device_that_changes_meanwhile_is_refused_or_warned_of() -> None:
     with pytest.raises(NoisyMeasurementError, match=r"unit 'little': .*profile again"):
-        take(bench(wobble={"little": (1.0, 1.0, 2.2)}))
-    warned = take(bench(wobble={"little": (1.0, 1.3)}))
-    assert any("unit 'little': the same layers took" in warning for warning in warned.warnings)
+        take(bench(wobble={"little": (1.0, 5.0, 25.0, 125.0)}))
+    for wobble in [(1.0, 1.3), (1.0, 1.0, 2.2)]:
+        warned = take(bench(wobble={"little": wobble}))
+        assert any("unit 'little': the same layers took" in warning for warning in warned.warnings)
 
 
 def test_other_programs_that_disturb_long_runs_do_not_spoil_the_table() -> None:
