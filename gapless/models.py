@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -186,11 +185,9 @@ def _name_of(locator: str | Path) -> str:
 
 
 def _zoo_path(name: str) -> Path:
-    from .profiler.zoo.catalog import zoo_names, zoo_path
+    from .profiler.zoo.catalog import zoo_hint, zoo_names, zoo_path
 
     if name in zoo_names():
         return zoo_path(name)
-    near = difflib.get_close_matches(name, zoo_names(), n=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"built-in are {', '.join(zoo_names())}"
     shown = name if len(name) <= 100 else f"{name[:100]}..."
-    raise InvalidModelError(f"{shown!r} is neither a file nor a built-in network; {hint}")
+    raise InvalidModelError(f"{shown!r} is neither a file nor a built-in network; {zoo_hint(name)}")

@@ -122,22 +122,6 @@ def trial(piece: Piece) -> Conversion:
         return next(conversions)
 
 
-def unsupported_operators(piece: Piece) -> tuple[str, ...]:
-    """Return the types of the operators of a piece that MNN lacks.
-
-    Raises
-    ------
-    EngineUnavailableError
-        MNN is not installed.
-    ConversionError
-        MNN cannot run the piece for another reason (see `trial`).
-    """
-    found = trial(piece)
-    if found.problem and not found.unsupported:
-        raise ConversionError(f"MNN cannot run {piece.name}: {found.problem}")
-    return found.unsupported
-
-
 @cache
 def _backends() -> tuple[str, ...]:
     from .probe import working_backends

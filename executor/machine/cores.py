@@ -221,12 +221,6 @@ def threads_of_process(
     return found
 
 
-def granted_cores() -> tuple[int, ...] | None:
-    """Return the cores on which any thread of this process may run; None where it cannot be found out."""
-    threads = threads_of_process()
-    return tuple(sorted(set().union(*threads.values()))) if threads else None
-
-
 def _read_core(folder: Path, number: int) -> Core:
     topology = folder / "topology"
     siblings = read_cores(topology / "core_cpus_list") or read_cores(topology / "thread_siblings_list")

@@ -86,10 +86,14 @@ def zoo_entry(name: str) -> ZooEntry:
         There is no built-in network of this name.
     """
     if name not in _ENTRIES:
-        near = difflib.get_close_matches(name[:100].lower(), _ENTRIES, n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(_ENTRIES)}"
-        raise InvalidModelError(f"no built-in network is called {name[:100]!r}; {hint}")
+        raise InvalidModelError(f"no built-in network is called {name[:100]!r}; {zoo_hint(name)}")
     return _ENTRIES[name]
+
+
+def zoo_hint(name: str) -> str:
+    """Return which built-in networks someone who typed `name` may have meant, in words."""
+    near = difflib.get_close_matches(name[:100].lower(), _ENTRIES, n=2)
+    return f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(_ENTRIES)}"
 
 
 def build(name: str) -> bytes:

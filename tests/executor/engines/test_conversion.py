@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from gapless.executor.engines.conversion import Conversion, convert
-from gapless.executor.engines.mnn_engine import MnnEngine, trial, unsupported_operators
+from gapless.executor.engines.mnn_engine import MnnEngine, trial
 from gapless.executor.model import Piece
 from gapless.formulations.errors import ConversionError, EngineUnavailableError
 
@@ -86,11 +86,11 @@ def test_operators_that_mnn_lacks_are_named() -> None:
     assert str(caught.value).startswith(
         "MNN cannot run random[3:7): MNN lacks the operator Bernoulli, Frobnicate; engine 'onnxruntime' may"
     )
-    assert unsupported_operators(unsupported()) == ("Bernoulli", "Frobnicate")
-    assert unsupported_operators(conv()) == ()
+    assert trial(unsupported()).unsupported == ("Bernoulli", "Frobnicate")
+    assert trial(conv()).unsupported == ()
     assert trial(conv()).problem == ""
     with pytest.raises(ConversionError, match=r"MNN cannot run branches: .*control flow"):
-        unsupported_operators(with_branches())
+        MnnEngine().prepare([with_branches()])
     assert "control flow" in trial(with_branches()).problem
 
 

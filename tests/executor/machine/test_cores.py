@@ -11,7 +11,6 @@ import pytest
 from gapless.executor.machine.cores import (
     Core,
     Topology,
-    granted_cores,
     group_cores,
     pinning,
     read_topology,
@@ -131,7 +130,7 @@ def test_cores_of_threads_are_read_from_the_kernel(tmp_path: Path) -> None:
 @pytest.mark.skipif(not pinning().ok, reason="this system cannot pin processes")
 def test_this_process_was_granted_its_usable_cores() -> None:
     assert usable_cores() == tuple(sorted(os.sched_getaffinity(0)))
-    assert set(usable_cores()) <= set(granted_cores() or ())
+    assert set(usable_cores()) <= set().union(*threads_of_process().values())
     topology = read_topology()
     assert tuple(core.number for core in topology.cores) == usable_cores()
     assert sorted(n for cluster in topology.clusters for n in cluster.cores) == list(usable_cores())
