@@ -74,7 +74,8 @@ class StreamTimes:
     period_us
         Time between two outputs, mean over the measured window.
     latency_us
-        From the start of the first chunk to the end of the last, for each request.
+        From the start of the first chunk to the end of the last, for each request; in a batch from its
+        arrival.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -96,7 +97,8 @@ class UnitUse:
     busy_us
         Its busy time per request of the deployment (per period), mean.
     bubble_us
-        Its idle time between its first start and its last end, per request, mean.
+        Its idle time between its first start and its last end, per request, mean; in a batch, of each
+        round.
     rss_bytes
         Largest resident memory of its worker.
     """
@@ -120,7 +122,8 @@ class Measurement:
     period_us
         Time between two outputs of the deployment as a whole, mean over the measured window. For streams
         of *one* network side by side (replicas): one over the sum of their rates. For different
-        networks: the longest of their periods (each period brings one output of every network).
+        networks, and requests of a workload: the longest of their periods (each period brings one output
+        of every one). For a batch: the mean makespan.
     period_blocks_us
         The same over consecutive blocks of the window: their spread says how steady it was.
     requests
@@ -135,6 +138,8 @@ class Measurement:
         On which device, as `gapless doctor` says it.
     taken_at
         When, ISO 8601 with the offset from UTC.
+    makespan_us
+        Of a batch: from the beginning of each round to its last output. None: it is no batch.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -150,6 +155,7 @@ class Measurement:
     receipts: tuple[PlacementReceipt, ...] = ()
     device: str = ""
     taken_at: str = ""
+    makespan_us: Spread | None = None
 
     @property
     def latency_us(self) -> Spread:

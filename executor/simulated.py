@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from statistics import fmean, harmonic_mean
 
 from ..formulations.errors import ExecutionError, InvalidInputError
-from ..formulations.judge import MALFORMED, check
-from ..formulations.plan import Chunk, Plan
+from ..formulations.judge import check
+from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.simulate import Trace, simulate
 from .deployment import Deployment, Stream
-from .engine import PlacementReceipt
 from .measurement import (
     ChunkTimes,
     MeasuredEvent,
@@ -27,15 +24,7 @@ from .measurement import (
     UnitUse,
 )
 from .runner import Budget, Verification
-
-MOST_REQUESTS = 20_000
-"""Most requests of a stream that one measurement plays; its window is shorter where this binds."""
-
-BLOCKS = 10
-"""Blocks into which the window of a measurement is divided."""
-
-_IMPOSSIBLE = MALFORMED | {"conflict", "cut", "unit_memory", "device_memory"}
-"""What a device cannot do; limits and rules of a problem are wishes, which it does not know."""
+from .simulation import BLOCKS, IMPOSSIBLE, Noise, device_name, requests_within, simulated_receipt
 
 
 class SimulatedRunner:
@@ -49,11 +38,8 @@ class SimulatedRunner:
     ----------
     problem
         One network on one platform; its costs are the truth.
-    noise_permille
-        Standard deviation of a random factor on each request, and of another one on each measurement as a
-        whole (on real devices repetitions differ more than the requests of one repetition).
-    seed
-        Decides the noise, together with the deployment and how often it has been measured before.
+    noise_permille, seed
+        Random variation of every execution (see `Noise`).
     real_time
         Take the time that the device would take.
 
@@ -66,19 +52,14 @@ class SimulatedRunner:
     def __init__(
         self, problem: Problem, *, noise_permille: int = 0, seed: int = 0, real_time: bool = False
     ) -> None:
-        if not 0 <= noise_permille <= 500:
-            raise InvalidInputError(f"noise_permille is {noise_permille}, must be between 0 and 500")
         if len(problem.networks) != 1:
             raise InvalidInputError(
                 f"a simulated device plays one network, the problem has {len(problem.networks)}"
             )
         self._problem = problem
-        self._noise = noise_permille / 1000
-        self._seed = seed
+        self._noise = Noise(noise_permille, seed=seed)
         self._real_time = real_time
-        self._measured: dict[str, int] = {}
-        method = problem.costs.provenance.method
-        self._device = f"simulated {problem.platform.name}{f' (costs: {method})' if method else ''}"
+        self._device = device_name(problem)
 
     def measure(self, deployment: Deployment, budget: Budget) -> Measurement:
         """Play a deployment.
@@ -89,12 +70,9 @@ class SimulatedRunner:
             A unit is unknown or shared, or cannot run a layer; the message says which.
         """
         plays = [self._play(stream) for stream in self._checked(deployment)]
-        key = deployment.deployment_id
-        count = self._measured[key] = self._measured.get(key, 0) + 1
-        rng = random.Random(f"{self._seed} {key} {count}")
-        shared = self._factor(rng)
+        noise = self._noise.visit(deployment.deployment_id)
         runs = [
-            _Run(play=play, factors=tuple(shared * self._factor(rng) for _ in range(_requests(play, budget))))
+            _Run(play=play, factors=tuple(islice(noise, requests_within(budget, play.period_us))))
             for play in plays
         ]
         if self._real_time:
@@ -128,7 +106,7 @@ class SimulatedRunner:
             f"stream {stream.name!r}: {violation.message}"
             for stream in deployment.streams
             for violation in check(self._problem, Plan(chunks=stream.chunks))
-            if violation.rule in _IMPOSSIBLE
+            if violation.rule in IMPOSSIBLE
         ]
         wrong += [
             f"streams {a!r} and {b!r} need the same cores or unit" for a, b in self._clashes(deployment)
@@ -170,9 +148,6 @@ class SimulatedRunner:
             ),
         )
 
-    def _factor(self, rng: random.Random) -> float:
-        return math.exp(rng.gauss(0.0, self._noise)) if self._noise else 1.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Play:
@@ -207,15 +182,6 @@ class _Run:
         return Spread.of([time_us * factor for factor in self.factors])
 
 
-def _requests(play: _Play, budget: Budget) -> int:
-    limits = [MOST_REQUESTS]
-    if budget.seconds is not None:
-        limits.append(math.ceil(budget.seconds * 1e6 / play.period_us))
-    if budget.requests is not None:
-        limits.append(budget.requests)
-    return max(1, min(limits))
-
-
 def _joint_period_us(runs: Sequence[_Run]) -> float:
     """Return the time between two outputs of streams of one network side by side."""
     return harmonic_mean([run.period_us for run in runs]) / len(runs)
@@ -243,7 +209,7 @@ def _measurement(deployment: Deployment, runs: Sequence[_Run], device: str) -> M
         ),
         chunks=tuple(times for run in runs for times in _chunk_times(run)),
         units=tuple(use for run in runs for use in _unit_uses(run, period_us)),
-        receipts=tuple(_receipt(chunk) for stream in deployment.streams for chunk in stream.chunks),
+        receipts=tuple(simulated_receipt(chunk) for stream in deployment.streams for chunk in stream.chunks),
         device=device,
     )
 
@@ -267,20 +233,6 @@ def _unit_uses(run: _Run, period_us: float) -> Iterator[UnitUse]:
     for chunk, times in zip(run.play.stream.chunks, run.play.chunk_us, strict=True):
         busy_us = period_us * sum(times) / run.play.period_us
         yield UnitUse(unit=chunk.unit, busy_us=busy_us, bubble_us=period_us - busy_us, rss_bytes=0)
-
-
-def _receipt(chunk: Chunk) -> PlacementReceipt:
-    return PlacementReceipt(
-        unit=chunk.unit,
-        piece=f"{chunk.network}[{chunk.start}:{chunk.stop})",
-        engine="simulated",
-        asked_backend="simulated",
-        granted_backend="simulated",
-        asked_threads=None,
-        granted_threads=None,
-        asked_cores=(),
-        granted_cores=None,
-    )
 
 
 def _events(play: _Play, trace: Trace) -> Iterator[MeasuredEvent]:

@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 from .errors import InvalidProblemError
 from .validation import STRICT, Defects
 
+MOST_SLOWDOWN_PERMILLE = 100_000
+"""Largest slowdown that is believed: a hundred times slower."""
+
 CostRows = tuple[tuple[int | None, ...], ...]
 """Integer microseconds by [layer][unit]; None where the unit cannot run the layer."""
 
@@ -150,3 +153,101 @@ class CostTable:
                 return costs
         names = ", ".join(repr(costs.network) for costs in self.networks)
         raise InvalidProblemError(f"the cost table has no network {network!r}; it has {names}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkContention:
+    """How one network presses on the memory that all units share, and how much it suffers.
+
+    Attributes
+    ----------
+    network
+        Name of the network.
+    intensity_permille
+        Slowdown that it causes, relative to the network that the base slowdowns were measured with.
+    sensitivity_permille
+        Slowdown that it suffers, in the same way.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    network: str
+    intensity_permille: int = 1000
+    sensitivity_permille: int = 1000
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"contention of network {self.network!r}")
+        defects.check_name("network", self.network)
+        for field in ("intensity_permille", "sensitivity_permille"):
+            value = getattr(self, field)
+            if defects.check_count(field, value) and value > MOST_SLOWDOWN_PERMILLE:
+                defects.add(f"{field} is {value}, must be at most {MOST_SLOWDOWN_PERMILLE}")
+        defects.raise_as(InvalidProblemError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interference:
+    """How much units slow each other down (formulations, section 4).
+
+    While network a runs on unit u and network b on unit v, a takes longer by
+    slowdown[u][v] x sensitivity(a) x intensity(b).
+
+    Attributes
+    ----------
+    units
+        Names of the units, in the order of rows and columns.
+    slowdown_permille
+        Base slowdown by [unit that suffers][unit that causes it], in permille of the time alone; 0 on
+        the diagonal.
+    networks
+        Intensity and sensitivity of each network; 1000 for those that are not listed.
+    high_from_permille
+        Networks of at least this intensity are *high* (H in the paper's contention windows), the others
+        *low*. None: no network is high.
+    provenance
+        Where the numbers come from.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    units: tuple[str, ...]
+    slowdown_permille: tuple[tuple[int, ...], ...]
+    networks: tuple[NetworkContention, ...] = ()
+    high_from_permille: int | None = None
+    provenance: Provenance = Provenance()
+
+    def __post_init__(self) -> None:
+        defects = Defects("interference")
+        defects.check_unique("units", self.units)
+        defects.check_unique("networks", [entry.network for entry in self.networks])
+        if len(self.slowdown_permille) != len(self.units):
+            defects.add(f"slowdown_permille has {len(self.slowdown_permille)} rows, needs {len(self.units)}")
+        for row, values in enumerate(self.slowdown_permille):
+            if len(values) != len(self.units):
+                defects.add(f"slowdown_permille[{row}] has {len(values)} entries, needs {len(self.units)}")
+            for column, value in enumerate(values):
+                where = f"slowdown_permille[{row}][{column}]"
+                if not defects.check_count(where, value):
+                    continue
+                if value > MOST_SLOWDOWN_PERMILLE:
+                    defects.add(f"{where} is {value}, must be at most {MOST_SLOWDOWN_PERMILLE}")
+                if row == column and value:
+                    defects.add(f"{where} is {value}: a unit does not slow itself down")
+        if self.high_from_permille is not None:
+            defects.check_count("high_from_permille", self.high_from_permille)
+        defects.raise_as(InvalidProblemError)
+
+    def of(self, network: str) -> NetworkContention:
+        """Return the contention of a network; one that is not listed is like the reference."""
+        listed = (entry for entry in self.networks if entry.network == network)
+        return next(listed, NetworkContention(network=network))
+
+    def slowdown_of(self, victim: str, unit: int, aggressor: str, other: int) -> int:
+        """Return by how many permille `victim` on a unit takes longer beside `aggressor` on another."""
+        pressure = self.of(victim).sensitivity_permille * self.of(aggressor).intensity_permille
+        return round(self.slowdown_permille[unit][other] * pressure / 1_000_000)
+
+    def is_high(self, network: str) -> bool:
+        """Return whether a network is of high contention."""
+        least = self.high_from_permille
+        return least is not None and self.of(network).intensity_permille >= least

@@ -6,14 +6,19 @@ An integer stands for itself; `["var", "on", 3, 1]`, `["sum", 5, [2, x], [-1, y]
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .chain import Chain
 from .errors import InvalidProblemError
 from .expr import And, BoolExpr, BoolVar, Const, Expr, IntVar, LessEq, Linear, Max, Not, Or, as_bool
 from .quantities import Quantity, QuantityVariables
+from .workloads.flow_shop import FlowShop
+from .workloads.quantities import FLOW_TOTALS, FlowQuantity, FlowVariables
 
 Data = int | list[Any]
+Variables = Callable[[str, Sequence[Any]], Expr]
+"""From the name and the indices of a variable to the variable; KeyError if there is none."""
 
 
 def to_data(expr: Expr) -> Data:
@@ -34,23 +39,29 @@ def to_data(expr: Expr) -> Data:
     raise TypeError(f"{type(expr).__name__} is not one of the nine nodes")
 
 
-def from_data(data: object, chain: Chain) -> BoolExpr:
-    """Return the truth expression that nested lists describe, with the variables of a chain.
+def from_data(data: object, variables: Variables) -> BoolExpr:
+    """Return the truth expression that nested lists describe.
+
+    Parameters
+    ----------
+    data
+        What `to_data` returned.
+    variables
+        `chain_variables` or `workload_variables`.
 
     Raises
     ------
     InvalidProblemError
-        The lists do not describe an expression, or name a variable that the chain does not have.
+        The lists do not describe an expression, or name a variable that is not there.
     ExpressionError
         A number stands where a truth value is needed.
     """
-    return as_bool(_Reader(chain).read(data))
+    return as_bool(_Reader(variables).read(data))
 
 
 class _Reader:
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-        self._variables = QuantityVariables(chain)
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
 
     def read(self, data: object) -> Expr:
         if isinstance(data, int) and not isinstance(data, bool):
@@ -79,8 +90,19 @@ class _Reader:
         raise InvalidProblemError(f"{_short(data)} is not a [factor, expression] of a sum")
 
     def _variable(self, name: str, args: list[object]) -> Expr:
-        chain, make = self._chain, self._variables
-        layers, units = range(chain.layer_count), range(chain.unit_count)
+        try:
+            return self._variables(name, args)
+        except KeyError as error:
+            text = f"{_short(['var', name, *args])} names no quantity of this problem: {error.args[0]}"
+            raise InvalidProblemError(text) from None
+
+
+def chain_variables(chain: Chain) -> Variables:
+    """Return the variables of a problem with one network."""
+    make = QuantityVariables(chain)
+    layers, units = range(chain.layer_count), range(chain.unit_count)
+
+    def variable(name: str, args: Sequence[Any]) -> Expr:
         match name, args:
             case Quantity.ON, [int(layer), int(unit)] if layer in layers and unit in units:
                 return make.on(layer, unit)
@@ -94,10 +116,51 @@ class _Reader:
                 return make.memory_bytes(unit)
             case _, [] if name in _TOTALS:
                 return make.total(Quantity(name))
-        raise InvalidProblemError(
-            f"{_short(['var', name, *args])} names no quantity of this problem: "
-            f"{len(layers)} layers, {len(units)} units; quantities are {', '.join(Quantity)}"
+        raise KeyError(f"{len(layers)} layers, {len(units)} units; quantities are {', '.join(Quantity)}")
+
+    return variable
+
+
+def workload_variables(shop: FlowShop) -> Variables:
+    """Return the variables of a problem with a workload."""
+    make = FlowVariables(shop)
+    requests, units = range(shop.request_count), range(shop.unit_count)
+    one = {
+        FlowQuantity.POSITION: make.position,
+        FlowQuantity.START: make.start_us,
+        FlowQuantity.FINISH: make.finish_us,
+        FlowQuantity.MEMORY_WHILE: make.memory_while_bytes,
+    }
+    pairs = {FlowQuantity.BEFORE: make.before, FlowQuantity.BESIDE: make.beside}
+    mixed = {FlowQuantity.USES: make.uses, FlowQuantity.CHUNK_US: make.chunk_us}
+
+    def layer_count(request: int) -> int:
+        return shop.chain(request).layer_count
+
+    def variable(name: str, args: Sequence[Any]) -> Expr:
+        quantity = FlowQuantity(name) if name in set(FlowQuantity) else None
+        match args:
+            case [] if quantity in FLOW_TOTALS:
+                return make.total(quantity)
+            case [int(unit)] if quantity is FlowQuantity.LOAD and unit in units:
+                return make.load_us(unit)
+            case [int(request)] if quantity in one and request in requests:
+                return one[quantity](request)
+            case [int(i), int(j)] if quantity in pairs and i in requests and j in requests and i != j:
+                return pairs[quantity](i, j)
+            case [int(request), int(unit)] if quantity in mixed and request in requests and unit in units:
+                return mixed[quantity](request, unit)
+            case [int(request), int(cut)] if quantity is FlowQuantity.CUT and request in requests:
+                if 0 < cut < layer_count(request):
+                    return make.cut(request, cut)
+            case [int(request), int(layer), int(unit)] if quantity is FlowQuantity.ON:
+                if request in requests and 0 <= layer < layer_count(request) and unit in units:
+                    return make.on(request, layer, unit)
+        raise KeyError(
+            f"{len(requests)} requests, {len(units)} units; quantities are {', '.join(FlowQuantity)}"
         )
+
+    return variable
 
 
 _TOTALS = frozenset(Quantity) - {

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from .costs import CostTable
+from .costs import CostTable, Interference
 from .errors import (
     ExpressionError,
     InvalidInputError,
@@ -24,7 +24,7 @@ from .errors import (
     InvalidProblemError,
     SchemaVersionError,
 )
-from .expr_json import from_data, to_data
+from .expr_json import Variables, chain_variables, from_data, to_data, workload_variables
 from .hardware import Platform
 from .network import Network
 from .objective import Limits, Objective
@@ -32,6 +32,7 @@ from .plan import Chunk, Plan
 from .problem import Problem
 from .rules import Rule
 from .validation import STRICT
+from .workload import Workload
 
 MAX_FILE_BYTES = 64 * 2**20
 """Largest file that is read: far above any problem, far below what would exhaust a board."""
@@ -68,18 +69,23 @@ class _ProblemDocument:
     objective: Objective = Objective()
     limits: Limits = Limits()
     rules: tuple[_RuleDocument, ...] = ()
+    workload: Workload | None = None
+    interference: Interference | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlanDocument:
     __pydantic_config__: ClassVar[Any] = STRICT
     chunks: tuple[Chunk, ...]
+    order: tuple[str, ...] = ()
     plan_id: str | None = None
     problem: str | None = None
+    asked: dict[str, str] = field(default_factory=dict)
 
 
 PLATFORM = Schema(format="gapless.platform", version=1, content=Platform)
 NETWORK = Schema(format="gapless.network", version=1, content=Network)
+INTERFERENCE = Schema(format="gapless.interference", version=1, content=Interference)
 COSTS = Schema(format="gapless.costs", version=1, content=CostTable)
 _PROBLEM = Schema(format="gapless.problem", version=1, content=_ProblemDocument)
 _PLAN = Schema(format="gapless.plan", version=1, content=_PlanDocument)
@@ -165,13 +171,15 @@ def parse_problem(data: bytes, *, name: str) -> Problem:
             costs=document.costs,
             objective=document.objective,
             limits=document.limits,
+            workload=document.workload,
+            interference=document.interference,
         )
     except InvalidInputError as error:
         raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
     rules, defects = [], []
     for index, rule in enumerate(document.rules):
         try:
-            expr = from_data(rule.expr, problem.chain)
+            expr = from_data(rule.expr, _variables(problem))
             rules.append(Rule(name=rule.name, text=rule.text, expr=expr))
         except (InvalidInputError, ExpressionError, RecursionError) as error:
             defects.append(f"rules[{index}] {rule.name!r}: {error}")
@@ -181,6 +189,12 @@ def parse_problem(data: bytes, *, name: str) -> Problem:
         return problem.with_rules(*rules)
     except InvalidInputError as error:
         raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
+
+
+def _variables(problem: Problem) -> Variables:
+    if problem.workload is not None:
+        return workload_variables(problem.flow_shop)
+    return chain_variables(problem.chain)
 
 
 def dump_problem(problem: Problem) -> str:
@@ -207,16 +221,26 @@ def dump_problem(problem: Problem) -> str:
             _RuleDocument(name=rule.name, text=rule.text, expr=to_data(rule.expr))
             for rule in problem.expression_rules
         ),
+        workload=problem.workload,
+        interference=problem.interference,
     )
     return dump(document, _PROBLEM)
 
 
 def load_plan(path: str | Path) -> Plan:
     """Read a plan file; errors as for `load`."""
-    document = load(path, _PLAN)
+    return _plan(load(path, _PLAN), path)
+
+
+def load_origin(path: str | Path) -> dict[str, str]:
+    """Read how the problem of a plan file was named when the plan was made; errors as for `load`."""
+    return load(path, _PLAN).asked
+
+
+def _plan(document: _PlanDocument, path: str | Path) -> Plan:
     if not document.chunks:
         raise InvalidPlanError(f"{path}: a plan needs at least one chunk")
-    plan = Plan(chunks=document.chunks)
+    plan = Plan(chunks=document.chunks, order=document.order)
     if document.plan_id is not None and document.plan_id != plan.plan_id:
         raise InvalidPlanError(
             f"{path}: its chunks have the plan_id {plan.plan_id}, but it says {document.plan_id!r}; "
@@ -225,9 +249,15 @@ def load_plan(path: str | Path) -> Plan:
     return plan
 
 
-def dump_plan(plan: Plan, problem: Problem) -> str:
-    """Return a plan as JSON text, with the fingerprint of its problem."""
-    document = _PlanDocument(chunks=plan.chunks, plan_id=plan.plan_id, problem=problem.fingerprint)
+def dump_plan(plan: Plan, problem: Problem, origin: Mapping[str, str] | None = None) -> str:
+    """Return a plan as JSON text, with the fingerprint of its problem and how that was named."""
+    document = _PlanDocument(
+        chunks=plan.chunks,
+        order=plan.order,
+        plan_id=plan.plan_id,
+        problem=problem.fingerprint,
+        asked=dict(origin or {}),
+    )
     return dump(document, _PLAN)
 
 

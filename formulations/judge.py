@@ -2,106 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 from .chain import Chain, Part
 from .errors import InvalidPlanError
-from .objective import Limits, Term
 from .plan import Plan
 from .problem import Problem
 from .quantities import PlanValues
-from .validation import STRICT
+from .scores import Score, Violation, limit_violations
+from .workloads.score import malformed_workload_plan, workload_score
 
-MALFORMED = frozenset({"names", "coverage", "contiguity", "support"})
+MALFORMED = frozenset({"names", "coverage", "contiguity", "support", "unit_order"})
 """What a plan may break so that it has no score at all (`Violation.rule`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
-    """One way in which a plan breaks its problem.
-
-    Attributes
-    ----------
-    rule
-        What is broken: `coverage`, `contiguity`, `support`, `conflict`, `cut`, `unit_memory`,
-        `device_memory`, the name of a limit, or the name of a user's rule.
-    message
-        Where, and by how much.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    rule: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """What a plan is worth; times in microseconds per period, sizes in bytes.
-
-    Attributes
-    ----------
-    period_us, latency_us, gapness_us, paper_gapness_us, bubbles_us, peak_bytes, idle_permille
-        The objective terms (`Term`).
-    busy_us, bubble_us, memory_bytes
-        By unit of the platform; None for units that the plan does not use.
-    violations
-        Empty for a valid plan.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    period_us: int
-    latency_us: int
-    gapness_us: int
-    paper_gapness_us: int
-    bubbles_us: int
-    peak_bytes: int
-    idle_permille: int
-    busy_us: tuple[int | None, ...]
-    bubble_us: tuple[int | None, ...]
-    memory_bytes: tuple[int | None, ...]
-    violations: tuple[Violation, ...] = ()
-
-    @property
-    def valid(self) -> bool:
-        """Whether the plan breaks nothing."""
-        return not self.violations
-
-    @property
-    def throughput(self) -> float:
-        """Inferences per second in steady state (times the batch of the cost table)."""
-        return 1e6 / self.period_us
-
-    @property
-    def utilisation_permille(self) -> int:
-        """Busy time of all units over (units x period), permille, rounded down."""
-        return 1000 - self.idle_permille
-
-    def value(self, term: Term) -> int:
-        """Return the value of an objective term."""
-        value: int = getattr(self, _TERM_FIELD[term])
-        return value
-
-    def values(self, terms: tuple[Term, ...]) -> tuple[int, ...]:
-        """Return the values of several terms."""
-        return tuple(self.value(term) for term in terms)
-
-
-_TERM_FIELD = {
-    Term.PERIOD: "period_us",
-    Term.GAPNESS: "gapness_us",
-    Term.PAPER_GAPNESS: "paper_gapness_us",
-    Term.LATENCY: "latency_us",
-    Term.BUBBLES: "bubbles_us",
-    Term.PEAK_MEMORY: "peak_bytes",
-    Term.IDLE: "idle_permille",
-}
-
-
 def score(problem: Problem, plan: Plan) -> Score:
-    """Check and score one plan.
+    """Check and score one plan; with a workload the score is a `WorkloadScore`.
 
     Raises
     ------
@@ -110,6 +24,8 @@ def score(problem: Problem, plan: Plan) -> Score:
         overlaps, a layer that its unit cannot run), so that no score can be computed. Every other
         defect is a violation.
     """
+    if problem.workload is not None:
+        return workload_score(problem, plan)
     chain = problem.chain
     parts = chain.parts(plan)
     broken = malformations(chain, parts)
@@ -137,6 +53,8 @@ def score(problem: Problem, plan: Plan) -> Score:
 
 def check(problem: Problem, plan: Plan) -> tuple[Violation, ...]:
     """Return everything that a plan breaks, malformed plans included; empty for a valid plan."""
+    if problem.workload is not None:
+        return malformed_workload_plan(problem, plan) or workload_score(problem, plan).violations
     try:
         parts = problem.chain.parts(plan)
     except InvalidPlanError as error:
@@ -147,8 +65,12 @@ def check(problem: Problem, plan: Plan) -> tuple[Violation, ...]:
 def rank_key(problem: Problem, plan: Plan, plan_score: Score) -> tuple[object, ...]:
     """Return the key of the canonical order of plans: objective, tie-break, then chunks.
 
-    Plans with equal numbers are ordered by (stop, unit index) of their chunks, first chunk first.
+    Plans with equal numbers are ordered by (stop, unit index) of their chunks, first chunk first; with
+    a workload by the order of the requests and then by their cuts.
     """
+    if problem.workload is not None:
+        schedule = problem.flow_shop.schedule(plan)
+        return plan_score.values(problem.objective.terms), schedule.order, schedule.cuts
     chunks = tuple((stop, unit) for _, stop, unit in problem.chain.parts(plan))
     return plan_score.values(problem.objective.ranking), chunks
 
@@ -212,22 +134,3 @@ def _structure(chain: Chain, parts: tuple[Part, ...], values: PlanValues) -> lis
         message = f"the plan needs {values.peak_bytes} bytes, the device has {chain.device_memory}"
         found.append(Violation(rule="device_memory", message=message))
     return found
-
-
-def limit_violations(limits: Limits, values: PlanValues) -> list[Violation]:
-    """Return the filters that a plan does not pass."""
-    period, gapness = values.period_us, values.gapness_us
-    balance = 1000 * (period - gapness) // period
-    utilisation = 1000 - values.idle_permille
-    checks = (
-        ("max_period_us", period, limits.max_period_us, 1),
-        ("min_units", len(values.parts), limits.min_units, -1),
-        ("min_balance_permille", balance, limits.min_balance_permille, -1),
-        ("max_gapness_us", gapness, limits.max_gapness_us, 1),
-        ("min_utilisation_permille", utilisation, limits.min_utilisation_permille, -1),
-    )
-    return [
-        Violation(rule=name, message=f"{name} is {limit}, the plan has {value}")
-        for name, value, limit, sense in checks
-        if limit is not None and sense * value > sense * limit
-    ]

@@ -28,6 +28,23 @@ class Term(StrEnum):
         Bytes of weights and live tensors while every chunk runs at once.
     IDLE
         Share of the platform that is not used, permille, rounded up: 1000 - utilisation.
+
+    In problems with a workload, PERIOD and GAPNESS are about the loads of the units (busy times of all
+    requests together, without slowdown), LATENCY is the sum over all requests of arrival to exit,
+    BUBBLES the idle time of each unit between its first start and its last end, IDLE the share of the
+    makespan, PEAK_MEMORY the most bytes at any instant; and there are further terms (formulations,
+    section 6):
+
+    MAKESPAN
+        End of the last request, microseconds.
+    BOTTLENECK
+        Sum over the requests of their longest chunk: each request's own slicing (P1).
+    WORK
+        Busy time of all chunks, without slowdown.
+    CONTENTION
+        Sum over pairs of high-contention requests at distance d < K in the order of K - d (P3).
+    DISPLACEMENT
+        Sum over the requests of the distance from their position of arrival (P3).
     """
 
     PERIOD = "period"
@@ -37,7 +54,28 @@ class Term(StrEnum):
     BUBBLES = "bubbles"
     PEAK_MEMORY = "peak_memory"
     IDLE = "idle"
+    MAKESPAN = "makespan"
+    BOTTLENECK = "bottleneck"
+    WORK = "work"
+    CONTENTION = "contention"
+    DISPLACEMENT = "displacement"
 
+
+CHAIN_TERMS = frozenset(
+    {
+        Term.PERIOD,
+        Term.GAPNESS,
+        Term.PAPER_GAPNESS,
+        Term.LATENCY,
+        Term.BUBBLES,
+        Term.PEAK_MEMORY,
+        Term.IDLE,
+    }
+)
+"""The terms of problems with one network and no workload."""
+
+WORKLOAD_TERMS = frozenset(Term) - {Term.PAPER_GAPNESS}
+"""The terms of problems with a workload."""
 
 TIE_BREAK = (Term.PERIOD, Term.GAPNESS, Term.LATENCY)
 """How plans with equal objectives are ordered; what still ties goes to the earlier, shorter chunks."""

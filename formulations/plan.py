@@ -22,6 +22,8 @@ class Chunk:
         First layer, and one past the last; 0-based.
     unit
         Name of the unit.
+    request
+        Name of the request, in plans for a workload; empty where every request runs alike.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -30,6 +32,7 @@ class Chunk:
     start: int
     stop: int
     unit: str
+    request: str = ""
 
     def __post_init__(self) -> None:
         if type(self.start) is type(self.stop) is int and 0 <= self.start < self.stop <= MAX_COUNT:
@@ -42,28 +45,48 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Chunks in canonical order: by network, then by first layer.
+    """Chunks in canonical order: by request, by network, then by first layer.
 
     Attributes
     ----------
     chunks
         At least one chunk. They are sorted on construction, so equal plans are equal values.
+    order
+        In plans for a workload, the names of all requests in the order in which every unit serves them;
+        empty otherwise.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     chunks: tuple[Chunk, ...]
+    order: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.chunks:
             raise InvalidPlanError("a plan needs at least one chunk; no plan is written as None")
-        object.__setattr__(self, "chunks", tuple(sorted(self.chunks)))
+        ranked = sorted(self.chunks, key=lambda chunk: (chunk.request, chunk))
+        object.__setattr__(self, "chunks", tuple(ranked))
 
     @property
     def plan_id(self) -> str:
-        """Twelve hexadecimal digits that depend on the chunks alone."""
-        text = "\n".join(f"{c.network}\t{c.start}\t{c.stop}\t{c.unit}" for c in self.chunks)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that depend on the chunks and the order alone."""
+        lines = ["\t".join((c.network, str(c.start), str(c.stop), c.unit, *_named(c))) for c in self.chunks]
+        lines += [f"order\t{name}" for name in self.order]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+    def of(self, request: str) -> tuple[Chunk, ...]:
+        """Return the chunks of one request of a workload, in order of their layers."""
+        return tuple(chunk for chunk in self.chunks if chunk.request == request)
 
     def __str__(self) -> str:
-        return " | ".join(f"{c.start}-{c.stop - 1} {c.unit}" for c in self.chunks)
+        if not self.order:
+            return _path(self.chunks)
+        return "; ".join(f"{name}: {_path(self.of(name))}" for name in self.order)
+
+
+def _named(chunk: Chunk) -> tuple[str, ...]:
+    return (chunk.request,) if chunk.request else ()
+
+
+def _path(chunks: tuple[Chunk, ...]) -> str:
+    return " | ".join(f"{c.start}-{c.stop - 1} {c.unit}" for c in chunks)

@@ -8,13 +8,16 @@ from enum import StrEnum
 from functools import cached_property
 
 from .chain import Chain, build_chain
-from .costs import CostTable
+from .costs import CostTable, Interference
 from .errors import InvalidProblemError
 from .hardware import Platform
 from .network import Network
-from .objective import Limits, Objective
+from .objective import CHAIN_TERMS, WORKLOAD_TERMS, Limits, Objective
 from .rules import AnyRule, OpaqueRule, PlanView, Rule, RuleFunction, build_rule
 from .validation import Defects
+from .workload import Execution, LoadPolicy, Mode, RequestOrder, Workload
+from .workloads.flow_shop import FlowShop
+from .workloads.view import WorkloadView
 
 
 class Feature(StrEnum):
@@ -29,7 +32,34 @@ class Feature(StrEnum):
     LIMITS = "limits"
     RULES = "rules"
     OPAQUE_RULES = "opaque_rules"
-    SEVERAL_NETWORKS = "several_networks"
+    WORKLOAD = "workload"
+    FREE_ORDER = "free_order"
+    INTERFERENCE = "interference"
+    COLUMNS = "columns"
+    STREAM = "stream"
+    ARRIVALS = "arrivals"
+    DEADLINES = "deadlines"
+    TASK_SLOTS = "task_slots"
+    RUNNING_WEIGHTS = "running_weights"
+
+
+WORKLOAD_FEATURES = frozenset(
+    {
+        Feature.WORKLOAD,
+        Feature.FREE_ORDER,
+        Feature.INTERFERENCE,
+        Feature.COLUMNS,
+        Feature.STREAM,
+        Feature.ARRIVALS,
+        Feature.DEADLINES,
+        Feature.TASK_SLOTS,
+        Feature.RUNNING_WEIGHTS,
+    }
+)
+"""What only a problem with a workload can ask."""
+
+CHAIN_FEATURES = frozenset(Feature) - WORKLOAD_FEATURES
+"""What a problem with one network can ask."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the computed properties below are kept
@@ -41,7 +71,7 @@ class Problem:
     platform
         The units.
     networks
-        The networks to place.
+        The networks to place; for several of them a plan needs a workload.
     costs
         Time of each layer on each unit; its columns follow the units of the platform.
     objective
@@ -50,6 +80,11 @@ class Problem:
         Filters.
     rules
         Constraints of the user.
+    workload
+        The requests that share the units; None: one endless stream of requests of one network, all
+        alike.
+    interference
+        How much units slow each other down while the requests of a workload run, or None.
     """
 
     platform: Platform
@@ -58,6 +93,8 @@ class Problem:
     objective: Objective = Objective()
     limits: Limits = Limits()
     rules: tuple[AnyRule, ...] = ()
+    workload: Workload | None = None
+    interference: Interference | None = None
 
     def __post_init__(self) -> None:
         defects = Defects("problem")
@@ -69,6 +106,7 @@ class Problem:
                 f"the cost table is for the units {list(self.costs.units)}, "
                 f"the platform has {list(self.platform.unit_names)}"
             )
+        self._check_workload(defects)
         costed = {costs.network: len(costs.layer_us) for costs in self.costs.networks}
         for network in self.networks:
             rows, layers = costed.get(network.name), len(network.layers)
@@ -78,11 +116,35 @@ class Problem:
                 defects.add(f"network {network.name!r} has {layers} layers but {rows} rows of costs")
         defects.raise_as(InvalidProblemError)
 
+    def _check_workload(self, defects: Defects) -> None:
+        known = WORKLOAD_TERMS if self.workload else CHAIN_TERMS
+        wrong = [term for term in self.objective.terms if term not in known]
+        if wrong:
+            where = "with a workload" if self.workload else "without a workload"
+            defects.add(
+                f"the objective {', '.join(wrong)} means nothing {where}; use {', '.join(sorted(known))}"
+            )
+        if self.interference is not None and self.interference.units != self.platform.unit_names:
+            defects.add(
+                f"the interference is for the units {list(self.interference.units)}, "
+                f"the platform has {list(self.platform.unit_names)}"
+            )
+        if self.workload is not None:
+            networks = {network.name for network in self.networks}
+            for request in self.workload.requests:
+                if request.network not in networks:
+                    text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
+                    defects.add(f"request {request.name!r} {text}")
+
     @property
     def network(self) -> Network:
         """The only network of a problem with one network."""
         if len(self.networks) != 1:
-            raise InvalidProblemError(f"the problem has {len(self.networks)} networks, not one")
+            raise InvalidProblemError(
+                f"the problem has {len(self.networks)} networks and no workload: say which requests come "
+                f'(--workload "{",".join(network.name for network in self.networks[:3])}", or '
+                "gapless.with_workload)"
+            )
         return self.networks[0]
 
     @cached_property
@@ -91,14 +153,38 @@ class Problem:
         return build_chain(self.platform, self.network, self.costs.of(self.network.name))
 
     @cached_property
+    def flow_shop(self) -> FlowShop:
+        """Integer tables of a problem with a workload."""
+        if self.workload is None:
+            raise InvalidProblemError("the problem has no workload")
+        used = list(dict.fromkeys(request.network for request in self.workload.requests))
+        networks = {network.name: network for network in self.networks}
+        return FlowShop(
+            workload=self.workload,
+            units=self.platform.unit_names,
+            chains=tuple(build_chain(self.platform, networks[name], self.costs.of(name)) for name in used),
+            chain_of=tuple(used.index(request.network) for request in self.workload.requests),
+            layer_names=tuple(networks[name].layer_names for name in used),
+            boundary_bytes=tuple(networks[name].boundary_bytes for name in used),
+            interference=self.interference,
+        )
+
+    @cached_property
     def view(self) -> PlanView:
-        """What rules of this problem can speak about."""
+        """What rules of a problem without a workload can speak about."""
         return PlanView(self.network, self.chain)
+
+    @cached_property
+    def workload_view(self) -> WorkloadView:
+        """What rules of a problem with a workload can speak about."""
+        return WorkloadView(self.flow_shop)
 
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that change whenever anything in the problem changes."""
-        text = repr([getattr(self, field.name) for field in fields(self)])
+        # Without what is not there: new kinds of fields leave the fingerprints of old problems alone.
+        values = (getattr(self, field.name) for field in fields(self))
+        text = repr([value for value in values if value is not None])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -125,7 +211,22 @@ class Problem:
             Feature.LIMITS: self.limits != Limits(),
             Feature.RULES: bool(self.expression_rules),
             Feature.OPAQUE_RULES: bool(self.opaque_rules),
-            Feature.SEVERAL_NETWORKS: len(self.networks) > 1,
+        }
+        found = frozenset(feature for feature, there in present.items() if there)
+        return found if self.workload is None else found | self._workload_features(self.workload)
+
+    def _workload_features(self, workload: Workload) -> frozenset[Feature]:
+        present = {
+            Feature.WORKLOAD: True,
+            Feature.FREE_ORDER: workload.order is RequestOrder.FREE and len(workload.requests) > 1,
+            Feature.INTERFERENCE: self.flow_shop.contended,
+            Feature.COLUMNS: workload.execution is Execution.COLUMNS,
+            Feature.STREAM: workload.mode is Mode.STREAM,
+            Feature.ARRIVALS: any(request.arrival_us for request in workload.requests),
+            Feature.DEADLINES: any(request.deadline_us for request in workload.requests),
+            Feature.TASK_SLOTS: workload.task_slots is not None,
+            Feature.RUNNING_WEIGHTS: workload.load_policy is LoadPolicy.RUNNING
+            and self.platform.memory_bytes is not None,
         }
         return frozenset(feature for feature, there in present.items() if there)
 
@@ -135,14 +236,18 @@ class Problem:
         Parameters
         ----------
         rules
-            Rule functions (`PlanView` -> expression), ready-made rules, or `OpaqueRule`s.
+            Rule functions (`PlanView` -> expression, with a workload `WorkloadView` -> expression),
+            ready-made rules, or `OpaqueRule`s.
 
         Raises
         ------
         ExpressionError, InvalidProblemError
             A rule cannot be built, or a name is taken.
         """
-        built = tuple(build_rule(rule, self.view) for rule in rules)
+        if not rules:
+            return self
+        view = self.view if self.workload is None else self.workload_view
+        built = tuple(build_rule(rule, view) for rule in rules)
         return replace(self, rules=self.rules + built)
 
     def with_objective(self, objective: Objective | str) -> Problem:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from .chain import Chain
 from .errors import ExpressionError, InvalidProblemError
-from .expr import BoolExpr, BoolVar, Expr, IntVar, all_of, any_of, as_bool, count, linear
+from .expr import BoolExpr, BoolVar, Expr, IntVar, Variable, all_of, any_of, as_bool, count, linear
 from .network import Network
 from .plan import Plan
-from .quantities import PlanValues, Quantity, QuantityVariables
+from .quantities import Quantity, QuantityVariables
 from .validation import Defects
+from .workloads.view import WorkloadView
 
 LayerRef = str | int
 """A layer by name or by index."""
@@ -136,7 +137,7 @@ class Rule:
         if not isinstance(self.expr, BoolExpr):
             raise InvalidProblemError(f"rule {self.name!r}: its expression must be true or false")
 
-    def holds(self, values: PlanValues) -> bool:
+    def holds(self, values: Callable[[Variable], int]) -> bool:
         """Return whether a plan satisfies the rule."""
         return bool(self.expr.evaluate(values))
 
@@ -198,15 +199,15 @@ class OpaqueRule:
 class RuleFunction(Protocol):
     """A function that builds a rule from a view."""
 
-    def __call__(self, view: PlanView, /) -> BoolExpr:
-        """Return an expression that must be true."""
+    def __call__(self, view: Any, /) -> BoolExpr:
+        """Return an expression that must be true; `view` is a `PlanView` or a `WorkloadView`."""
         ...
 
 
 AnyRule = Rule | OpaqueRule
 
 
-def build_rule(source: RuleFunction | AnyRule, view: PlanView) -> AnyRule:
+def build_rule(source: RuleFunction | AnyRule, view: PlanView | WorkloadView) -> AnyRule:
     """Return a rule from a rule function; rules pass through.
 
     Raises
@@ -249,7 +250,8 @@ def _check_name(name: str) -> None:
     defects.raise_as(InvalidProblemError)
 
 
-def _named(name: str, text: str, build: RuleFunction) -> RuleFunction:
+def named(name: str, text: str, build: RuleFunction) -> RuleFunction:
+    """Return a rule function with the name and the words that its rule shall have."""
     build.__name__, build.__doc__ = name, text  # type: ignore[attr-defined]
     return build
 
@@ -257,13 +259,13 @@ def _named(name: str, text: str, build: RuleFunction) -> RuleFunction:
 def pin(layer: LayerRef, *, unit: str) -> RuleFunction:
     """Return the rule "this layer runs on this unit"."""
     text = f"layer {layer!r} runs on {unit!r}"
-    return _named(f"pin({layer}, {unit})", text, lambda view: view.on(layer, unit))
+    return named(f"pin({layer}, {unit})", text, lambda view: view.on(layer, unit))
 
 
 def forbid(layer: LayerRef, *, unit: str) -> RuleFunction:
     """Return the rule "this layer does not run on this unit"."""
     text = f"layer {layer!r} does not run on {unit!r}"
-    return _named(f"forbid({layer}, {unit})", text, lambda view: ~view.on(layer, unit))
+    return named(f"forbid({layer}, {unit})", text, lambda view: ~view.on(layer, unit))
 
 
 def together(*layers: LayerRef) -> RuleFunction:
@@ -273,7 +275,7 @@ def together(*layers: LayerRef) -> RuleFunction:
     def build(view: PlanView) -> BoolExpr:
         return any_of(all_of(view.on(layer, unit) for layer in layers) for unit in view.units)
 
-    return _named(f"together({', '.join(map(str, layers))})", text, build)
+    return named(f"together({', '.join(map(str, layers))})", text, build)
 
 
 def apart(first: LayerRef, second: LayerRef) -> RuleFunction:
@@ -283,34 +285,34 @@ def apart(first: LayerRef, second: LayerRef) -> RuleFunction:
     def build(view: PlanView) -> BoolExpr:
         return all_of(~(view.on(first, unit) & view.on(second, unit)) for unit in view.units)
 
-    return _named(f"apart({first}, {second})", text, build)
+    return named(f"apart({first}, {second})", text, build)
 
 
 def at_most(units: int) -> RuleFunction:
     """Return the rule "at most so many units are used"."""
-    return _named(f"at_most({units})", f"at most {units} units are used", lambda v: v.chunks() <= units)
+    return named(f"at_most({units})", f"at most {units} units are used", lambda v: v.chunks() <= units)
 
 
 def at_least(units: int) -> RuleFunction:
     """Return the rule "at least so many units are used"."""
-    return _named(f"at_least({units})", f"at least {units} units are used", lambda v: v.chunks() >= units)
+    return named(f"at_least({units})", f"at least {units} units are used", lambda v: v.chunks() >= units)
 
 
 def needs(unit: str, other: str) -> RuleFunction:
     """Return the rule "whoever uses the first unit also uses the second"."""
     text = f"a plan that uses {unit!r} also uses {other!r}"
-    return _named(f"needs({unit}, {other})", text, lambda v: v.uses(unit).implies(v.uses(other)))
+    return named(f"needs({unit}, {other})", text, lambda v: v.uses(unit).implies(v.uses(other)))
 
 
 def avoid(unit: str) -> RuleFunction:
     """Return the rule "this unit is not used"."""
-    return _named(f"avoid({unit})", f"unit {unit!r} is not used", lambda view: ~view.uses(unit))
+    return named(f"avoid({unit})", f"unit {unit!r} is not used", lambda view: ~view.uses(unit))
 
 
 def busy_cap(unit: str, *, most_us: int) -> RuleFunction:
     """Return the rule "this unit is busy at most so many microseconds per period"."""
     text = f"unit {unit!r} is busy at most {most_us} us per period"
-    return _named(f"busy_cap({unit}, {most_us})", text, lambda view: view.busy_us(unit) <= most_us)
+    return named(f"busy_cap({unit}, {most_us})", text, lambda view: view.busy_us(unit) <= most_us)
 
 
 def memory_cap(most_bytes: int, *, unit: str | None = None) -> RuleFunction:
@@ -321,13 +323,13 @@ def memory_cap(most_bytes: int, *, unit: str | None = None) -> RuleFunction:
         return (view.peak_bytes() if unit is None else view.memory_bytes(unit)) <= most_bytes
 
     name = f"memory_cap({most_bytes}{'' if unit is None else f', {unit}'})"
-    return _named(name, f"{where} needs at most {most_bytes} bytes", build)
+    return named(name, f"{where} needs at most {most_bytes} bytes", build)
 
 
 def latency_cap(*, most_us: int) -> RuleFunction:
     """Return the rule "one request takes at most so many microseconds from entry to exit"."""
     text = f"the latency is at most {most_us} us"
-    return _named(f"latency_cap({most_us})", text, lambda view: view.latency_us() <= most_us)
+    return named(f"latency_cap({most_us})", text, lambda view: view.latency_us() <= most_us)
 
 
 def cuts_only_after(*layers: LayerRef) -> RuleFunction:
@@ -339,4 +341,4 @@ def cuts_only_after(*layers: LayerRef) -> RuleFunction:
         every = (view.cut_after(layer) for layer in range(len(view.layers) - 1))
         return all_of(~cut for cut in every if cut.key not in allowed)
 
-    return _named(f"cuts_only_after({', '.join(map(str, layers))})", text, build)
+    return named(f"cuts_only_after({', '.join(map(str, layers))})", text, build)

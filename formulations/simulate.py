@@ -15,17 +15,22 @@ from .errors import InvalidInputError, InvalidPlanError
 from .judge import MALFORMED, check
 from .plan import Plan
 from .problem import Problem
+from .workloads.quantities import WorkloadValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class TraceEvent:
-    """One chunk of one request at work, from start to end in microseconds."""
+    """One chunk of one request at work, from start to end in microseconds.
+
+    `slowdown_us` is how much longer it took because of what ran beside it.
+    """
 
     start_us: int
     end_us: int
     request: int
     chunk: int
     unit: str
+    slowdown_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +47,15 @@ class Trace:
         When each request came in.
     events
         All chunks of all requests.
+    names
+        Names of the requests of a workload, by request; empty for a stream of one network.
     """
 
     plan: Plan
     units: tuple[str, ...]
     arrivals_us: tuple[int, ...]
     events: tuple[TraceEvent, ...]
+    names: tuple[str, ...] = ()
 
     @property
     def makespan_us(self) -> int:
@@ -57,8 +65,9 @@ class Trace:
     @property
     def output_us(self) -> tuple[int, ...]:
         """When each request was finished."""
-        last = len(self.plan.chunks) - 1
-        done = {event.request: event.end_us for event in self.events if event.chunk == last}
+        done: dict[int, int] = {}
+        for event in self.events:
+            done[event.request] = max(event.end_us, done.get(event.request, 0))
         return tuple(done[request] for request in range(len(self.arrivals_us)))
 
     @property
@@ -117,6 +126,8 @@ def simulate(
     for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
         if value < least:
             raise InvalidInputError(f"{name} is {value}, must be at least {least}")
+    if problem.workload is not None:
+        raise InvalidInputError("the problem has a workload: play it with simulate_workload")
     broken = [v for v in check(problem, plan) if v.rule in MALFORMED]
     if broken:
         raise InvalidPlanError(f"[{plan}] cannot be played:", [v.message for v in broken])
@@ -131,6 +142,41 @@ def simulate(
         units=problem.chain.units,
         arrivals_us=arrivals,
         events=_play([c.unit for c in plan.chunks], busy_us, arrivals, slots),
+    )
+
+
+def simulate_workload(problem: Problem, plan: Plan) -> Trace:
+    """Play a plan for a workload, as the judge does; limits and rules need not hold.
+
+    Raises
+    ------
+    InvalidPlanError
+        The plan is not well formed.
+    """
+    shop = problem.flow_shop
+    schedule = shop.schedule(plan)
+    runs = WorkloadValues(shop, schedule).runs
+    index = dict.fromkeys(range(shop.request_count), 0)
+    events = []
+    for run in runs:
+        request = schedule.order[run.position]
+        events.append(
+            TraceEvent(
+                start_us=run.start_us,
+                end_us=run.end_us,
+                request=request,
+                chunk=index[request],
+                unit=shop.units[run.unit],
+                slowdown_us=run.end_us - run.start_us - run.work_us,
+            )
+        )
+        index[request] += 1
+    return Trace(
+        plan=plan,
+        units=shop.units,
+        arrivals_us=tuple(request.arrival_us for request in shop.workload.requests),
+        events=tuple(sorted(events)),
+        names=shop.workload.names,
     )
 
 

@@ -29,15 +29,16 @@ def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[Vari
     """
     variables = QuantityVariables(chain)
     units = range(chain.unit_count)
-    busy = [variables.busy_us(unit) for unit in units]
+    busy, uses = [variables.busy_us(unit) for unit in units], [variables.uses(unit) for unit in units]
+    most = [chain.most_busy_us(unit) for unit in units]
     period = variables.total(Quantity.PERIOD)
     latency = linear((1, load) for load in busy)
     defined = {
         Quantity.PERIOD: max_of(busy),
         Quantity.LATENCY: latency,
         Quantity.BUBBLES: _bubbles(chain, variables),
-        Quantity.PAPER_GAPNESS: period + max_of(_negated_loads(chain, variables)),
-        Quantity.GAPNESS: period + max_of(_negated_loads(chain, variables) + _lonely(chain, variables)),
+        Quantity.PAPER_GAPNESS: period + max_of(_negated(busy, uses, most)),
+        Quantity.GAPNESS: gapness(period, busy, uses, most),
         Quantity.PEAK: linear((1, variables.memory_bytes(unit)) for unit in units),
     }
     if peak_bytes is not None:
@@ -45,30 +46,36 @@ def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[Vari
     return {(quantity, ()): expr for quantity, expr in defined.items()}
 
 
-def _other_most_us(chain: Chain, unit: int) -> int:
-    """Return an upper bound on the busy time of every unit but one."""
-    return max((chain.most_busy_us(other) for other in range(chain.unit_count) if other != unit), default=0)
+def gapness(period: Expr, loads: Sequence[Expr], uses: Sequence[Expr], most: Sequence[int]) -> Expr:
+    """Return the largest load minus the smallest one of the units in use.
+
+    Of several units a lonely one has its period: Tmin counts as 0 there.
+
+    Parameters
+    ----------
+    period
+        The largest load.
+    loads, uses, most
+        Of each unit: its load, whether it is in use, and an upper bound on its load.
+    """
+    return period + max_of(_negated(loads, uses, most) + _lonely(uses, max(most)))
 
 
-def _negated_loads(chain: Chain, variables: QuantityVariables) -> list[Expr]:
+def _negated(loads: Sequence[Expr], uses: Sequence[Expr], most: Sequence[int]) -> list[Expr]:
     """Return minus the load of each unit, and for units not in use something that is never the largest.
 
     Their largest is minus Tmin; the period plus it is the gapness (BetterTogether III-D, O1).
     """
     found = []
-    for unit in range(chain.unit_count):
-        most = _other_most_us(chain, unit)
-        found.append(linear([(-1, variables.busy_us(unit)), (most, variables.uses(unit))], -most))
+    for unit, (load, used) in enumerate(zip(loads, uses, strict=True)):
+        others = max((bound for other, bound in enumerate(most) if other != unit), default=0)
+        found.append(linear([(-1, load), (others, used)], -others))
     return found
 
 
-def _lonely(chain: Chain, variables: QuantityVariables) -> list[Expr]:
+def _lonely(uses: Sequence[Expr], most: int) -> list[Expr]:
     """Return 0 for a plan on one unit of several, where Tmin counts as 0, and less than -Tmin otherwise."""
-    units = range(chain.unit_count)
-    if len(units) == 1:
-        return []
-    most = max(chain.most_busy_us(unit) for unit in units)
-    return [linear(((-most, variables.uses(unit)) for unit in units), most)]
+    return [linear(((-most, used) for used in uses), most)] if len(uses) > 1 else []
 
 
 def _bubbles(chain: Chain, variables: QuantityVariables) -> Expr:

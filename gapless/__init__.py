@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .contention import measure_contention as measure_contention
     from .device import this_device as this_device
     from .execution import open_pipeline as open_pipeline
     from .execution import profile as profile
@@ -36,10 +37,16 @@ if TYPE_CHECKING:
     from .formulations.rules import OpaqueRule as OpaqueRule
     from .formulations.rules import PlanView as PlanView
     from .formulations.simulate import simulate as simulate
+    from .formulations.simulate import simulate_workload as simulate_workload
+    from .formulations.workload import Request as Request
+    from .formulations.workload import Workload as Workload
     from .models import open_model as open_model
     from .models import open_models as open_models
     from .problems import load_problem as load_problem
+    from .problems import load_workload as load_workload
     from .problems import table_problem as table_problem
+    from .problems import with_workload as with_workload
+    from .side_by_side import profile_together as profile_together
     from .solvers.result import SolveResult as SolveResult
     from .tuning import tune as tune
     from .workflow import Comparison as Comparison
@@ -54,10 +61,12 @@ _HOME = {
     "TensorSpec": ".executor.model",
     "Deployment": ".executor.deployment",
     "Budget": ".executor.runner",
+    "measure_contention": ".contention",
     "open_model": ".models",
     "open_models": ".models",
     "this_device": ".device",
     "profile": ".execution",
+    "profile_together": ".side_by_side",
     "profiled_problem": ".execution",
     "open_pipeline": ".execution",
     "run": ".execution",
@@ -74,8 +83,13 @@ _HOME = {
     "OpaqueRule": ".formulations.rules",
     "PlanView": ".formulations.rules",
     "simulate": ".formulations.simulate",
+    "simulate_workload": ".formulations.simulate",
+    "Request": ".formulations.workload",
+    "Workload": ".formulations.workload",
     "load_problem": ".problems",
+    "load_workload": ".problems",
     "table_problem": ".problems",
+    "with_workload": ".problems",
     "SolveResult": ".solvers.result",
     "Comparison": ".workflow",
     "compare": ".workflow",
@@ -96,24 +110,31 @@ __all__ = [
     "Plan",
     "PlanView",
     "Problem",
+    "Request",
     "SolveResult",
     "TensorSpec",
     "Term",
+    "Workload",
     "check",
     "compare",
     "load_problem",
+    "load_workload",
+    "measure_contention",
     "open_model",
     "open_models",
     "open_pipeline",
     "plan",
     "profile",
+    "profile_together",
     "profiled_problem",
     "run",
     "score",
     "simulate",
+    "simulate_workload",
     "table_problem",
     "this_device",
     "tune",
+    "with_workload",
 ]
 
 

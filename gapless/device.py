@@ -33,6 +33,22 @@ def engine_for(model: Model) -> str:
     return _ENGINES[kinds.pop()]
 
 
+def common_engine(models: Sequence[Model]) -> str:
+    """Return the name of the engine that runs all of some models when nothing is said.
+
+    Raises
+    ------
+    InvalidInputError
+        They need different engines, or there are none.
+    """
+    engines = sorted({engine_for(model) for model in models})
+    if len(engines) != 1:
+        raise InvalidInputError(
+            f"the networks need the engines {', '.join(engines) or '(none)'}; name networks of one engine"
+        )
+    return engines[0]
+
+
 def this_device(
     *,
     units: Sequence[str] = (),

@@ -50,7 +50,7 @@ class BackendReport:
             return ()
         features = (feature for feature in Feature if feature not in self.capabilities.features)
         terms = (f"objective {term}" for term in Term if term not in self.capabilities.terms)
-        return (*features, *terms)
+        return (*features, *terms, *(f"problems without {feature}" for feature in self.capabilities.requires))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

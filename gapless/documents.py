@@ -17,11 +17,12 @@ from .diagnosis import Diagnosis
 from .executor.tuning.result import TuningResult
 from .formulations.errors import InvalidInputError
 from .formulations.files import dump_plan
-from .formulations.judge import Score, Violation
 from .formulations.objective import LIMIT_NAMES
 from .formulations.plan import Plan
 from .formulations.problem import Problem
+from .formulations.scores import Score, Violation
 from .formulations.simulate import Trace
+from .formulations.workloads.score import WorkloadScore
 from .solvers.result import Candidate, Conflict, SolveResult
 from .workflow import Comparison
 
@@ -36,6 +37,7 @@ _SCORE_TOTALS = (
     "peak_bytes",
     "idle_permille",
 )
+_WORKLOAD_TOTALS = ("makespan_us", "bottleneck_us", "work_us", "contention", "displacement")
 _SCORE_BY_UNIT = ("busy_us", "bubble_us", "memory_bytes")
 
 
@@ -57,6 +59,7 @@ def problem_data(problem: Problem) -> Document:
         "limits": {name: value for name, value in limits.items() if value is not None},
         "rules": [{"name": rule.name, "text": rule.text} for rule in problem.rules],
         "features": sorted(problem.features),
+        "workload": None if problem.workload is None else plain_data(problem.workload),
     }
 
 
@@ -65,10 +68,18 @@ def score_data(problem: Problem, score: Score) -> Document:
     units = problem.platform.unit_names
     return {
         **{name: getattr(score, name) for name in _SCORE_TOTALS},
+        **_workload_score_data(problem, score),
         "throughput_per_s": score.throughput,
         **{name: dict(zip(units, getattr(score, name), strict=True)) for name in _SCORE_BY_UNIT},
         "violations": violations_data(score.violations),
     }
+
+
+def _workload_score_data(problem: Problem, score: Score) -> Document:
+    if problem.workload is None or not isinstance(score, WorkloadScore):
+        return {}
+    latencies = dict(zip(problem.workload.names, score.request_latency_us, strict=True))
+    return {**{name: getattr(score, name) for name in _WORKLOAD_TOTALS}, "request_latency_us": latencies}
 
 
 def violations_data(violations: Sequence[Violation]) -> list[Document]:
@@ -181,7 +192,7 @@ def trace_document(problem: Problem, trace: Trace) -> Document:
         **header("trace"),
         "problem": problem_data(problem),
         "plan_id": trace.plan.plan_id,
-        "requests": len(trace.arrivals_us),
+        "requests": list(trace.names) or len(trace.arrivals_us),
         "makespan_us": trace.makespan_us,
         "period_us": trace.period_us,
         "arrivals_us": list(trace.arrivals_us),
@@ -194,6 +205,7 @@ def trace_document(problem: Problem, trace: Trace) -> Document:
                 "unit": event.unit,
                 "start_us": event.start_us,
                 "end_us": event.end_us,
+                "slowdown_us": event.slowdown_us,
             }
             for event in trace.events
         ],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from .device import engine_for, this_device
+from .device import common_engine, this_device
 from .executor.deployment import Deployment, deploy
 from .executor.engine import Engine
 from .executor.engines.registry import get_engine
@@ -98,7 +98,7 @@ def open_pipeline(
     problem: Problem,
     plan: Plan | Deployment,
     *,
-    model: Model | None = None,
+    model: Model | Mapping[str, Model] | None = None,
     engine: str | Engine | None = None,
     restarts: int = 0,
     report: Report = silent,
@@ -112,9 +112,9 @@ def open_pipeline(
     plan
         The plan, or a deployment such as replicas.
     model
-        The model; None: opened from where the problem says it lies.
+        The model, or those of several networks by name; None: opened from where the problem says they lie.
     engine
-        Who runs it.
+        Who runs them.
     restarts
         How many times lost workers are replaced.
     report
@@ -127,13 +127,15 @@ def open_pipeline(
     ...     for outputs in pipeline.map({"image": frame} for frame in camera):
     ...         show(outputs["boxes"])
     """
-    network = problem.networks[0]
-    opened = models_of(network) if model is None else model
+    deployment = deploy(plan, workload=problem.workload) if isinstance(plan, Plan) else plan
+    models = models_for(problem) if model is None else model
+    if not isinstance(models, Mapping):
+        models = {problem.network.name: models}
     return Pipeline(
-        deploy(plan) if isinstance(plan, Plan) else plan,
-        {network.name: opened},
+        deployment,
+        models,
         problem.platform,
-        resolve_engine(engine, opened),
+        resolve_engine(engine, *models.values()),
         device=str(fingerprint()),
         restarts=restarts,
         report=report,
@@ -144,6 +146,8 @@ def run(
     problem: Problem, plan: Plan | Deployment, *, budget: Budget = Budget(seconds=5.0), **options: Any
 ) -> Measurement:
     """Run a plan on this device for a while, and measure it.
+
+    For a workload, a request of the budget is a round: one of each of its requests.
 
     Parameters
     ----------
@@ -187,10 +191,19 @@ def take_profile(
     return taken
 
 
-def resolve_engine(engine: str | Engine | None, model: Model) -> Engine:
-    """Return the engine that is asked for, or that the model needs."""
+def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) -> dict[str, Model]:
+    """Open the models of all networks that run, by name; parameters and errors as for `models_of`."""
+    wanted = problem.networks
+    if problem.workload is not None:
+        named = {request.network for request in problem.workload.requests}
+        wanted = tuple(network for network in wanted if network.name in named)
+    return {network.name: models_of(network, at=at) for network in wanted}
+
+
+def resolve_engine(engine: str | Engine | None, *models: Model) -> Engine:
+    """Return the engine that is asked for, or that the models need."""
     if engine is None:
-        return get_engine(engine_for(model))
+        return get_engine(common_engine(models))
     return get_engine(engine) if isinstance(engine, str) else engine
 
 

@@ -32,7 +32,7 @@ def open_model(
     Parameters
     ----------
     locator
-        The path of an ONNX file; the name of a built-in network (`gapless platforms` lists them); or
+        The path of an ONNX file; the name of a built-in network (`gapless networks` lists them); or
         "path.py:NAME" for a `CallableModel`. "NAME=..." before it gives it a name of your own.
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name.
@@ -96,6 +96,17 @@ def open_models(
     """
     from .executor.joined import join
 
+    return join(open_each(locators, shapes=shapes, granularity=granularity, materialize=materialize))
+
+
+def open_each(
+    locators: Sequence[str | Path],
+    *,
+    shapes: Shapes | None = None,
+    granularity: str | Granularity = Granularity.LAYER,
+    materialize: bool = False,
+) -> list[Model]:
+    """Open models, each by itself; parameters and errors as for `open_models`."""
     if not locators:
         raise InvalidModelError("no model is given: name an ONNX file, a built-in network, or path.py:NAME")
     given = {key: tuple(shape) for key, shape in (shapes or {}).items()}
@@ -108,7 +119,7 @@ def open_models(
             key.removeprefix(f"{name}/"): shape for key, shape in given.items() if key.startswith(f"{name}/")
         }
         models.append(open_model(locator, shapes=own, granularity=granularity, materialize=materialize))
-    return join(models)
+    return models
 
 
 def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -> Model:

@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -13,8 +14,10 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from .formulations.errors import InvalidInputError
+from .formulations.files import load_origin
 from .formulations.problem import Problem
-from .problems import load_problem
+from .formulations.workload import Execution, Mode, RequestOrder
+from .origins import ask_parameters, origin_of, problem_of
 from .rules_file import add_rules
 
 _ASKED = "What is asked"
@@ -27,6 +30,74 @@ ProblemArgument = Annotated[
         metavar="PROBLEM",
         help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`).",
         show_default=False,
+    ),
+]
+OptionalProblemArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PROBLEM]",
+        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); "
+        "not needed with --workload and --platform.",
+        show_default=False,
+    ),
+]
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[PROBLEM] PLAN",
+        help="A plan file, as written by `gapless plan --out`; before it the problem, if the plan does not "
+        "say which one it is for, or is to be looked at for another one.",
+        show_default=False,
+    ),
+]
+WorkloadOption = Annotated[
+    str | None,
+    typer.Option(
+        help='Requests that share the units: networks with counts, e.g. "yolov4,bert,mobilenetv2x3"; '
+        "mobilenetv2*4 is one request of a batch of 4.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+PlatformOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`).",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+OrderOption = Annotated[
+    RequestOrder | None,
+    typer.Option(
+        help="Whether the order of the requests may be changed.", rich_help_panel=_ASKED, show_default=False
+    ),
+]
+ExecutionOption = Annotated[
+    Execution | None,
+    typer.Option(
+        help="How the units keep step: freely, or in Hetero2Pipe's synchronous columns.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+ContentionOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Measured slowdowns between the units, as written by `gapless contention --out`; instead of "
+        "those of the problem.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+StreamOption = Annotated[
+    bool, typer.Option("--stream", help="The requests come over and over.", rich_help_panel=_ASKED)
+]
+TaskSlotsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Most requests on their way at once.", rich_help_panel=_ASKED, show_default=False
     ),
 ]
 PlanArgument = Annotated[
@@ -45,7 +116,8 @@ ObjectiveOption = Annotated[
     str | None,
     typer.Option(
         help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
-        'peak_memory, idle; or "paper", or "slack:50" (least idle share among plans whose period is '
+        "peak_memory, idle, and with a workload makespan (the default there), bottleneck, work, contention, "
+        'displacement; or "paper", or "slack:50" (least idle share among plans whose period is '
         "within 50 permille of the least one).",
         rich_help_panel=_ASKED,
         show_default=False,
@@ -129,9 +201,35 @@ JsonOption = Annotated[
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A problem as the command line asks for it.
+
+    Attributes
+    ----------
+    problem
+        The problem, with objective, limits and rules.
+    origin
+        How it was named; a plan file keeps that.
+    task_slots
+        Task slots that were asked for without a workload: they are for who plays the plan.
+    """
+
+    problem: Problem
+    origin: dict[str, str]
+    task_slots: int | None = None
+
+
 def ask(
-    problem: ProblemArgument,
+    problem: OptionalProblemArgument = None,
     *,
+    workload: WorkloadOption = None,
+    platform: PlatformOption = None,
+    order: OrderOption = None,
+    execution: ExecutionOption = None,
+    stream: StreamOption = False,
+    task_slots: TaskSlotsOption = None,
+    contention: ContentionOption = None,
     costs: CostsOption = None,
     objective: ObjectiveOption = None,
     rules: RulesOption = None,
@@ -140,7 +238,7 @@ def ask(
     min_balance: MinBalanceOption = None,
     max_gapness_us: MaxGapnessOption = None,
     min_utilisation: MinUtilisationOption = None,
-) -> Problem:
+) -> Asked:
     """Return the problem with the objective, limits and rules of the command line.
 
     Raises
@@ -148,7 +246,18 @@ def ask(
     InvalidInputError
         A file, a name or a number is not valid.
     """
-    asked = load_problem(problem, costs=costs)
+    origin = origin_of(
+        problem=problem,
+        workload=workload,
+        platform=platform,
+        order=order,
+        execution=execution,
+        mode=Mode.STREAM if stream else None,
+        task_slots=task_slots,
+        contention=contention,
+        costs=costs,
+    )
+    asked = problem_of(origin)
     if objective is not None:
         asked = asked.with_objective(objective)
     limits = {
@@ -159,28 +268,72 @@ def ask(
         "min_utilisation_permille": parse_permille("--min-utilisation", min_utilisation),
     }
     asked = asked.with_limits(**{name: value for name, value in limits.items() if value is not None})
-    return asked if rules is None else add_rules(asked, rules)
+    return Asked(
+        problem=asked if rules is None else add_rules(asked, rules),
+        origin=origin,
+        task_slots=task_slots if asked.workload is None else None,
+    )
 
 
 def asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose first parameter `problem` becomes the parameters of `ask`."""
+    """Return a command whose first parameter `asked` becomes the parameters of `ask`.
+
+    A second parameter `plan`, a file, makes both arguments one list: [PROBLEM] PLAN. A command that
+    plays plans has a parameter `task_slots`.
+    """
     shared, own = _parameters(ask), _parameters(command)
-    own.pop("problem")
-    required = [p for p in own.values() if p.default is inspect.Parameter.empty]
-    optional = [p for p in own.values() if p.default is not inspect.Parameter.empty]
+    own.pop("asked")
     argument, *options = shared.values()
+    if "plan" in own:
+        argument = own.pop("plan").replace(name="files", annotation=FilesArgument)
+
+    plays = own.pop("task_slots", None) is not None
 
     @wraps(command)
     def asked(**given: Any) -> Any:
-        problem = ask(**{name: given.pop(name) for name in shared})
-        return command(problem, **given)
+        files: list[str] = given.pop("files", [])
+        path = None
+        if files:
+            given["problem"], path = split_files(files)
+        known = {name: given.pop(name) for name in shared}
+        answer = ask(**known if path is None else _remembered(path, known))
+        if plays:
+            given["task_slots"] = answer.task_slots
+        elif answer.task_slots is not None:
+            raise InvalidInputError("--task-slots is about a workload: give --workload, or use simulate")
+        return command(answer, **given) if path is None else command(answer, path, **given)
 
-    parameters = [argument, *required, *options, *optional]
+    parameters = [argument, *options, *own.values()]
     asked.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     )
     asked.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return asked
+
+
+def split_files(files: list[str]) -> tuple[str | None, Path]:
+    """Return the problem, if it is named, and the plan file of [PROBLEM] PLAN.
+
+    Raises
+    ------
+    InvalidInputError
+        There are more than two.
+    """
+    if len(files) > 2:
+        raise InvalidInputError(f"give a problem and a plan, or a plan alone; got {' '.join(files)}")
+    return (None if len(files) == 1 else files[0]), Path(files[-1])
+
+
+def _remembered(path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `ask` with what a plan file knows about its problem, if none is named."""
+    if given["problem"] is not None or given["workload"] is not None:
+        return given
+    origin: dict[str, Any] = load_origin(path)
+    if not origin:
+        raise InvalidInputError(
+            f"{path} does not say which problem it is for; name it before the plan, or with --workload"
+        )
+    return {**given, **ask_parameters(origin)}
 
 
 def check_writable(path: Path | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from .formulations.costs import CostTable, NetworkCosts, Provenance
@@ -12,9 +13,10 @@ from .formulations.errors import InvalidInputError, InvalidProblemError
 from .formulations.files import load_problem as load_problem_file
 from .formulations.hardware import Platform, ProcessingUnit
 from .formulations.network import Layer, Network
-from .formulations.objective import Objective
+from .formulations.objective import Objective, Term
 from .formulations.problem import Problem
 from .formulations.validation import Defects
+from .formulations.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload, requests_of
 from .profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, near_names, shipped_problem
 
 Millis = float | int | None
@@ -46,6 +48,91 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
             f"costs={costs!r} chooses between the tables of a shipped problem; {name} is a file"
         )
     return load_problem_file(name)
+
+
+def load_workload(
+    text: str,
+    *,
+    problem: str | Path | None = None,
+    platform: str | None = None,
+    costs: str | None = None,
+    order: RequestOrder = RequestOrder.FREE,
+    mode: Mode = Mode.BATCH,
+    execution: Execution = Execution.ASYNCHRONOUS,
+    load_policy: LoadPolicy | None = None,
+    task_slots: int | None = None,
+    contention: str | Path | None = None,
+    objective: str | Objective = "makespan",
+) -> Problem:
+    """Return the problem of serving several requests at once.
+
+    Parameters
+    ----------
+    text
+        The requests: networks with counts, e.g. "yolov4,bert,mobilenetv2x3"; "mobilenetv2*4" is one
+        request of a batch of 4 (on shipped platforms).
+    problem
+        A problem whose networks, costs and interference are used, as for `load_problem`; e.g. the file
+        that a profile of several networks was written to.
+    platform
+        Or the name of a shipped platform ("kirin990").
+    costs
+        As for `load_problem`.
+    order, mode, execution, load_policy, task_slots
+        How the requests are served; see `Workload`. `load_policy` None: all weights resident, and on the
+        shipped phones those of running chunks, as in Hetero2Pipe.
+    contention
+        A file of `measure_contention` (`gapless contention --out`), whose slowdowns take the place of
+        those of the problem.
+    objective
+        As for `plan`.
+
+    Raises
+    ------
+    InvalidInputError
+        A name is not known, or the text is not a list of requests.
+    """
+    if (problem is None) == (platform is None):
+        raise InvalidInputError(
+            "a workload needs either a problem that has its networks or a platform, "
+            'e.g. --workload "yolov4,bert,mobilenetv2x3" --platform kirin990'
+        )
+    if platform is not None:
+        from .profiler.platforms.workloads import shipped_workload
+
+        if costs is not None:
+            raise InvalidInputError(f"costs={costs!r} chooses between the tables of a shipped problem")
+        base = shipped_workload(platform, text)
+    else:
+        base = with_workload(load_problem(str(problem), costs=costs), text)
+    assert base.workload is not None
+    served = replace(
+        base.workload,
+        order=order,
+        mode=mode,
+        execution=execution,
+        load_policy=base.workload.load_policy if load_policy is None else load_policy,
+        task_slots=task_slots,
+    )
+    if contention is not None:
+        from .contention import load_contention
+
+        base = replace(base, interference=load_contention(Path(contention)).interference)
+    return replace(base, workload=served).with_objective(objective)
+
+
+def with_workload(problem: Problem, text: str) -> Problem:
+    """Return a problem with the requests that a text names, all of networks that it has.
+
+    Its objective becomes the least makespan.
+
+    Raises
+    ------
+    InvalidInputError
+        The text is not a list of requests, or names a network that is not there.
+    """
+    requests = requests_of(text, [network.name for network in problem.networks])
+    return replace(problem, workload=Workload(requests=requests), objective=Objective(terms=(Term.MAKESPAN,)))
 
 
 def _no_such_problem(name: str) -> str:

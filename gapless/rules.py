@@ -20,12 +20,22 @@ from .formulations.rules import (
     pin,
     together,
 )
+from .formulations.workloads.rules import (
+    before,
+    deadline,
+    keep_off,
+    keep_on,
+    memory_cap_while,
+    never_beside,
+)
+from .formulations.workloads.view import WorkloadView
 
 __all__ = [
     "Const",
     "OpaqueRule",
     "PlanView",
     "Rule",
+    "WorkloadView",
     "abs_of",
     "all_of",
     "any_of",
@@ -33,15 +43,21 @@ __all__ = [
     "at_least",
     "at_most",
     "avoid",
+    "before",
     "busy_cap",
     "count",
     "cuts_only_after",
+    "deadline",
     "forbid",
+    "keep_off",
+    "keep_on",
     "latency_cap",
     "max_of",
     "memory_cap",
+    "memory_cap_while",
     "min_of",
     "needs",
+    "never_beside",
     "pin",
     "together",
 ]

@@ -23,10 +23,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from .formulations import rules as ready_made
+from .formulations import rules as chain_rules
 from .formulations.errors import ExpressionError, InvalidInputError
 from .formulations.problem import Problem
 from .formulations.rules import AnyRule, OpaqueRule, Rule, RuleFunction
+from .formulations.workloads import rules as workload_rules
 
 MAX_FILE_BYTES = 2**20
 
@@ -120,7 +121,7 @@ def _found(module: ModuleType) -> Iterator[RuleSource]:
 
 def _is_rule(function: FunctionType, module: ModuleType) -> bool:
     """Return whether a function is a rule: of the file itself with one parameter, or made by `pin`."""
-    if function.__module__ == ready_made.__name__:
+    if function.__module__ in (chain_rules.__name__, workload_rules.__name__):
         return "<locals>" in function.__qualname__
     if function.__module__ != module.__name__:
         return False

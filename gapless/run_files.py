@@ -12,15 +12,33 @@ from .executor.pipeline.trace_export import trace_parts
 from .executor.tuning.documents import MEASUREMENT, TUNING
 from .executor.tuning.tables import csv_text, markdown_text, rows_table
 from .formulations.errors import InvalidPlanError
-from .formulations.files import Schema, dump, dump_plan, dump_problem, load, load_plan, save
+from .formulations.files import Schema, dump, dump_plan, dump_problem, load, load_origin, load_plan, save
 from .formulations.judge import check
 from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .formulations.simulate import Trace
+from .origins import problem_of
+from .problems import load_problem
 from .profiler.profile import PROFILE, Method, Profile
+from .side_by_side import Together
 from .tuning import Tuned
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
+
+
+def problem_for(problem: str, plan: str | Path) -> Problem:
+    """Read the problem of a plan or deployment file: with the workload that the plan was made for, if any.
+
+    Raises
+    ------
+    InvalidInputError
+        A file is not valid.
+    """
+    origin = {} if _is_deployment(Path(plan)) else load_origin(plan)
+    if "workload" not in origin:
+        return load_problem(problem)
+    service = {name: value for name, value in origin.items() if name != "platform"}
+    return problem_of({**service, "problem": problem})
 
 
 def load_deployment(path: str | Path, problem: Problem) -> Deployment:
@@ -36,10 +54,11 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
     if not _is_deployment(Path(path)):
         plan = load_plan(path)
         _require_valid(problem, plan, path)
-        return deploy(plan)
+        return deploy(plan, workload=problem.workload)
     deployment = load(path, DEPLOYMENT)
-    for stream in deployment.streams:
-        _require_valid(problem, Plan(chunks=stream.chunks), path)
+    whole = deployment.plan
+    for plan in (Plan(chunks=stream.chunks) for stream in deployment.streams) if whole is None else (whole,):
+        _require_valid(problem, plan, path)
     return deployment
 
 
@@ -51,6 +70,15 @@ def write_profile(taken: Profile, place: Path) -> list[str]:
             name = "problem.json" if method is Method.HEAVY else f"problem-{method}.json"
             texts[place / name] = dump_problem(profiled_problem(taken, costs=method))
     return _written(texts)
+
+
+def write_together(found: Together, place: Path) -> list[str]:
+    """Write the profile of each of several networks, and the problem of running them at once."""
+    texts = {
+        place / f"profile-{number}.json": dump(profile, PROFILE)
+        for number, profile in enumerate(found.profiles, start=1)
+    }
+    return _written({**texts, place / "problem.json": dump_problem(found.problem)})
 
 
 def write_tuned(tuned: Tuned, place: Path) -> list[str]:

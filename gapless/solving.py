@@ -32,7 +32,9 @@ def plan_watched(problem: Problem, backend: str, *, top: int, **options: Any) ->
     return result, False
 
 
-def compare_watched(problem: Problem, backends: Sequence[str], **options: Any) -> tuple[Comparison, bool]:
+def compare_watched(
+    problem: Problem, backends: Sequence[str] | None, **options: Any
+) -> tuple[Comparison, bool]:
     """Compare with progress.
 
     Returns

@@ -10,6 +10,7 @@ from pathlib import Path
 from .device import this_device
 from .execution import (
     DEFAULT_METHOD,
+    models_for,
     open_store,
     profiled_problem,
     resolve_engine,
@@ -24,7 +25,14 @@ from .executor.pipeline.runner import PipelineRunner
 from .executor.progress import Report, Step, silent
 from .executor.runner import Runner
 from .executor.simulated import SimulatedRunner
-from .executor.tuning.candidates import TuningCandidate, baselines, plan_candidates
+from .executor.simulated_workload import SimulatedWorkloadRunner
+from .executor.tuning.candidates import (
+    TuningCandidate,
+    baselines,
+    plan_candidates,
+    predicted_us,
+    workload_baselines,
+)
 from .executor.tuning.options import TuningOptions
 from .executor.tuning.result import TuningResult
 from .executor.tuning.store import Store
@@ -33,12 +41,11 @@ from .executor.tuning.tuner import tune as tune_candidates
 from .formulations.errors import InvalidInputError
 from .formulations.files import dump_problem
 from .formulations.hardware import Platform
-from .formulations.judge import check, score
+from .formulations.judge import check
 from .formulations.objective import Objective
 from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .formulations.rules import AnyRule, RuleFunction
-from .models import models_of
 from .profiler.profile import Method, Profile, ProfileOptions
 from .workflow import Comparison, compare
 
@@ -83,10 +90,7 @@ class Tuned:
     @property
     def plan(self) -> Plan | None:
         """What to run, as a plan; None for replicas, which are several streams of one network."""
-        chosen = self.deployment
-        if chosen is None or len(chosen.streams) > 1:
-            return None
-        return Plan(chunks=chosen.streams[0].chunks)
+        return None if self.deployment is None else self.deployment.plan
 
 
 def tune(
@@ -111,7 +115,7 @@ def tune(
     Parameters
     ----------
     subject
-        A model or locators (see `profile`), or a problem that was profiled before.
+        A model or locators (see `profile`), or a problem that was profiled before, e.g. with a workload.
     platform, engine, profile_options
         As for `profile`.
     backends, top, objective, rules, time_limit_s
@@ -137,8 +141,8 @@ def tune(
     GaplessError
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
     """
-    model = models_of(subject.networks[0]) if isinstance(subject, Problem) else resolve_model(subject)
-    found = resolve_engine(engine, model)
+    models = _opened(subject)
+    found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
         kept = open_store(store, stack)
         taken = None
@@ -146,6 +150,7 @@ def tune(
             tables = {subject.costs.provenance.method or "given": subject}
         else:
             units = this_device(engine=found) if platform is None else platform
+            (model,) = models.values()
             taken = take_profile(
                 model,
                 units,
@@ -159,7 +164,7 @@ def tune(
             tables = {str(m): profiled_problem(taken, costs=m) for m in (Method(costs), *Method)}
         runner = stack.enter_context(
             PipelineRunner(
-                {model.network.name: model},
+                models,
                 next(iter(tables.values())).platform,
                 found,
                 device=str(fingerprint()),
@@ -215,7 +220,8 @@ def tune_simulated(
         truth.costs.provenance.method or "truth": truth,
     }
     with ExitStack() as stack:
-        runner = SimulatedRunner(truth, noise_permille=noise_permille, seed=seed)
+        device = SimulatedRunner if truth.workload is None else SimulatedWorkloadRunner
+        runner = device(truth, noise_permille=noise_permille, seed=seed)
         return _tuned(
             {name: _asked(table, objective, rules) for name, table in tables.items()},
             None,
@@ -229,6 +235,14 @@ def tune_simulated(
             resume=resume,
             report=report,
         )
+
+
+def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:
+    """Return the models that are tuned, by name."""
+    if isinstance(subject, Problem):
+        return models_for(subject)
+    model = resolve_model(subject)
+    return {model.network.name: model}
 
 
 def _tuned(
@@ -268,11 +282,15 @@ def _tuned(
 def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
     """Return the baselines that keep the rules and limits of the problem, with what each table predicts."""
     problem = next(iter(tables.values()))
-    network = problem.networks[0]
-    found = baselines(network.name, len(network.layers), problem.platform, able=_able(problem))
+    if problem.workload is None:
+        network = problem.network
+        found = baselines(network.name, len(network.layers), problem.platform, able=_able(problem))
+    else:
+        found = workload_baselines(problem)
     kept = []
     for baseline in found:
-        plans = [Plan(chunks=stream.chunks) for stream in baseline.deployment.streams]
+        whole = baseline.deployment.plan
+        plans = [whole] if whole else [Plan(chunks=stream.chunks) for stream in baseline.deployment.streams]
         if not any(check(problem, plan) for plan in plans):
             predicted = tuple((name, _replicated_us(table, plans)) for name, table in tables.items())
             kept.append(replace(baseline, predicted_us=predicted))
@@ -291,7 +309,7 @@ def _able(problem: Problem) -> list[str]:
 
 def _replicated_us(table: Problem, plans: Sequence[Plan]) -> int:
     """Return the period of plans that run side by side: one over the sum of their rates."""
-    return round(1 / sum(1 / score(table, plan).period_us for plan in plans))
+    return round(1 / sum(1 / predicted_us(table, plan) for plan in plans))
 
 
 def _asked(

@@ -14,8 +14,28 @@ from .solvers.registry import backend_names, get_backend
 from .solvers.result import SolveResult
 from .solvers.session import solve
 
-DEFAULT_BACKENDS = ("native", "exhaustive", "cpsat", "z3", "pulp")
-"""What `compare` runs when nothing is said; those that are not installed are left out with a reason."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What `compare` does when nothing is said: backends, and seconds for each of them.
+
+    Backends that are not installed are left out with a reason.
+    """
+
+    names: tuple[str, ...]
+    time_limit_s: float | None = None
+
+
+CHAIN_BACKENDS = Usual(names=("native", "exhaustive", "cpsat", "z3", "pulp"))
+WORKLOAD_BACKENDS = Usual(
+    names=("native", "cpsat", "pulp", "hetero2pipe", "annealing", "band", "pipe-it", "serial"),
+    time_limit_s=10.0,
+)
+
+
+def default_backends(problem: Problem) -> Usual:
+    """Return what `compare` does with a problem when nothing is said."""
+    return CHAIN_BACKENDS if problem.workload is None else WORKLOAD_BACKENDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +155,7 @@ def plan(
 def compare(
     problem: Problem,
     *,
-    backends: Sequence[str | Backend] = DEFAULT_BACKENDS,
+    backends: Sequence[str | Backend] | None = None,
     top: int = 1,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
@@ -155,9 +175,9 @@ def compare(
     problem, top, objective, rules, strict_rules, seed, threads, on_progress
         As for `plan`.
     time_limit_s, memory_limit_bytes
-        As for `plan`, for each backend.
+        As for `plan`, for each backend; without a time limit, workloads get the usual one.
     backends
-        Names or backends.
+        Names or backends; None: the usual ones (`default_backends`).
     on_backend
         Called with the name of each backend before it starts.
     on_result
@@ -173,6 +193,9 @@ def compare(
     InvalidInputError, ExpressionError
         The objective, a rule, an option or a name of a backend is not valid.
     """
+    usual = default_backends(problem)
+    backends = usual.names if backends is None else backends
+    time_limit_s = usual.time_limit_s if time_limit_s is None else time_limit_s
     if not backends:
         raise InvalidInputError(f"no backends are given; choose from {', '.join(backend_names())}")
     asked = problem if objective is None else problem.with_objective(objective)

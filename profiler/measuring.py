@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
 from ..executor.engine import Artifact, OperatorTime, parse_receipt
@@ -30,6 +30,10 @@ class PreparedPiece:
     artifact: Artifact
 
 
+NOTHING: Mapping[str, PreparedPiece] = {}
+"""No load."""
+
+
 class Bench(Protocol):
     """Where pieces are timed."""
 
@@ -44,9 +48,14 @@ class Bench(Protocol):
         ...
 
     def timing(
-        self, unit: str, prepared: PreparedPiece, *, effort: Effort, beside: Sequence[str] = ()
+        self,
+        unit: str,
+        prepared: PreparedPiece,
+        *,
+        effort: Effort,
+        beside: Mapping[str, PreparedPiece] = NOTHING,
     ) -> Timing:
-        """Time a piece on a unit, while other units run the same piece in a loop.
+        """Time a piece on a unit, while other units each run some piece in a loop.
 
         Raises
         ------
@@ -96,19 +105,24 @@ class WorkerBench:
             self._workers[unit] = worker
 
     def timing(
-        self, unit: str, prepared: PreparedPiece, *, effort: Effort, beside: Sequence[str] = ()
+        self,
+        unit: str,
+        prepared: PreparedPiece,
+        *,
+        effort: Effort,
+        beside: Mapping[str, PreparedPiece] = NOTHING,
     ) -> Timing:
         """Time a piece; see `Bench`.
 
         Raises
         ------
         ProfilingError
-            A unit that should have run the piece in a loop meanwhile did not get round to it.
+            A unit that should have run a piece in a loop meanwhile did not get round to it.
         """
-        with self._loaded(beside, prepared):
+        with self._loaded(beside) as shares:
             found = self._ask(unit, "measure", prepared, "samples", effort=asdict(effort))
         samples = Samples(**{name: tuple(values) for name, values in found["samples"].items()})
-        return timing(samples, parse_receipt(found["receipt"]))
+        return replace(timing(samples, parse_receipt(found["receipt"])), load_shares=tuple(shares))
 
     def operators(
         self, unit: str, prepared: PreparedPiece, *, repetitions: int
@@ -129,27 +143,29 @@ class WorkerBench:
         self.close()
 
     @contextmanager
-    def _loaded(self, units: Sequence[str], prepared: PreparedPiece) -> Iterator[None]:
+    def _loaded(self, load: Mapping[str, PreparedPiece]) -> Iterator[list[float]]:
+        """Have units run something in a loop; the list is filled with their shares at the end."""
         started: list[str] = []
+        shares: list[float] = []
         try:
-            for unit in units:
+            for unit, prepared in load.items():
                 self._ask(unit, "load", prepared, "loading")
                 started.append(unit)
-            yield
+            yield shares
         finally:
-            runs = {unit: self._stop(unit) for unit in started}
-        idle = [unit for unit, count in runs.items() if count == 0]
+            ends = {unit: self._stop(unit) for unit in started}
+        shares += [end["share"] for end in ends.values()]
+        idle = [unit for unit, end in ends.items() if end["runs"] == 0]
         if idle:
             raise ProfilingError(
-                f"the load on {', '.join(idle)} did not run once while {prepared.piece.name!r} was measured; "
+                f"the load on {', '.join(idle)} did not run once while another piece was measured; "
                 "give the measurement more time (min_seconds)"
             )
 
-    def _stop(self, unit: str) -> int:
+    def _stop(self, unit: str) -> Message:
         worker = self._workers[unit]
         worker.send({"kind": "stop"})
-        runs: int = self._expect(worker, "loaded")["runs"]
-        return runs
+        return self._expect(worker, "loaded")
 
     def _ask(self, unit: str, kind: str, prepared: PreparedPiece, answer: str, **more: Any) -> Message:
         places = self._feed.places(prepared.piece)

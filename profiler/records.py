@@ -132,13 +132,14 @@ class RecordedBench:
         occasion
             Tells apart measurements that are meant to be taken more than once.
         """
-        effort = self._effort(self._unit(unit))
+        effort = effort_on(self._unit(unit), self.effort)
         what = {"occasion": occasion, "effort": asdict(effort), "retries": self.retries}
         name = probe.prepared.piece.name
         text = f"{name} on {unit}" + (f" beside {', '.join(beside)}" if beside else "")
 
         def measure() -> Timing:
-            return self.bench.timing(unit, probe.prepared, effort=effort, beside=beside)
+            load = dict.fromkeys(beside, probe.prepared)
+            return self.bench.timing(unit, probe.prepared, effort=effort, beside=load)
 
         key = self._key(probe, [unit, *beside], what)
         kept = self._find(key, _TIMING)
@@ -179,12 +180,14 @@ class RecordedBench:
     def _unit(self, name: str) -> ProcessingUnit:
         return next(unit for unit in self.platform.units if unit.name == name)
 
-    def _effort(self, unit: ProcessingUnit) -> Effort:
-        if not unit.emulated:
-            return self.effort
-        least = EMULATED_BLOCKS * BLOCK_NS / 1e9
-        return replace(
-            self.effort,
-            min_seconds=max(self.effort.min_seconds, least),
-            max_seconds=max(self.effort.max_seconds, least),
-        )
+
+def effort_on(unit: ProcessingUnit, effort: Effort) -> Effort:
+    """Return how long to measure on a unit: on an emulated one at least as long as the blocks need."""
+    if not unit.emulated:
+        return effort
+    least = EMULATED_BLOCKS * BLOCK_NS / 1e9
+    return replace(
+        effort,
+        min_seconds=max(effort.min_seconds, least),
+        max_seconds=max(effort.max_seconds, least),
+    )

@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..executor.engine import Session
@@ -16,6 +17,23 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], int]
 """Nanoseconds of a clock that never goes back."""
+
+
+class TimeBase(StrEnum):
+    """Which clock times a run.
+
+    WALL
+        The time that passes.
+    BUSY
+        The time for which the cores worked on this process: waiting for memory is part of it, what other
+        programs take of a core is not. Threads add up, so only its ratios mean something.
+    """
+
+    WALL = "wall"
+    BUSY = "busy"
+
+
+_CLOCKS: dict[TimeBase, Clock] = {TimeBase.WALL: time.perf_counter_ns, TimeBase.BUSY: time.process_time_ns}
 
 MAX_REPETITIONS = 4_000
 """Enough for any median; keeps the answer of a worker short for layers of a few microseconds."""
@@ -35,6 +53,8 @@ class Effort:
         Where it ends in any case, once there are `FEWEST_REPETITIONS`.
     warm_up_repetitions
         Runs before, not counted; a run longer than `max_seconds` is enough of a warm-up.
+    time_base
+        Which clock times them.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -43,6 +63,7 @@ class Effort:
     min_seconds: float = 0.06
     max_seconds: float = 1.0
     warm_up_repetitions: int = 3
+    time_base: TimeBase = TimeBase.WALL
 
     def enough(self, runs: int, elapsed_ns: int) -> bool:
         """Return whether to stop after some runs."""
@@ -77,9 +98,13 @@ def collect(
     outputs: Sequence[NDArray[Any]],
     effort: Effort,
     *,
-    clock: Clock = time.perf_counter_ns,
+    clock: Clock | None = None,
 ) -> Samples:
-    """Warm a session up and run it; inputs are copied in before every run, because a run may destroy them."""
+    """Warm a session up and run it; inputs are copied in before every run, because a run may destroy them.
+
+    The clock is that of the effort, unless another one is given.
+    """
+    clock = clock or _CLOCKS[TimeBase(effort.time_base)]
     _warm_up(session, inputs, outputs, effort, clock)
     rows: list[tuple[int, int, int]] = []
     gc.disable()

@@ -69,6 +69,9 @@ class Timing:
         The whole of a run, and its parts.
     receipt
         What the engine granted.
+    load_shares
+        For each unit that ran something else meanwhile: the processor time of its process by the time that
+        passed. Less than in other measurements: other programs took its cores.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -78,6 +81,7 @@ class Timing:
     run: Summary
     copy_out: Summary
     receipt: PlacementReceipt
+    load_shares: tuple[float, ...] = ()
 
 
 def timing(samples: Samples, receipt: PlacementReceipt) -> Timing:
@@ -96,7 +100,8 @@ def timing(samples: Samples, receipt: PlacementReceipt) -> Timing:
     }
     _check(parts, receipt)
     sizes = _blocks(samples.busy_ns) if receipt.quota_permille is not None else [1] * len(samples.run_ns)
-    return Timing(**{name: _summarise(ns, sizes) for name, ns in parts.items()}, receipt=receipt)
+    busy, copy_in, run, copy_out = (_summarise(ns, sizes) for ns in parts.values())
+    return Timing(busy=busy, copy_in=copy_in, run=run, copy_out=copy_out, receipt=receipt)
 
 
 def _check(parts: dict[str, tuple[int, ...]], receipt: PlacementReceipt) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 Open = Callable[[Artifact, ProcessingUnit], Session]
 
+Answer = Callable[["Workbench", Message, Link], Message]
+
+NO_OTHERS: Mapping[str, Answer] = {}
+
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a worker process: answer requests until the parent closes the pipe.
@@ -32,17 +37,18 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     settings
         "descriptor": file from which inputs are read.
     """
-    answer(link, settings["descriptor"], _open)
+    answer(link, settings["descriptor"], open_artifact)
 
 
-def answer(link: Link, descriptor: int, open_session: Open) -> None:
-    """Answer requests with sessions that `open_session` opens."""
-    bench = _Workbench(link.unit, descriptor, open_session)
+def answer(link: Link, descriptor: int, open_session: Open, also: Mapping[str, Answer] = NO_OTHERS) -> None:
+    """Answer requests with sessions that `open_session` opens; `also` answers those of further kinds."""
+    bench = Workbench(link.unit, descriptor, open_session)
+    answers = {**_ANSWERS, **also}
     link.send({"kind": "ready"})
     while (request := link.receive()) is not None:
         try:
             bench.take(request)
-            link.send(_ANSWERS[request["kind"]](bench, request, link))
+            link.send(answers[request["kind"]](bench, request, link))
         except GaplessError as error:
             link.send({"kind": "error", "type": type(error).__name__, "text": str(error)})
         except Exception as error:
@@ -51,13 +57,14 @@ def answer(link: Link, descriptor: int, open_session: Open) -> None:
             raise
 
 
-def _open(artifact: Artifact, unit: ProcessingUnit) -> Session:
+def open_artifact(artifact: Artifact, unit: ProcessingUnit) -> Session:
+    """Open a session of the engine that made an artifact; errors as for `Engine.open`."""
     from ..executor.engines.registry import get_engine
 
     return get_engine(artifact.engine).open(artifact, unit)
 
 
-class _Workbench:
+class Workbench:
     """The one piece that is open, because sessions of a big model would fill the memory, and its tensors."""
 
     session: Session
@@ -93,28 +100,29 @@ class _Workbench:
         return array
 
 
-def _measure(bench: _Workbench, request: Message, link: Link) -> Message:
+def _measure(bench: Workbench, request: Message, link: Link) -> Message:
     samples = collect(bench.session, bench.inputs, bench.outputs, Effort(**request["effort"]))
     return {"kind": "samples", "samples": asdict(samples), "receipt": asdict(bench.session.receipt)}
 
 
-def _load(bench: _Workbench, request: Message, link: Link) -> Message:
+def _load(bench: Workbench, request: Message, link: Link) -> Message:
     run_once(bench.session, bench.inputs, bench.outputs)
     link.send({"kind": "loading"})
-    runs = 0
+    runs, start_ns, busy_ns = 0, time.perf_counter_ns(), time.process_time_ns()
     while not link.waiting():
         run_once(bench.session, bench.inputs, bench.outputs)
         runs += 1
+    share = (time.process_time_ns() - busy_ns) / max(1, time.perf_counter_ns() - start_ns)
     link.receive()
-    return {"kind": "loaded", "runs": runs}
+    return {"kind": "loaded", "runs": runs, "share": share}
 
 
-def _operators(bench: _Workbench, request: Message, link: Link) -> Message:
+def _operators(bench: Workbench, request: Message, link: Link) -> Message:
     times = bench.session.operator_times(bench.inputs, repetitions=request["repetitions"])
     return {"kind": "operators", "times": None if times is None else [asdict(time) for time in times]}
 
 
-_ANSWERS: dict[str, Callable[[_Workbench, Message, Link], Message]] = {
+_ANSWERS: dict[str, Answer] = {
     "measure": _measure,
     "load": _load,
     "operators": _operators,

@@ -9,6 +9,7 @@ from itertools import combinations
 from ..formulations.errors import BackendDisagreementError
 from ..formulations.objective import LIMIT_NAMES, Limits, Objective, Term
 from ..formulations.problem import Problem
+from ..formulations.workload import RequestOrder
 from .protocol import Deadline, SolveStatus
 from .result import Candidate, Conflict, ConflictItem, SolveResult
 
@@ -58,7 +59,8 @@ def explain_infeasible(problem: Problem, solve: Solve, backend: str) -> tuple[Co
     """
     bare = problem.with_objective(Objective(terms=(Term.PERIOD,)))
     demands = _demands(problem)
-    search = _Search(bare, demands, solve)
+    # With a workload only the backend that was asked can prove that there is no plan.
+    search = _Search(bare, demands, solve, "native" if problem.workload is None else None)
     _confirm(solve(bare, "native"), backend, "the problem was proved infeasible")
     core = search.irreducible()
     core, smallest = search.smaller_than(core)
@@ -89,10 +91,13 @@ def _confirm(result: SolveResult, other: str, claim: str) -> None:
 class _Search:
     """Looks for small infeasible sets of demands, remembering what was feasible."""
 
-    def __init__(self, problem: Problem, demands: Sequence[_Demand], solve: Solve) -> None:
+    def __init__(
+        self, problem: Problem, demands: Sequence[_Demand], solve: Solve, prover: str | None
+    ) -> None:
         self._problem = problem
         self._demands = demands
         self._solve = solve
+        self._prover = prover
         self._feasible: list[frozenset[int]] = []
         self._sure = True
         self._deadline = Deadline(SEARCH_S)
@@ -121,7 +126,7 @@ class _Search:
         if any(wanted <= known for known in self._feasible):
             return False
         left_out = [d for i, d in enumerate(self._demands) if i not in wanted]
-        status = self._solve(_without(self._problem, left_out), "native").status
+        status = self._solve(_without(self._problem, left_out), self._prover).status
         if status is SolveStatus.INFEASIBLE:
             return True
         self._sure &= status is not SolveStatus.NO_SOLUTION
@@ -136,7 +141,12 @@ def _without(problem: Problem, left_out: Sequence[_Demand]) -> Problem:
 
 
 def _demands(problem: Problem) -> list[_Demand]:
-    return [*_rule_demands(problem), *_limit_demands(problem), *_hardware_demands(problem)]
+    return [
+        *_rule_demands(problem),
+        *_limit_demands(problem),
+        *_workload_demands(problem),
+        *_hardware_demands(problem),
+    ]
 
 
 def _rule_demands(problem: Problem) -> list[_Demand]:
@@ -166,8 +176,46 @@ def _limit_demands(problem: Problem) -> list[_Demand]:
     ]
 
 
+def _workload_demands(problem: Problem) -> list[_Demand]:
+    workload = problem.workload
+    if workload is None:
+        return []
+    found = [
+        _Demand(
+            item=ConflictItem(
+                name=f"deadline of {request.name}",
+                text=f"request {request.name!r} takes at most {request.deadline_us} us",
+            ),
+            without=_without_deadline(request.name),
+        )
+        for request in workload.requests
+        if request.deadline_us is not None
+    ]
+    if workload.order is RequestOrder.FIXED:
+        text = f"the requests are served in the order {', '.join(workload.names)}"
+        found.append(_Demand(item=ConflictItem(name="order", text=text), without=_without_order))
+    return found
+
+
+def _without_deadline(name: str) -> Callable[[Problem], Problem]:
+    def drop(problem: Problem) -> Problem:
+        assert problem.workload is not None
+        requests = tuple(
+            replace(request, deadline_us=None) if request.name == name else request
+            for request in problem.workload.requests
+        )
+        return replace(problem, workload=replace(problem.workload, requests=requests))
+
+    return drop
+
+
+def _without_order(problem: Problem) -> Problem:
+    assert problem.workload is not None
+    return replace(problem, workload=replace(problem.workload, order=RequestOrder.FREE))
+
+
 def _hardware_demands(problem: Problem) -> list[_Demand]:
-    platform, network = problem.platform, problem.network
+    platform = problem.platform
     found = [
         _Demand(
             item=ConflictItem(
@@ -183,9 +231,8 @@ def _hardware_demands(problem: Problem) -> list[_Demand]:
         text = f"the device holds at most {platform.memory_bytes} bytes"
         item = ConflictItem(name="memory of the device", text=text)
         found.append(_Demand(item=item, without=_without_device_memory))
-    if network.forbidden_cuts:
-        text = f"no chunk ends at the cuts {', '.join(map(str, network.forbidden_cuts))}"
-        item = ConflictItem(name="forbidden cuts", text=text)
+    if any(network.forbidden_cuts for network in problem.networks):
+        item = ConflictItem(name="forbidden cuts", text=_forbidden_cuts(problem))
         found.append(_Demand(item=item, without=_without_cut_restrictions))
     if platform.conflicts:
         pairs = [(platform.unit_names[u], platform.unit_names[v]) for u, v in platform.conflicts]
@@ -210,7 +257,17 @@ def _without_device_memory(problem: Problem) -> Problem:
 
 
 def _without_cut_restrictions(problem: Problem) -> Problem:
-    return replace(problem, networks=(replace(problem.network, forbidden_cuts=()),))
+    networks = tuple(replace(network, forbidden_cuts=()) for network in problem.networks)
+    return replace(problem, networks=networks)
+
+
+def _forbidden_cuts(problem: Problem) -> str:
+    parts = []
+    for network in problem.networks:
+        if network.forbidden_cuts:
+            cuts = ", ".join(map(str, network.forbidden_cuts))
+            parts.append(cuts if problem.workload is None else f"{cuts} of {network.name!r}")
+    return f"no chunk ends at the cuts {'; '.join(parts)}"
 
 
 def _without_shared_cores(problem: Problem) -> Problem:
@@ -220,17 +277,17 @@ def _without_shared_cores(problem: Problem) -> Problem:
 
 def _no_coverage(problem: Problem) -> ConflictItem:
     """Say in words why the cost table alone admits no plan."""
-    chain = problem.chain
     stuck = [
-        name
-        for name, row in zip(problem.network.layer_names, chain.layer_us, strict=True)
+        name if problem.workload is None else f"{network.name}/{name}"
+        for network in problem.networks
+        for name, row in zip(network.layer_names, problem.costs.of(network.name).layer_us, strict=True)
         if all(time is None for time in row)
     ]
     if stuck:
         text = f"no unit can run the layers {', '.join(map(repr, stuck))}"
     else:
         text = (
-            "every layer can run somewhere, but no sequence of chunks, at most one on each unit, "
-            "covers the network"
+            "every layer can run somewhere, but no sequence of chunks, at most one on each unit"
+            f"{'' if problem.workload is None else ' and in the order of the units'}, covers the network"
         )
     return ConflictItem(name="cost table", text=text)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
+from ..formulations.costs import Interference
 from ..formulations.expr import BoolExpr
 from ..formulations.files import parse_problem
 from ..formulations.judge import check, rank_key
@@ -34,6 +35,7 @@ from ..formulations.rules import (
     pin,
     together,
 )
+from ..formulations.workload import Execution, LoadPolicy, Mode, Request, RequestOrder, Workload
 from .native.exhaustive import ExhaustiveBackend
 from .protocol import Backend, Guarantee, RuleHandling, SolveOptions, SolveStatus, StopReason
 from .result import SolveResult
@@ -159,6 +161,44 @@ def sample_rules() -> dict[str, tuple[RuleFunction | AnyRule, ...]]:
     }
 
 
+def sample_workloads() -> Iterator[Problem]:
+    """Yield two requests of two networks on two units, in the ways in which workloads can differ."""
+    document = {
+        "format": "gapless.problem",
+        "version": 1,
+        "platform": {"name": "board", "memory_bytes": 90, "units": [{"name": "npu"}, {"name": "cpu"}]},
+        "networks": [
+            {"name": name, "layers": [{"name": f"l{i}", "weight_bytes": 20} for i in range(3)]}
+            for name in "ab"
+        ],
+        "costs": {
+            "units": ["npu", "cpu"],
+            "networks": [
+                {"network": "a", "layer_us": [[30, 61], [42, 25], [50, None]]},
+                {"network": "b", "layer_us": [[20, 71], [33, 38], [64, 29]]},
+            ],
+        },
+    }
+    plain = parse_problem(json.dumps(document).encode(), name="workload")
+    requests = tuple(Request(name=f"{name}0", network=name) for name in "ab")
+    late = (requests[0], replace(requests[1], arrival_us=25, deadline_us=150))
+    slowdown = Interference(
+        units=("npu", "cpu"), slowdown_permille=((0, 150), (320, 0)), high_from_permille=1000
+    )
+    fixed = Workload(requests=requests, order=RequestOrder.FIXED)
+    for workload, interference, objective in (
+        (Workload(requests=requests), slowdown, "makespan,latency"),
+        (Workload(requests=requests, task_slots=1), None, "idle"),
+        (Workload(requests=requests, mode=Mode.STREAM), slowdown, "period,contention,displacement"),
+        (Workload(requests=late, load_policy=LoadPolicy.RUNNING), slowdown, "bubbles,peak_memory"),
+        (fixed, None, "makespan,work"),
+        (replace(fixed, execution=Execution.COLUMNS), slowdown, "makespan,bubbles"),
+        (Workload(requests=requests, execution=Execution.COLUMNS), None, "gapness,bottleneck"),
+    ):
+        problem = replace(plain, workload=workload, interference=interference)
+        yield problem.with_objective(objective)
+
+
 class BackendConformance:
     """What a backend promises by its capabilities, as tests."""
 
@@ -176,7 +216,7 @@ class BackendConformance:
 
     def _able(self, problem: Problem) -> bool:
         can = self.make_backend().capabilities
-        return problem.features <= can.features and set(problem.objective.terms) <= can.terms
+        return can.requires <= problem.features <= can.features and set(problem.objective.terms) <= can.terms
 
     def _agrees(self, problem: Problem, top: int = 6) -> None:
         """Compare a result with the oracle's: equal lists if exact, never better otherwise."""
@@ -261,6 +301,20 @@ class BackendConformance:
                 assert handling[rule.name] is wanted
                 if self._exact:
                     assert handling[rule.name] not in _WEAK
+
+    def test_workloads_agree_with_the_oracle(self) -> None:
+        """Every way in which workloads can differ, as far as the backend declares it."""
+        for problem in sample_workloads():
+            if not self._able(problem):
+                continue
+            result = self._solve(problem)
+            oracle = solve(problem, ExhaustiveBackend(), SolveOptions(), explain=False)
+            if self._exact:
+                assert result.status is oracle.status
+                assert (result.values, result.bound) == (oracle.values, oracle.bound)
+            elif result.values is not None and oracle.values is not None:
+                assert result.values >= oracle.values
+                assert result.bound is None or result.bound <= oracle.values[0]
 
     def test_the_best_plans_are_distinct_and_ordered(self) -> None:
         """Top-K has no plan twice, and is in canonical order as far as it is proven."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from ..formulations.expr import BoolExpr, Expr
+from ..formulations.expr import BoolExpr, Expr, VariableKey
 from ..formulations.model import Values
 from .protocol import Deadline
 
@@ -48,6 +48,9 @@ class Query:
     progress
         To be called with every better solution and bound on the way (either may be None), by solvers
         that can.
+    hint
+        The value of every variable in a solution that is known already, or None; for solvers that can
+        start from one.
     """
 
     objective: Expr
@@ -55,6 +58,7 @@ class Query:
     at_least: int | None
     deadline: Deadline
     progress: Callable[[Values | None, int | None], None]
+    hint: Mapping[VariableKey, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,11 @@ class Answer:
     verdict: Verdict
     values: Values | None = None
     bound: int | None = None
+
+
+def reader_of(hint: Mapping[VariableKey, int]) -> Values:
+    """Return the values of variables as a function; what the hint leaves open is 0."""
+    return lambda variable: hint.get(variable.key, 0)
 
 
 class Engine(Protocol):

@@ -27,6 +27,7 @@ from ..formulations.expr import (
     Or,
     VariableKey,
 )
+from ..formulations.model import Values
 from .arithmetic import row_parts
 
 Literal = int
@@ -53,12 +54,14 @@ class Sense(IntEnum):
 class Column:
     """An integer unknown with its bounds.
 
-    `derived` columns are integers because of the others: a MILP solver need not demand it.
+    `stands_for` is the expression whose value it takes in a solution. `derived` columns are integers
+    because of the others: a MILP solver need not demand it.
     """
 
     name: str
     low: int
     high: int
+    stands_for: Expr
     derived: bool = False
 
 
@@ -118,8 +121,10 @@ class Flattener:
     def column(self, variable: BoolVar | IntVar) -> int:
         """Return the column of a variable."""
         if variable.key not in self._index:
+            derived = isinstance(variable, IntVar)  # encodings have none that their literals leave open
             low, high = (variable.low, variable.high) if isinstance(variable, IntVar) else (0, 1)
-            self._index[variable.key] = self._new(f"{variable.name}{variable.args}", low, high)
+            name = f"{variable.name}{variable.args}"
+            self._index[variable.key] = self._new(name, low, high, variable, derived=derived)
         return self._index[variable.key]
 
     def find(self, key: VariableKey) -> int | None:
@@ -145,8 +150,13 @@ class Flattener:
             low, high = low + min(ends), high + max(ends)
         return low, high
 
-    def _new(self, name: str, low: int, high: int, *, derived: bool = False) -> int:
-        self.columns.append(Column(name=name, low=low, high=high, derived=derived))
+    def complete(self, values: Values) -> list[int]:
+        """Return the value of every column, given those of the variables."""
+        return [column.stands_for.evaluate(values) for column in self.columns]
+
+    def _new(self, name: str, low: int, high: int, stands_for: Expr, *, derived: bool = False) -> int:
+        column = Column(name=name, low=low, high=high, stands_for=stands_for, derived=derived)
+        self.columns.append(column)
         return len(self.columns) - 1
 
     def _require(self, expr: BoolExpr, conditions: tuple[Literal, ...]) -> list[Row]:
@@ -209,11 +219,11 @@ class Flattener:
         args = [self.affine(arg, sense) for arg in expr.args]
         bounds = [self.bounds(arg) for arg in args]
         low, high = max(b[0] for b in bounds), max(b[1] for b in bounds)
-        value = Affine({self._new(f"max{len(self.columns)}", low, high, derived=True): 1})
+        value = Affine({self._new(f"max{len(self.columns)}", low, high, expr, derived=True): 1})
         if sense is not Sense.LOWER:
             self.rows += [self._at_least(value, arg, ()) for arg in args]
         if sense is not Sense.UPPER:
-            choices = [self._new(f"largest{len(self.columns)}", 0, 1) for _ in args]
+            choices = [self._new(f"largest{len(self.columns)}", 0, 1, expr <= arg) for arg in expr.args]
             self.rows += [self._at_least(arg, value, (c,)) for arg, c in zip(args, choices, strict=True)]
             self.rows.append(self._clause(choices))
         return value
@@ -237,7 +247,7 @@ class Flattener:
         return self._literals[key][1]
 
     def _define(self, expr: BoolExpr, sense: Sense) -> Literal:
-        literal = self._new(f"if{len(self.columns)}", 0, 1)
+        literal = self._new(f"if{len(self.columns)}", 0, 1, expr)
         if sense is not Sense.UPPER:
             self.rows += self._require(expr, (literal,))
         if sense is not Sense.LOWER:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from ..formulations.chain import Chain, Part
 from ..formulations.expr import BoolExpr, Expr, linear
@@ -35,10 +36,26 @@ class Question:
     learn: Callable[[int], int]
 
 
-class Level(Protocol):
+class Measured(Protocol):
+    """The numbers of a plan that terms speak of."""
+
+    @property
+    def idle_permille(self) -> int:
+        """Unused share."""
+        ...
+
+    def term(self, term: Term) -> int:
+        """Return the value of an objective term."""
+        ...
+
+
+ValuesT_contra = TypeVar("ValuesT_contra", contravariant=True)
+
+
+class Level(Protocol[ValuesT_contra]):
     """One integer key of a plan."""
 
-    def value(self, values: PlanValues) -> int:
+    def value(self, values: ValuesT_contra) -> int:
         """Return the key of a plan."""
         ...
 
@@ -55,14 +72,14 @@ class Level(Protocol):
 
 
 class TermLevel:
-    """An objective term that is an integer quantity."""
+    """An objective term that is an integer quantity, given by an expression."""
 
-    def __init__(self, lowering: Lowering, chain: Chain, term: Term) -> None:
+    def __init__(self, lowering: Lowering, term: Term, expr: Expr) -> None:
         self._lowering = lowering
         self._term = term
-        self._expr = lowering.number(term_expr(chain, term))
+        self._expr = lowering.number(expr)
 
-    def value(self, values: PlanValues) -> int:
+    def value(self, values: Measured) -> int:
         """Return the term of a plan."""
         return values.term(self._term)
 
@@ -80,24 +97,31 @@ class IdleLevel:
 
     `idle <= v` is linear for a fixed v, so the least ratio is found as in Dinkelbach (1967): minimise
     the excess over v; when it is positive no plan reaches v, otherwise its plan gives the next v.
+
+    Parameters
+    ----------
+    lowering
+        How expressions are rewritten.
+    excess
+        From v to an expression that is at most 0 exactly if at most v permille are idle.
     """
 
-    def __init__(self, lowering: Lowering, chain: Chain) -> None:
+    def __init__(self, lowering: Lowering, excess: Callable[[int], Expr]) -> None:
         self._lowering = lowering
-        self._chain = chain
+        self._excess = excess
 
-    def value(self, values: PlanValues) -> int:
+    def value(self, values: Measured) -> int:
         """Return the idle permille of a plan."""
         return values.idle_permille
 
     def at_most(self, most: int) -> BoolExpr:
         """Return "at most `most` permille are idle"."""
-        return self._lowering.at_most(idle_excess(self._chain, most), 0)
+        return self._lowering.at_most(self._excess(most), 0)
 
     def question(self, least: int, known: int | None) -> Question:
         """Minimise the excess over the best value that is not refuted."""
         target = least if known is None or known <= least else known - 1
-        objective = self._lowering.number(idle_excess(self._chain, target))
+        objective = self._lowering.number(self._excess(target))
         return Question(
             objective=objective,
             at_least=None,
@@ -134,7 +158,7 @@ class OrderLevel:
 
 def build_levels(
     problem: Problem, encoded: Encoded, lowering: Lowering, largest_number: int
-) -> tuple[Level, ...]:
+) -> tuple[Level[PlanValues], ...]:
     """Return the levels of the canonical order: the ranking of the objective, then the chunk order.
 
     Parameters
@@ -145,8 +169,10 @@ def build_levels(
         Layers are taken together as long as their number stays below this.
     """
     chain = problem.chain
-    levels: list[Level] = [
-        IdleLevel(lowering, chain) if term is Term.IDLE else TermLevel(lowering, chain, term)
+    levels: list[Level[PlanValues]] = [
+        IdleLevel(lowering, partial(idle_excess, chain))
+        if term is Term.IDLE
+        else TermLevel(lowering, term, term_expr(chain, term))
         for term in problem.objective.ranking
     ]
     width = 1
@@ -158,7 +184,7 @@ def build_levels(
     return tuple(levels)
 
 
-def key_of(levels: tuple[Level, ...], chain: Chain, parts: tuple[Part, ...]) -> tuple[int, ...]:
+def key_of(levels: tuple[Level[PlanValues], ...], chain: Chain, parts: tuple[Part, ...]) -> tuple[int, ...]:
     """Return the position of a plan in the canonical order."""
     values = PlanValues(chain, parts)
     return tuple(level.value(values) for level in levels)

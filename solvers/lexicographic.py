@@ -16,15 +16,16 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections.abc import Sequence
+from itertools import takewhile
 from math import inf
+from typing import Generic
 
-from ..formulations.chain import Part
 from ..formulations.errors import BackendFailedError
-from ..formulations.judge import MALFORMED, check
-from ..formulations.model import Encoded, Values
+from ..formulations.judge import MALFORMED
+from ..formulations.model import Encoded, Model, Values
 from ..formulations.problem import Problem
 from .engine import Answer, Engine, Query, Verdict
-from .levels import Level, build_levels, key_of
+from .levels import TermLevel
 from .lowering import Lowering
 from .protocol import (
     Capabilities,
@@ -35,8 +36,8 @@ from .protocol import (
     StopReason,
     handling_of,
 )
+from .space import ChainSpace, CodeT, Key, Space
 
-Key = tuple[int, ...]
 _PUBLISH_EVERY_S = 0.2
 
 
@@ -64,26 +65,46 @@ def enumerate_plans(
         Largest coefficient that the solver handles well in an objective.
     """
     lowering = Lowering(encoded.model)
-    levels = build_levels(problem, encoded, lowering, largest_number)
-    for constraint in encoded.model.constraints:
-        if deadline.passed:
-            break  # the search below stops before its first question
-        engine.add(lowering.truth(constraint.expr))
-    search = _Search(
+    space = ChainSpace(problem, encoded, lowering, largest_number)
+    add_model(encoded.model, lowering, engine, deadline)
+    search = Search(
         problem=problem,
         options=options,
         capabilities=capabilities,
-        encoded=encoded,
+        space=space,
         lowering=lowering,
-        levels=levels,
         engine=engine,
         deadline=deadline,
     )
     return search.run()
 
 
-class _Search:
-    """The state of one enumeration; see the module."""
+def add_model(model: Model, lowering: Lowering, engine: Engine, deadline: Deadline) -> None:
+    """Give all constraints of a model to a solver, or stop early when the time is up."""
+    for constraint in model.constraints:
+        if deadline.passed:
+            break  # the search stops before its first question
+        engine.add(lowering.truth(constraint.expr))
+
+
+class Search(Generic[CodeT]):
+    """The state of one enumeration; see the module.
+
+    Parameters
+    ----------
+    problem, options, capabilities
+        What is asked, and of whom.
+    space
+        The plans.
+    lowering, engine
+        The solver, which knows the model of the space.
+    deadline
+        When to stop.
+    seed
+        A plan to start from, or None. It has to be a solution of the model.
+    at_least
+        A lower bound on the first level that is known already.
+    """
 
     def __init__(
         self,
@@ -91,28 +112,32 @@ class _Search:
         problem: Problem,
         options: SolveOptions,
         capabilities: Capabilities,
-        encoded: Encoded,
+        space: Space[CodeT],
         lowering: Lowering,
-        levels: tuple[Level, ...],
         engine: Engine,
         deadline: Deadline,
+        seed: CodeT | None = None,
+        at_least: int | None = None,
     ) -> None:
         self._problem, self._options, self._capabilities = problem, options, capabilities
-        self._encoded, self._lowering, self._levels = encoded, lowering, levels
+        self._space, self._levels, self._lowering = space, space.levels, lowering
         self._engine, self._deadline = engine, deadline
         self._opaque = {rule.name for rule in problem.opaque_rules}
-        self._proven: list[tuple[Key, tuple[Part, ...]]] = []
-        self._pool: list[tuple[Key, tuple[Part, ...]]] = []
-        self._incumbent: list[tuple[Key, tuple[Part, ...]]] = []
-        self._seen: set[tuple[Part, ...]] = set()
-        self._least: dict[Key, float] = {}
-        self._counts = {"calls": 0, "rejected": 0, "refuted": 0}
+        self._proven: list[tuple[Key, CodeT]] = []
+        self._pool: list[tuple[Key, CodeT]] = []
+        self._incumbent: list[tuple[Key, CodeT]] = []
+        """The best plan that is known and not barred from the solver, if any."""
+        self._seen: set[CodeT] = set()
+        self._least: dict[Key, float] = {} if at_least is None else {(): at_least}
+        self._counts = {"calls": 0, "rejected": 0, "refuted": 0, "loose": 0}
         self._stop = StopReason.COMPLETE
         self._shown = time.monotonic()
+        if seed is not None:
+            self._consider(seed)
 
     def run(self) -> Claim:
         """Enumerate until there are enough plans, no more plans, or no more time."""
-        while len(self._proven) < self._options.top and self._stop is StopReason.COMPLETE:
+        while self._stop is StopReason.COMPLETE and not self._enough():
             level = self._open_level()
             if level is None and not self._pool:
                 break
@@ -124,6 +149,17 @@ class _Search:
             else:
                 self._ask(level)
         return self._claim()
+
+    def _enough(self) -> bool:
+        """Return whether nothing more is to be found out.
+
+        Where the levels do not tell all plans apart, the best plan is one that no other is better than.
+        """
+        if self._options.top == 1 and not self._space.levels_decide:
+            best = min(self._pool + self._incumbent, default=None)
+            if best is not None and self._terms_settled(best[0]):
+                return True
+        return len(self._proven) >= self._options.top
 
     def _open_level(self) -> int | None:
         """Return the level to ask about next; None if the first plan of the pool is settled."""
@@ -143,13 +179,14 @@ class _Search:
     def _ask(self, index: int) -> None:
         """Learn more about one level of the group that the first plan of the pool belongs to."""
         head = self._pool[0][0] if self._pool else None
+        known = head or (self._incumbent[0][0] if self._incumbent else None)
         prefix = head[:index] if head else ()
         conditions = [self._levels[i].at_most(value) for i, value in enumerate(prefix)]
         cutoff = self._cutoff(prefix)
         if cutoff is not None:
             conditions.append(self._levels[index].at_most(cutoff))
         least = int(self._least.get(prefix, 0))
-        question = self._levels[index].question(least, head[index] if head else None)
+        question = self._levels[index].question(least, known[index] if known else None)
 
         def progress(values: Values | None, bound: int | None) -> None:
             if bound is not None:
@@ -163,45 +200,63 @@ class _Search:
             at_least=question.at_least,
             deadline=self._deadline,
             progress=progress,
+            hint=self._space.hint(self._incumbent[0][1]) if self._incumbent else None,
         )
         answer = self._engine.minimise(query)
         self._counts["calls"] += 1
-        self._incumbent.clear()
         if answer.verdict is Verdict.INFEASIBLE:
-            self._learn(prefix, inf if cutoff is None else cutoff + 1)
+            refuted = inf if cutoff is None else cutoff + 1
+            self._check_denial((*prefix, refuted))
+            self._learn(prefix, refuted)
         elif answer.bound is not None:
             self._learn(prefix, question.learn(answer.bound))
-        self._take(answer)
+        taken = self._take(answer)
+        if answer.verdict is Verdict.OPTIMAL and isinstance(self._levels[index], TermLevel):
+            self._counts["loose"] += taken[: index + 1] > (*prefix, self._least[prefix])
         if not self._proven:
             self._options.publish(self._claim())
 
     def _cutoff(self, prefix: Key) -> int | None:
         """Return the value beyond which plans of a group are not wanted, if that is known."""
         wanted = self._options.top - len(self._proven)
-        if len(self._pool) < wanted:
+        known = sorted(self._pool + self._incumbent)
+        if len(known) < wanted:
             return None
-        last = self._pool[wanted - 1][0]
+        last = known[wanted - 1][0]
         return last[len(prefix)] if last[: len(prefix)] == prefix else None
 
     def _learn(self, prefix: Key, least: float) -> None:
         self._least[prefix] = max(least, self._least.get(prefix, 0))
 
-    def _take(self, answer: Answer) -> None:
-        """Put the plan of an answer into the pool, if it is valid, and bar it from the solver."""
+    def _check_denial(self, least: tuple[float, ...]) -> None:
+        """Refuse a proof that there is no plan before a key, if one is known that the solver may return."""
+        for key, code in self._incumbent:
+            if key[: len(least) - 1] == least[:-1] and key[len(least) - 1] < least[-1]:
+                raise BackendFailedError(f"the solver denies that there is the plan {code}")
+
+    def _take(self, answer: Answer) -> Key:
+        """Put the plan of an answer into the pool, if it is valid, and bar it from the solver.
+
+        Returns
+        -------
+        tuple of int
+            Its key; empty without a valid plan.
+        """
         if answer.values is None:
             if answer.verdict is Verdict.UNKNOWN:
                 self._give_up()
-            return
-        parts = self._encoded.decode(answer.values)
-        if parts in self._seen:
-            raise BackendFailedError(f"the solver returned the plan {parts} although it is ruled out")
-        self._seen.add(parts)
-        self._engine.add(self._lowering.truth(self._encoded.exclude(parts)))
-        broken = {violation.rule for violation in check(self._problem, self._problem.chain.plan(parts))}
+            return ()
+        code = self._space.decode(answer.values)
+        if code in self._seen:
+            raise BackendFailedError(f"the solver returned the plan {code} although it is ruled out")
+        self._seen.add(code)
+        self._incumbent = [entry for entry in self._incumbent if entry[1] != code]
+        self._engine.add(self._space.exclude(code))
+        key, broken = self._space.judge(code)
         if not broken:
-            insort(self._pool, (key_of(self._levels, self._problem.chain, parts), parts))
+            insort(self._pool, (key, code))
         elif broken & MALFORMED:
-            raise BackendFailedError(f"the solver returned chunks {parts} that are no plan: {broken}")
+            raise BackendFailedError(f"the solver returned {code}, which is no plan: {set(broken)}")
         elif broken <= self._opaque:
             self._counts["rejected"] += 1
         else:
@@ -209,6 +264,7 @@ class _Search:
             self._counts["refuted"] += 1
         if self._counts["rejected"] > self._options.max_rejections:
             self._stop = StopReason.REJECTION_LIMIT
+        return () if broken else key
 
     def _give_up(self) -> None:
         if self._options.time_limit_s is None:
@@ -224,32 +280,53 @@ class _Search:
         if self._proven:
             return
         if values is not None:
-            parts = self._encoded.decode(values)
-            if parts not in self._seen and not check(self._problem, self._problem.chain.plan(parts)):
-                self._incumbent = [(key_of(self._levels, self._problem.chain, parts), parts)]
+            self._consider(self._space.decode(values))
         elif time.monotonic() < self._shown + _PUBLISH_EVERY_S:
             return
         self._shown = time.monotonic()
         self._options.publish(self._claim())
 
+    def _consider(self, code: CodeT) -> None:
+        """Remember a plan that is not barred from the solver, if it is the best of these."""
+        if code not in self._seen:
+            key, broken = self._space.judge(code)
+            if not broken and (not self._incumbent or key < self._incumbent[0][0]):
+                self._incumbent = [(key, code)]
+
     def _claim(self) -> Claim:
-        first = self._proven[:1] or sorted(self._pool + self._incumbent)[:1]
-        found = (self._proven + sorted(self._pool + self._incumbent))[: self._options.top]
-        best = first[0][0] if first else None
+        found = sorted(self._proven + self._pool + self._incumbent)[: self._options.top]
+        best = found[0][0] if found else None
         settled = bool(self._proven) or (best is not None and self._terms_settled(best))
         exhausted = not self._pool and self._least.get((), 0) == inf
+        exhausted = exhausted and (self._space.complete or not found)
         terms = self._problem.objective.terms
         return Claim(
             status=_status(found=found, settled=settled, exhausted=exhausted),
             stop=self._stop,
-            plans=tuple(self._problem.chain.plan(parts) for _, parts in found),
+            plans=tuple(self._space.plan(code) for _, code in found),
             values=best[: len(terms)] if best else None,
-            bound=self._bound(best),
-            proven=max(len(self._proven), int(settled)),
+            bound=best[0] if best and settled else self._bound(best),
+            proven=max(self._certain([key for key, _ in found]), int(settled)),
             exhausted=exhausted,
             handling=handling_of(self._problem, self._capabilities),
-            statistics={**self._counts, "encoding": self._encoded.name},
+            statistics={**self._counts, "encoding": self._space.name},
         )
+
+    def _certain(self, keys: Sequence[Key]) -> int:
+        """Return how many leading plans are the best ones in order.
+
+        Where the levels do not tell all plans apart, an unseen one may tie with those of a group.
+        """
+        depth = len(self._levels)
+        proven = {key[:depth] for key, _ in self._proven}
+        closed = (key[:depth] in proven and self._closed(key) for key in keys)
+        return sum(takewhile(bool, closed))
+
+    def _closed(self, key: Key) -> bool:
+        """Return whether no unseen plan is equal at all levels."""
+        levels = range(len(self._levels))
+        unseen_later = any(self._least.get(key[:level], 0) > key[level] for level in levels)
+        return self._space.levels_decide or (self._space.complete and unseen_later)
 
     def _terms_settled(self, best: Key) -> bool:
         """Return whether no unseen plan can be better in the terms of the objective (ties left open)."""
@@ -260,8 +337,6 @@ class _Search:
         return True
 
     def _bound(self, best: Key | None) -> int | None:
-        if self._proven:
-            return self._proven[0][0][0]
         least = self._least.get((), None)
         if best is not None and least is not None:
             return int(min(least, best[0]))

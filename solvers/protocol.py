@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from ..formulations.availability import Availability
-from ..formulations.objective import Term
+from ..formulations.objective import CHAIN_TERMS, WORKLOAD_TERMS, Term
 from ..formulations.plan import Plan
-from ..formulations.problem import Feature, Problem
+from ..formulations.problem import CHAIN_FEATURES, WORKLOAD_FEATURES, Feature, Problem
 
 Statistics = Mapping[str, int | float | str]
 """What a backend has to say about its run, for people."""
@@ -100,6 +100,10 @@ class Capabilities:
         How it handles the two kinds of rules; None: not at all.
     summary
         One line for people.
+    requires
+        Features without which it has nothing to do.
+    workload_rules
+        How it handles rules of problems with a workload, if not like the others.
     """
 
     features: frozenset[Feature]
@@ -111,15 +115,36 @@ class Capabilities:
     rules: RuleHandling | None
     opaque_rules: RuleHandling | None
     summary: str
+    requires: frozenset[Feature] = frozenset()
+    workload_rules: RuleHandling | None = None
+
+    def rule_handling(self, problem: Problem) -> tuple[RuleHandling | None, RuleHandling | None]:
+        """Return how expression rules and opaque rules of a problem are handled."""
+        if problem.workload is not None and self.workload_rules is not None:
+            return self.workload_rules, self.workload_rules
+        return self.rules, self.opaque_rules
 
 
-def chunking_capabilities(
-    summary: str, *, isolated: bool, rules: RuleHandling = RuleHandling.LOWERED, gives_bound: bool = True
+def exact_capabilities(
+    summary: str,
+    *,
+    isolated: bool,
+    rules: RuleHandling = RuleHandling.LOWERED,
+    gives_bound: bool = True,
+    workloads: frozenset[Feature] = WORKLOAD_FEATURES,
 ) -> Capabilities:
-    """Return what an exact backend for one network on one platform can do: everything."""
+    """Return what an exact backend can do: everything with one network, and some workloads.
+
+    Parameters
+    ----------
+    summary, isolated, rules, gives_bound
+        As in `Capabilities`.
+    workloads
+        What it handles of workloads; empty: none.
+    """
     return Capabilities(
-        features=frozenset(Feature) - {Feature.SEVERAL_NETWORKS},
-        terms=frozenset(Term),
+        features=CHAIN_FEATURES | workloads,
+        terms=CHAIN_TERMS | WORKLOAD_TERMS if workloads else CHAIN_TERMS,
         guarantee=Guarantee.EXACT,
         gives_bound=gives_bound,
         deterministic=True,
@@ -251,13 +276,27 @@ class Backend(Protocol):
         ...
 
 
+def workload_capabilities(
+    summary: str, *, features: frozenset[Feature] = CHAIN_FEATURES | WORKLOAD_FEATURES
+) -> Capabilities:
+    """Return what a heuristic for workloads can do: it checks the rules of the user on its plans."""
+    return Capabilities(
+        features=features,
+        terms=WORKLOAD_TERMS,
+        guarantee=Guarantee.HEURISTIC,
+        gives_bound=False,
+        deterministic=True,
+        isolated=False,
+        rules=RuleHandling.CHECKED,
+        opaque_rules=RuleHandling.CHECKED,
+        summary=summary,
+        requires=frozenset({Feature.WORKLOAD}),
+    )
+
+
 def handling_of(problem: Problem, capabilities: Capabilities) -> dict[str, RuleHandling]:
     """Return how a backend with these capabilities handles each rule of a problem."""
-    handled = {}
-    for rules, how in (
-        (problem.expression_rules, capabilities.rules),
-        (problem.opaque_rules, capabilities.opaque_rules),
-    ):
-        if how is not None:
-            handled.update({rule.name: how for rule in rules})
-    return handled
+    expressions, opaque = capabilities.rule_handling(problem)
+    pairs = [(rule.name, expressions) for rule in problem.expression_rules]
+    pairs += [(rule.name, opaque) for rule in problem.opaque_rules]
+    return {name: how for name, how in pairs if how is not None}

@@ -18,6 +18,15 @@ _BUILT_IN = {
     "z3-paper": ".z3_paper_backend:Z3PaperBackend",
     "pulp": ".pulp_backend:PulpBackend",
     "pulp-cbc": ".pulp_backend:PulpCbcBackend",
+    "hetero2pipe": ".native.workloads.hetero2pipe:Hetero2PipeBackend",
+    "hetero2pipe-noct": ".native.workloads.hetero2pipe:NoContentionNoTailBackend",
+    "hetero2pipe-noc": ".native.workloads.hetero2pipe:NoContentionBackend",
+    "hetero2pipe-not": ".native.workloads.hetero2pipe:NoTailBackend",
+    "hungarian": ".native.workloads.hetero2pipe:HungarianBackend",
+    "annealing": ".native.workloads.annealing:AnnealingBackend",
+    "serial": ".native.workloads.baselines:SerialBackend",
+    "pipe-it": ".native.workloads.hetero2pipe:PipeItBackend",
+    "band": ".native.workloads.baselines:BandBackend",
 }
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from ..formulations.judge import Score
 from ..formulations.objective import Objective
 from ..formulations.plan import Plan
+from ..formulations.scores import Score
 from .protocol import RuleHandling, SolveStatus, Statistics, StopReason
 
 

@@ -30,6 +30,7 @@ from .protocol import (
     SolveOptions,
     SolveStatus,
     StopReason,
+    handling_of,
 )
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
@@ -112,12 +113,15 @@ def _check_options(options: SolveOptions) -> None:
 
 
 def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) -> str:
+    if problem.workload is None:
+        problem.network  # noqa: B018 - raises unless there is one network
     available = backend.availability()
     if not available.ok:
         raise BackendUnavailableError(f"backend {backend.name!r} is not available: {available.reason}")
     can = backend.capabilities
     missing = {str(feature) for feature in problem.features - can.features}
     missing |= {f"objective {term}" for term in problem.objective.terms if term not in can.terms}
+    missing |= {f"problems without {feature}" for feature in can.requires - problem.features}
     if problem.objective.period_slack_permille is not None and Term.PERIOD not in can.terms:
         missing.add("objective period (for the slack mode)")
     if missing:
@@ -128,13 +132,11 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
             missing,
         )
     weak = {RuleHandling.CHECKED, RuleHandling.REPAIRED}
-    if strict_rules and (
-        (problem.expression_rules and can.rules in weak)
-        or (problem.opaque_rules and can.opaque_rules in weak)
-    ):
+    if strict_rules and weak & set(handling_of(problem, can).values()):
+        exact = "native" if problem.workload is None else "cpsat"
         raise UnsupportedFeatureError(
             f"backend {backend.name!r} only checks or repairs rules, which strict_rules refuses; "
-            "use an exact backend such as 'native'",
+            f"use an exact backend such as {exact!r}",
             {"strict_rules"},
         )
     return available.version
@@ -145,7 +147,8 @@ def _is_able(name: str, problem: Problem) -> bool:
         can = get_backend(name).capabilities
     except BackendFailedError:  # somebody's broken entry point is no way out
         return False
-    return problem.features <= can.features and set(problem.objective.terms) <= can.terms
+    asked = problem.features
+    return can.requires <= asked <= can.features and set(problem.objective.terms) <= can.terms
 
 
 def _run_here(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float]:

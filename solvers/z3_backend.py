@@ -32,7 +32,7 @@ from .protocol import (
     Claim,
     Deadline,
     SolveOptions,
-    chunking_capabilities,
+    exact_capabilities,
 )
 
 LARGEST_NUMBER = 2**24
@@ -53,10 +53,10 @@ def z3_availability() -> Availability:
 
 
 class Z3Backend:
-    """Chunking by start and end literals, all of it pseudo-Boolean."""
+    """Chunking by start and end literals, all of it pseudo-Boolean; workloads by their formulations."""
 
     name: ClassVar[str] = "z3"
-    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+    capabilities: ClassVar[Capabilities] = exact_capabilities(
         "Z3 on the boundary encoding; decision queries that close in on each optimum", isolated=True
     )
 
@@ -67,12 +67,17 @@ class Z3Backend:
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Enumerate the best plans with one incremental solver."""
         deadline = Deadline(options.time_limit_s)
+        engine = _Z3Engine(options)
+        if problem.workload is not None:
+            from .workload_search import enumerate_schedules
+
+            return enumerate_schedules(problem, options, self.capabilities, engine, deadline=deadline)
         return enumerate_plans(
             problem,
             options,
             self.capabilities,
             encode_boundary(problem),
-            _Z3Engine(options),
+            engine,
             deadline=deadline,
             largest_number=LARGEST_NUMBER,
         )

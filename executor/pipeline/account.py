@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
-from ..deployment import Deployment, Stream
+from ..deployment import Deployment
 from ..engine import PlacementReceipt
 from ..measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
-from .board import RECORDS, Board
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from .batches import by_round
+from .board import Board
+from .evidence import Evidence
 
 BLOCKS = 10
 """Into how many blocks the window is divided, where there are as many requests."""
 
 _NS = 1e3
 """Nanoseconds in a microsecond."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskCount:
-    """What one chunk did in the measured window, exactly.
-
-    Attributes
-    ----------
-    count
-        Requests that count.
-    busy_ns
-        Time that they took.
-    start_ns, end_ns
-        Start of the first, end of the last.
-    """
-
-    count: int
-    busy_ns: int
-    start_ns: int
-    end_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """What a run has left behind.
-
-    Attributes
-    ----------
-    deployment
-        What ran.
-    board
-        Time stamps of the latest `RECORDS` requests of each chunk.
-    warm_up
-        Number of the first request that counts.
-    tasks
-        Exact sums, by (stream, chunk).
-    rss_bytes
-        Largest resident memory of each worker, by unit.
-    """
-
-    deployment: Deployment
-    board: Board
-    warm_up: int
-    tasks: Mapping[tuple[int, int], TaskCount]
-    rss_bytes: Mapping[str, int]
 
 
 def measurement(evidence: Evidence, receipts: tuple[PlacementReceipt, ...], device: str) -> Measurement:
@@ -77,13 +29,11 @@ def measurement(evidence: Evidence, receipts: tuple[PlacementReceipt, ...], devi
     indices = range(len(deployment.streams))
     streams = tuple(_stream_times(evidence, index) for index in indices)
     blocks = [_block_periods_us(evidence, index) for index in indices]
-    period_us = _joint_period_us(deployment.streams, [times.period_us for times in streams])
-    return Measurement(
+    period_us = _joint_period_us(deployment, [times.period_us for times in streams])
+    found = Measurement(
         deployment=deployment,
         period_us=period_us,
-        period_blocks_us=tuple(
-            _joint_period_us(deployment.streams, block) for block in zip(*blocks, strict=False)
-        ),
+        period_blocks_us=tuple(_joint_period_us(deployment, block) for block in zip(*blocks, strict=False)),
         requests=sum(times.requests for times in streams),
         seconds=max(_window_ns(evidence, index) for index in indices) / 1e9,
         streams=streams,
@@ -93,6 +43,7 @@ def measurement(evidence: Evidence, receipts: tuple[PlacementReceipt, ...], devi
         device=device,
         taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
     )
+    return by_round(found, evidence, blocks=BLOCKS) if deployment.is_batch else found
 
 
 def measured_trace(deployment: Deployment, board: Board, requests: int) -> MeasuredTrace:
@@ -133,29 +84,15 @@ def _shifted(event: MeasuredEvent, origin_ns: int) -> MeasuredEvent:
     )
 
 
-def _last(evidence: Evidence, stream: int) -> tuple[int, int]:
-    return stream, len(evidence.deployment.streams[stream].chunks) - 1
-
-
-def _rows(evidence: Evidence, task: tuple[int, int]) -> NDArray[Any]:
-    """Return the time stamps that are still kept of the requests of a stream that count."""
-    stream, chunk = task
-    slots = evidence.deployment.streams[stream].slots
-    stop = evidence.warm_up + evidence.tasks[_last(evidence, stream)].count
-    # Earlier chunks are ahead by up to as many requests as there are slots.
-    start = max(evidence.warm_up, stop - RECORDS + slots)
-    return evidence.board.stamps(stream, chunk).rows(start, stop)
-
-
 def _window_ns(evidence: Evidence, stream: int) -> int:
     """Return the time from the output before the first that counts to the last."""
-    last = evidence.tasks[_last(evidence, stream)]
+    last = evidence.tasks[evidence.last(stream)]
     return last.end_ns - evidence.board.begins_ns[stream]
 
 
 def _stream_times(evidence: Evidence, index: int) -> StreamTimes:
-    first, last = (index, 0), _last(evidence, index)
-    latencies_ns = _rows(evidence, last)[:, 3] - _rows(evidence, first)[:, 0]
+    first, last = (index, 0), evidence.last(index)
+    latencies_ns = evidence.rows(last)[:, 3] - evidence.rows(first)[:, 0]
     latency_us = Spread.of((latencies_ns / _NS).tolist())
     count = evidence.tasks[last].count
     periods = count if evidence.warm_up else count - 1
@@ -170,24 +107,29 @@ def _stream_times(evidence: Evidence, index: int) -> StreamTimes:
 def _block_periods_us(evidence: Evidence, index: int) -> list[float]:
     import numpy as np
 
-    outputs_ns = _rows(evidence, _last(evidence, index))[:, 3]
-    if evidence.warm_up and len(outputs_ns) == evidence.tasks[_last(evidence, index)].count:
+    outputs_ns = evidence.rows(evidence.last(index))[:, 3]
+    if evidence.warm_up and len(outputs_ns) == evidence.tasks[evidence.last(index)].count:
         outputs_ns = np.insert(outputs_ns, 0, evidence.board.begins_ns[index])
     gaps_us = np.diff(outputs_ns) / _NS
     blocks = np.array_split(gaps_us, min(BLOCKS, max(1, len(gaps_us))))
     return [float(block.mean()) for block in blocks if len(block)]
 
 
-def _joint_period_us(streams: Sequence[Stream], periods_us: Sequence[float]) -> float:
-    """Return the period of a deployment: rates of one network add up, the slowest network decides."""
+def _joint_period_us(deployment: Deployment, periods_us: Sequence[float]) -> float:
+    """Return the period of a deployment: rates of one network add up, the slowest network decides.
+
+    In rounds there is nothing to add up: each brings one output of every stream.
+    """
+    if deployment.rounds is not None:
+        return max(periods_us)
     rates: dict[str, float] = {}
-    for stream, period_us in zip(streams, periods_us, strict=True):
+    for stream, period_us in zip(deployment.streams, periods_us, strict=True):
         rates[stream.network] = rates.get(stream.network, 0.0) + 1 / period_us
     return 1 / min(rates.values())
 
 
 def _chunk_times(evidence: Evidence, stream: int, chunk: int) -> ChunkTimes:
-    start_ns, run_ns, copied_ns, end_ns = _rows(evidence, (stream, chunk)).T
+    start_ns, run_ns, copied_ns, end_ns = evidence.rows((stream, chunk)).T
     parts_ns = {
         "busy_us": end_ns - start_ns,
         "copy_in_us": run_ns - start_ns,
@@ -208,7 +150,7 @@ def _unit_use(evidence: Evidence, unit: str, streams: Sequence[StreamTimes], per
 
     Streams that share a unit go in step, so one of them tells how many periods the unit has seen.
     """
-    mine = list(_tasks_on(evidence, unit))
+    mine = list(evidence.on(unit))
     most, stream = max((evidence.tasks[task].count, task[0]) for task in mine)
     periods = most * streams[stream].period_us / period_us
     busy_ns = sum(evidence.tasks[task].busy_ns for task in mine)
@@ -221,8 +163,3 @@ def _unit_use(evidence: Evidence, unit: str, streams: Sequence[StreamTimes], per
         bubble_us=(span_ns - busy_ns) / periods / _NS,
         rss_bytes=evidence.rss_bytes[unit],
     )
-
-
-def _tasks_on(evidence: Evidence, unit: str) -> Iterator[tuple[int, int]]:
-    for index, stream in enumerate(evidence.deployment.streams):
-        yield from ((index, chunk) for chunk, part in enumerate(stream.chunks) if part.unit == unit)

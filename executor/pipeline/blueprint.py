@@ -17,6 +17,9 @@ from .slots import SlotLayout, aligned
 MAX_SLOTS = 128
 """Most task slots of a stream: their messages fit into the smallest pipe that a system grants."""
 
+MAX_PIPES = 480
+"""Most pipes, one a chunk and one a stream: their 960 ends are what a system grants, and `select` takes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -158,6 +161,12 @@ def _check(deployment: Deployment, models: Mapping[str, Model], platform: Platfo
         for name in deployment.units
         if name not in platform.unit_names
     ]
+    pipes = sum(1 + len(stream.chunks) for stream in deployment.streams)
+    if pipes > MAX_PIPES:
+        defects.append(
+            f"{len(deployment.streams)} streams with all their chunks need {pipes} pipes, at most "
+            f"{MAX_PIPES} are possible: run fewer requests at once"
+        )
     for stream in deployment.streams:
         if stream.slots > MAX_SLOTS:
             defects.append(

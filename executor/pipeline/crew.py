@@ -6,6 +6,7 @@ import select
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import chain
 from time import monotonic
 
 from ...formulations.errors import UnitLostError
@@ -87,6 +88,8 @@ class Crew:
         self._state.board.reset()
         self._done.clear()
         self._watch.begin()
+        for header in chain.from_iterable(self._state.headers):
+            header.clear()  # nobody is late for what has not come yet
         if not run.fed:  # before anyone runs: later, the last chunk puts free slots into the same pipe
             for stream, headers in enumerate(self._state.headers):
                 for slot in range(len(headers)):

@@ -16,12 +16,14 @@ from ..model import Model
 from ..progress import Report, Step, silent
 from ..runner import Budget
 from ..workers import Message
-from .account import Evidence, TaskCount, measured_trace, measurement
+from .account import measured_trace, measurement
 from .blueprint import draw
 from .board import RECORDS
 from .crew import Crew
+from .evidence import Evidence, TaskCount
 from .feeding import Feeder, check_inputs, check_names
-from .runs import Run
+from .rounds import RoundKeeper
+from .runs import Run, run_for
 from .state import SharedState
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ class Pipeline:
         ExecutionError
             An engine failed; the message names the request.
         """
-        run = _run_for(budget, len(self.deployment.streams))
+        run = run_for(budget, len(self.deployment.streams))
         with self._running():
             evidence = self._execute(run)
         return measurement(evidence, self.receipts, self._device)
@@ -155,13 +157,14 @@ class Pipeline:
         ----------
         frames
             For one network: its inputs by name; several streams of it share the work. For several
-            networks: a mapping from the name of each network to its inputs. The next frame is asked
-            for when there is a free task slot, so a slow consumer slows the source down.
+            networks: a mapping from the name of each network to its inputs; for a workload, from the name
+            of each request. The next frame is asked for when there is a free task slot, so a slow consumer
+            slows the source down. Rounds of a workload follow each other as the frames come.
 
         Yields
         ------
         dict
-            As the frames: outputs by name, or a mapping from networks to them; the caller's own copies.
+            As the frames: outputs by name, or a mapping to them; the caller's own copies.
 
         Raises
         ------
@@ -171,20 +174,16 @@ class Pipeline:
         UnitLostError, ExecutionError
             As for `measure`.
         """
-        networks = tuple(dict.fromkeys(stream.network for stream in self.deployment.streams))
-        if 1 < len(networks) < len(self.deployment.streams):
+        parts = self._parts()
+        if 1 < len(parts) < len(self.deployment.streams):
             raise InvalidInputError(
                 f"[{self.deployment}] runs several networks, and one of them in several streams: "
                 "inputs can be sent through one network, or through one stream of each"
             )
-        groups = [
-            [index for index, stream in enumerate(self.deployment.streams) if stream.network == network]
-            for network in networks
-        ]
         wanted = [[spec.name for spec in stream.outputs] for stream in self.blueprint.streams]
-        jobs = (self._job(networks, frame, number) for number, frame in enumerate(frames))
-        for results in self.feed(jobs, groups=groups, wanted=wanted):
-            yield results[0] if len(networks) == 1 else dict(zip(networks, results, strict=True))
+        jobs = (self._job(parts, frame, number) for number, frame in enumerate(frames))
+        for results in self.feed(jobs, groups=list(parts.values()), wanted=wanted):
+            yield results[0] if len(parts) == 1 else dict(zip(parts, results, strict=True))
 
     def feed(
         self, jobs: Iterable[Job], *, groups: Sequence[Sequence[int]], wanted: Sequence[Collection[str]]
@@ -259,7 +258,7 @@ class Pipeline:
         """Run on sample inputs; when workers are lost, start over with new ones."""
         self._fill_in_samples()
         try:
-            self._workers().begin(run)
+            begins_ns = self._begin(run)
             done = self._finish()
         except UnitLostError as error:
             self._replace_workers(error)
@@ -269,17 +268,25 @@ class Pipeline:
             deployment=self.deployment,
             board=self._state.board,
             warm_up=run.warm_up,
+            begins_ns=begins_ns,
             tasks={(t.pop("stream"), t.pop("chunk")): TaskCount(**t) for t in tallies},
             rss_bytes=dict(
                 zip(self.deployment.units, (message["rss_bytes"] for message in done), strict=True)
             ),
         )
 
+    def _begin(self, run: Run) -> tuple[int, ...]:
+        """Start a run; one in rounds is over when this returns when each of them began."""
+        rounds = self.deployment.rounds
+        if rounds is not None:
+            return RoundKeeper(self.blueprint, self._state, self._workers(), rounds).play(run)
+        self._workers().begin(run)
+        return ()
+
     def _fill_in_samples(self) -> None:
         if self._has_samples:
             return
-        networks = {stream.network for stream in self.deployment.streams}
-        samples = {network: self._models[network].sample_inputs(_SEED) for network in networks}
+        samples = {name: self._models[name].sample_inputs(_SEED) for name in self.deployment.networks}
         for index, stream in enumerate(self.deployment.streams):
             for slot in range(stream.slots):
                 tensors = self._state.tensors(index, slot)
@@ -349,7 +356,15 @@ class Pipeline:
                 f"the workers of [{self.deployment}] cannot be started: {error.strerror or error}"
             ) from error
 
-    def _job(self, networks: Sequence[str], frame: Mapping[str, Any], number: int) -> Job:
+    def _parts(self) -> dict[str, list[int]]:
+        """Return the streams (indices) for each part of a frame: of one network, or one request."""
+        is_workload = self.deployment.rounds is not None
+        found: dict[str, list[int]] = {}
+        for index, stream in enumerate(self.deployment.streams):
+            found.setdefault(stream.name if is_workload else stream.network, []).append(index)
+        return found
+
+    def _job(self, parts: Mapping[str, Sequence[int]], frame: Mapping[str, Any], number: int) -> Job:
         """Return a frame as a job.
 
         Raises
@@ -357,32 +372,11 @@ class Pipeline:
         InvalidInputError
             Names, shapes or types do not fit.
         """
-        by_network = {networks[0]: frame} if len(networks) == 1 else frame
-        defects = check_names("network", networks, by_network)
-        for network in networks:
+        given = dict.fromkeys(parts, frame) if len(parts) == 1 else frame
+        defects = check_names("network" if self.deployment.rounds is None else "request", parts, given)
+        for name, (first, *_) in parts.items():
             if not defects:
-                defects += check_inputs(self._models[network].inputs, by_network[network])
+                defects += check_inputs(self.blueprint.streams[first].inputs, given[name])
         if defects:
             raise InvalidInputError(f"frame {number} cannot be run:", defects)
-        return [by_network[network] for network in networks]
-
-
-def _run_for(budget: Budget, streams: int) -> Run:
-    defects = []
-    if budget.seconds is None and budget.requests is None:
-        defects.append("give seconds, requests, or both")
-    if budget.seconds is not None and not 0 < budget.seconds < float("inf"):
-        defects.append(f"seconds is {budget.seconds}, must be greater than 0 and finite")
-    if budget.requests is not None and budget.requests < 1:
-        defects.append(f"requests is {budget.requests}, must be at least 1")
-    if budget.warm_up_requests < 0:
-        defects.append(f"warm_up_requests is {budget.warm_up_requests}, must be at least 0")
-    if defects:
-        raise InvalidInputError("the budget of a measurement is not valid:", defects)
-    return Run(
-        first=(0,) * streams,
-        warm_up=budget.warm_up_requests,
-        requests=budget.requests,
-        duration_ns=None if budget.seconds is None else round(budget.seconds * 1e9),
-        lingers=True,
-    )
+        return [given[name] for name in parts]

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from time import monotonic_ns
 from typing import Any, Self
 
+from ...formulations.errors import InvalidInputError
+from ..runner import Budget
 from .board import Board
 
 
@@ -47,6 +49,34 @@ class Run:
         """Return the run that `message` wrote."""
         fields = {name: value for name, value in message.items() if name != "kind"}
         return cls(**{**fields, "first": tuple(fields["first"])})
+
+
+def run_for(budget: Budget, streams: int) -> Run:
+    """Return the run of a measurement.
+
+    Raises
+    ------
+    InvalidInputError
+        The budget allows nothing.
+    """
+    defects = []
+    if budget.seconds is None and budget.requests is None:
+        defects.append("give seconds, requests, or both")
+    if budget.seconds is not None and not 0 < budget.seconds < float("inf"):
+        defects.append(f"seconds is {budget.seconds}, must be greater than 0 and finite")
+    if budget.requests is not None and budget.requests < 1:
+        defects.append(f"requests is {budget.requests}, must be at least 1")
+    if budget.warm_up_requests < 0:
+        defects.append(f"warm_up_requests is {budget.warm_up_requests}, must be at least 0")
+    if defects:
+        raise InvalidInputError("the budget of a measurement is not valid:", defects)
+    return Run(
+        first=(0,) * streams,
+        warm_up=budget.warm_up_requests,
+        requests=budget.requests,
+        duration_ns=None if budget.seconds is None else round(budget.seconds * 1e9),
+        lingers=True,
+    )
 
 
 class Window:

@@ -77,6 +77,10 @@ class SlotHeader:
     def __init__(self, memory: SharedMemory, offset: int) -> None:
         self._words = memory.words(offset, _HEADER_WORDS)
 
+    def clear(self) -> None:
+        """Say that no request is in the slot."""
+        self.enter(0, -1)
+
     def enter(self, stream: int, request: int) -> None:
         """Give the slot to a request."""
         self._words[0], self._words[1], self._words[2] = stream, request, 0

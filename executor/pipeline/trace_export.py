@@ -144,13 +144,14 @@ def _simulated(trace: Trace) -> _Show:
     return _Show(
         title=f"simulated: {trace.plan}",
         units=tuple(unit for unit in trace.units if unit in used),
-        streams=((chunks[0].network, chunks),),
+        streams=tuple((name, trace.plan.of(name)) for name in trace.names) or ((chunks[0].network, chunks),),
         slices=tuple(
             _Slice(
                 start_ns=event.start_us * 1000,
                 end_ns=event.end_us * 1000,
-                stream=0,
-                request=event.request,
+                # The requests of a workload are streams of one request each.
+                stream=event.request if trace.names else 0,
+                request=0 if trace.names else event.request,
                 chunk=event.chunk,
             )
             for event in sorted(trace.events)

@@ -11,7 +11,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import ExecutionError, GaplessError
-from ..engine import Engine, Session, parse_artifact
+from ..engine import Artifact, Engine, Session, parse_artifact
 from ..engines.registry import get_engine
 from ..workers import Link
 from .board import Board, BoardShape, Doing, Progress, Stamps
@@ -133,6 +133,7 @@ class _UnitWorker:
         self.receipts = []
         self._tasks: list[_Task] = []
         engines: dict[str, Engine] = {}
+        opened: dict[Artifact, Session] = {}
         for index, data in enumerate(settings.tasks):
             task = TaskSettings(**data)
             sessions = []
@@ -140,10 +141,11 @@ class _UnitWorker:
                 artifact = parse_artifact(step["artifact"])
                 if artifact.engine not in engines:
                     engines[artifact.engine] = get_engine(artifact.engine)
-                session = engines[artifact.engine].open(artifact, link.unit)
-                cleanup.callback(session.close)
-                sessions.append(session)
-                self.receipts.append(session.receipt)
+                if artifact not in opened:  # requests that run the same chunk share its session
+                    session = opened[artifact] = engines[artifact.engine].open(artifact, link.unit)
+                    cleanup.callback(session.close)
+                    self.receipts.append(session.receipt)
+                sessions.append(opened[artifact])
             slots = _slots(memory, task, sessions)
             stamps = self._board.stamps(task.stream, task.chunk)
             self._tasks.append(_Task(index, task, slots, stamps, self._progress))

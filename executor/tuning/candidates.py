@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.judge import score
+from ...formulations.objective import Term
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
+from ...formulations.workload import Mode
 from ..deployment import Deployment, deploy, replicas
 
 MOST_REPLICA_SETS = 6
@@ -21,7 +23,7 @@ MOST_REPLICA_SETS = 6
 _MOST_EXPLORED = 1000
 
 Prediction = tuple[str, int]
-"""Name of a cost table, and the period in microseconds that it predicts."""
+"""Name of a cost table, and the period (of a batch, the makespan) in microseconds that it predicts."""
 
 
 class CandidateKind(StrEnum):
@@ -88,20 +90,28 @@ def plan_candidates(
     plans
         Valid plans of one problem.
     tables
-        The problem with each cost table that shall predict, by the name of the table.
+        The problem with each cost table that shall predict, by the name of the table; at least one.
     task_slots
-        Most requests of each stream on their way at once; None: as `Stream` says.
+        Most requests of each stream on their way at once; None: as `deploy` says.
     """
+    workload = next(iter(tables.values())).workload
     return tuple(
         TuningCandidate(
             labels=(f"plan {rank}",),
-            deployment=deploy(plan, task_slots=task_slots),
+            deployment=deploy(plan, workload=workload, task_slots=task_slots),
             kind=CandidateKind.PLAN,
-            predicted_us=tuple((name, score(table, plan).period_us) for name, table in tables.items()),
+            predicted_us=tuple((name, predicted_us(table, plan)) for name, table in tables.items()),
             rank=rank,
         )
         for rank, plan in enumerate(plans, start=1)
     )
+
+
+def predicted_us(problem: Problem, plan: Plan) -> int:
+    """Return what `Measurement.period_us` should be by the table of a problem: for a batch the makespan."""
+    judged = score(problem, plan)
+    batch = problem.workload is not None and problem.workload.mode is Mode.BATCH
+    return judged.value(Term.MAKESPAN) if batch else judged.period_us
 
 
 def baselines(
@@ -131,6 +141,51 @@ def baselines(
         for names in shared
         if len(names) > 1
     )
+
+
+def workload_baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
+    """Return what a plan for a workload has to beat: nothing is cut, requests come in their own order.
+
+    All requests on each unit, one after the other; and each request on the unit that is done with it first,
+    on the sets of units on which `baselines` replicates a network.
+    """
+    assert problem.workload is not None
+    able = [unit for index, unit in enumerate(problem.platform.units) if _runs_all(problem, index)]
+    other = tuple(unit.name for unit in able if not unit.cores)
+    sets = _replica_sets([unit for unit in able if unit.cores])
+    shared = dict.fromkeys(names + other for names in sets or [()])
+    return tuple(
+        _baseline(f"serial on {unit.name}", deploy(_dealt(problem, (unit.name,)), workload=problem.workload))
+        for unit in able
+    ) + tuple(
+        _baseline(
+            f"whole requests on {'+'.join(names)}", deploy(_dealt(problem, names), workload=problem.workload)
+        )
+        for names in shared
+        if len(names) > 1
+    )
+
+
+def _runs_all(problem: Problem, unit: int) -> bool:
+    chains = problem.flow_shop.chains
+    return all(chain.runs(0, chain.layer_count, unit) for chain in chains)
+
+
+def _dealt(problem: Problem, units: Sequence[str]) -> Plan:
+    """Return the plan that gives each request, in their order, to the unit that is done with it first."""
+    shop = problem.flow_shop
+    loads_us = dict.fromkeys(units, 0)
+    chunks = []
+    for index, request in enumerate(shop.workload.requests):
+        layers = shop.chain(index).layer_count
+        ends_us = {
+            name: load + shop.chunk_us(index, shop.units.index(name), 0, layers)
+            for name, load in loads_us.items()
+        }
+        unit = min(ends_us, key=ends_us.__getitem__)
+        loads_us[unit] = ends_us[unit]
+        chunks.append(Chunk(request=request.name, network=request.network, start=0, stop=layers, unit=unit))
+    return Plan(chunks=tuple(chunks), order=shop.workload.names)
 
 
 def merged(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:

@@ -1,4 +1,4 @@
-"""What is here: version, doctor, platforms, one problem."""
+"""What is here: version, doctor, platforms, networks, one problem."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rich.text import Text
 from .. import __version__, documents
 from ..diagnosis import diagnose
 from ..formulations.files import dump_problem
-from ..formulations.problem import Problem
 from ..model_options import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
-from ..options import JsonOption, OutOption, asking
-from ..profiler.platforms.catalog import methods_of, shipped_names
+from ..options import Asked, JsonOption, OutOption, asking
+from ..profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
+from ..profiler.platforms.workloads import phone_names, phone_network_names
 from ..report import describe
 from ..solvers.native.exhaustive import count_plans
 from .answer import Answer, command, write_out
@@ -52,27 +52,38 @@ def platforms(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """List the shipped problems and built-in networks; or --detect this machine as a platform."""
+    """List the shipped problems; or --detect this machine as a platform."""
     if detect or units or emulate:
         return _detected(engine, units, emulate, out)
-    from ..profiler.zoo.catalog import zoo_entry, zoo_names
-
-    networks = [zoo_entry(name) for name in zoo_names()]
     return Answer(
         document=lambda: {
             **documents.header("platforms"),
             "problems": [{"name": name, "costs": list(methods_of(name))} for name in shipped_names()],
-            "networks": [
+            "phones": [
                 {
-                    "name": entry.name,
-                    "parameters": entry.parameters,
-                    "macs": entry.macs,
-                    "source": entry.source,
+                    "name": name,
+                    "units": list(shipped_platform(name).unit_names),
+                    "networks": list(phone_network_names()),
                 }
-                for entry in networks
+                for name in phone_names()
             ],
         },
-        view=lambda: describe.platforms_view(networks),
+        view=describe.platforms_view,
+    )
+
+
+@command
+def networks(*, json: JsonOption = False) -> Answer:
+    """List the built-in networks: true shapes, random weights, built when they are first used."""
+    from ..profiler.zoo.catalog import zoo_entry, zoo_names
+
+    entries = [zoo_entry(name) for name in zoo_names()]
+    return Answer(
+        document=lambda: {
+            **documents.header("networks"),
+            "networks": [documents.plain_data(entry) for entry in entries],
+        },
+        view=lambda: describe.networks_view(entries),
     )
 
 
@@ -93,10 +104,11 @@ def _detected(engine: str | None, units: str | None, emulate: list[str] | None, 
 
 @command
 @asking
-def show(problem: Problem, *, out: OutOption = None, json: JsonOption = False) -> Answer:
+def show(asked: Asked, *, out: OutOption = None, json: JsonOption = False) -> Answer:
     """Show a problem: units, layers, times, objective, limits, rules. --out writes it as a file to edit."""
+    problem = asked.problem
     notes = write_out(out, lambda: dump_problem(problem))
-    plans = count_plans(problem.chain)
+    plans = count_plans(problem)
     return Answer(
         document=lambda: {
             **documents.header("description"),

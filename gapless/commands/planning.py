@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import documents
 from ..exits import ExitCode, code_of_comparison, code_of_result
-from ..formulations.errors import InvalidPlanError
+from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.files import dump_plan, load_plan
 from ..formulations.judge import check as violations_of
 from ..formulations.judge import score as score_of
-from ..formulations.problem import Problem
 from ..formulations.simulate import simulate as play
+from ..formulations.simulate import simulate_workload
 from ..options import (
+    Asked,
     JsonOption,
     MemoryLimitOption,
     OutOption,
-    PlanArgument,
-    ProblemArgument,
     SeedOption,
     StrictRulesOption,
+    TaskSlotsOption,
     ThreadsOption,
     TimeLimitOption,
     TopOption,
     asking,
     check_writable,
 )
-from ..problems import load_problem
 from ..report import tables
 from ..solving import compare_watched, plan_watched
-from ..workflow import DEFAULT_BACKENDS
+from ..workflow import CHAIN_BACKENDS, WORKLOAD_BACKENDS
 from .answer import Answer, command, write_out
 
 
 @command
 @asking
 def plan(
-    problem: Problem,
+    asked: Asked,
     *,
     backend: Annotated[
         str, typer.Option(help="Who solves; `gapless doctor` lists them.", rich_help_panel="How to solve")
@@ -54,6 +54,7 @@ def plan(
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
     check_writable(out)
+    problem = asked.problem
     result, interrupted = plan_watched(
         problem,
         backend,
@@ -67,7 +68,7 @@ def plan(
     best = result.plan
     notes = ["interrupted: this is the best until then"] if interrupted else []
     if best is not None:
-        notes += write_out(out, lambda: dump_plan(best, problem))
+        notes += write_out(out, lambda: dump_plan(best, problem, asked.origin))
     elif out is not None:
         notes += [f"{out} is not written: there is no plan"]
     return Answer(
@@ -81,12 +82,13 @@ def plan(
 @command
 @asking
 def compare(
-    problem: Problem,
+    asked: Asked,
     *,
     backends: Annotated[
         str | None,
         typer.Option(
-            help=f"Comma-separated names; otherwise {','.join(DEFAULT_BACKENDS)}.",
+            help=f"Comma-separated names; otherwise {','.join(CHAIN_BACKENDS.names)}, for a workload "
+            f"{','.join(WORKLOAD_BACKENDS.names)} with {WORKLOAD_BACKENDS.time_limit_s:.0f} s for each.",
             rich_help_panel="How to solve",
             show_default=False,
         ),
@@ -103,9 +105,10 @@ def compare(
     """Solve a problem with several backends and compare what they prove. --out writes the JSON document."""
     check_writable(out)
     named = () if backends is None else tuple(name.strip() for name in backends.split(","))
+    problem = asked.problem
     comparison, interrupted = compare_watched(
         problem,
-        DEFAULT_BACKENDS if backends is None else named,
+        None if backends is None else named,
         top=top,
         time_limit_s=time_limit,
         memory_limit_bytes=_bytes(memory_limit),
@@ -126,9 +129,9 @@ def compare(
 
 @command
 @asking
-def check(problem: Problem, plan: PlanArgument, *, json: JsonOption = False) -> Answer:
-    """Check a plan against a problem: its score, or everything that it breaks (exit code 6)."""
-    judged = load_plan(plan)
+def check(asked: Asked, plan: Path, *, json: JsonOption = False) -> Answer:
+    """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
+    problem, judged = asked.problem, load_plan(plan)
     violations = violations_of(problem, judged)
     try:
         score = score_of(problem, judged)
@@ -142,26 +145,37 @@ def check(problem: Problem, plan: PlanArgument, *, json: JsonOption = False) -> 
 
 
 @command
+@asking
 def simulate(
-    problem: ProblemArgument,
-    plan: PlanArgument,
+    asked: Asked,
+    plan: Path,
     *,
-    requests: Annotated[int, typer.Option(min=1, max=100_000, help="Number of requests.")] = 8,
+    requests: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Number of requests; otherwise 8.")
+    ] = None,
     interval_us: Annotated[
         int | None, typer.Option(min=0, max=2**40, help="Time between arrivals; otherwise one period.")
     ] = None,
-    task_slots: Annotated[
-        int | None, typer.Option(min=1, help="Most requests on their way at once; otherwise no limit.")
-    ] = None,
-    costs: Annotated[str | None, typer.Option(help="heavy or isolated, for a shipped problem.")] = None,
+    task_slots: TaskSlotsOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Play a plan for a number of requests and show who works when."""
-    asked = load_problem(problem, costs=costs)
-    trace = play(asked, load_plan(plan), requests=requests, interval_us=interval_us, task_slots=task_slots)
+    """Play a plan and show who works when: a number of requests, or the requests of its workload."""
+    problem, played = asked.problem, load_plan(plan)
+    if problem.workload is None:
+        trace = play(
+            problem,
+            played,
+            requests=8 if requests is None else requests,
+            interval_us=interval_us,
+            task_slots=task_slots,
+        )
+    elif requests is None and interval_us is None:
+        trace = simulate_workload(problem, played)
+    else:
+        raise InvalidInputError("--requests and --interval-us are for one network; a workload has its own")
     return Answer(
-        document=lambda: documents.trace_document(asked, trace),
-        view=lambda: tables.simulation_view(trace),
+        document=lambda: documents.trace_document(problem, trace),
+        view=lambda: tables.simulation_view(problem, trace),
     )
 
 

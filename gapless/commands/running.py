@@ -104,17 +104,36 @@ def profile(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted profile in the same folder.")
     ] = False,
+    side_by_side: Annotated[
+        bool,
+        typer.Option(
+            "--side-by-side",
+            help="The networks will share the units (`--workload` of plan and tune), instead of running one "
+            "after the other for each request.",
+            rich_help_panel="The model",
+        ),
+    ] = False,
     out: OutDirOption = Path("gapless-out"),
     json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
-    from .. import run_files, running
+    from .. import measuring, run_files
     from ..report import running as views
 
-    place = running.folder(out)
-    device = running.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
-    model = running.open_all(models, shape, granularity, materialize=materialize)
-    taken, notes = running.profile_watched(model, device, store=place / "store.sqlite", resume=resume)
+    place = measuring.folder(out)
+    device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
+    if side_by_side:
+        each = measuring.open_apart(models, shape, granularity, materialize=materialize)
+        found, notes = measuring.profile_together_watched(
+            each, device, store=place / "store.sqlite", resume=resume
+        )
+        return Answer(
+            document=lambda: {**documents.header("profiles"), **documents.plain_data(found)},
+            view=lambda: views.profiles_view(found.profiles),
+            notes=[*notes, *run_files.write_together(found, place)],
+        )
+    model = measuring.open_all(models, shape, granularity, materialize=materialize)
+    taken, notes = measuring.profile_watched(model, device, store=place / "store.sqlite", resume=resume)
     notes += run_files.write_profile(taken, place)
     return Answer(
         document=lambda: {**documents.header("profile"), **documents.plain_data(taken)},

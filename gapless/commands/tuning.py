@@ -22,7 +22,15 @@ from ..model_options import (
     UnitsOption,
     parse_names,
 )
-from ..options import JsonOption, ObjectiveOption, RulesOption, SeedOption, TimeLimitOption, TopOption
+from ..options import (
+    JsonOption,
+    ObjectiveOption,
+    RulesOption,
+    SeedOption,
+    TimeLimitOption,
+    TopOption,
+    WorkloadOption,
+)
 from .answer import Answer, command
 
 _TUNING = "How to tune"
@@ -73,6 +81,7 @@ ResumeOption = Annotated[
 def tune(
     subjects: SubjectsArgument,
     *,
+    workload: WorkloadOption = None,
     shape: ShapeOption = None,
     granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
@@ -97,11 +106,12 @@ def tune(
     json: JsonOption = False,
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
-    from .. import run_files, running
+    from .. import measuring, run_files, running
     from ..report import running as views
 
-    place = running.folder(out)
-    wish = running.TuneChoice(
+    place = measuring.folder(out)
+    wish = measuring.TuneChoice(
+        workload=workload,
         objective=objective,
         rules=rules,
         backends=parse_names(backends),
@@ -115,12 +125,12 @@ def tune(
         resume=resume,
     )
     if engine == "simulated":
-        tuned = running.tune_simulated_watched(subjects, wish, costs=costs, truth=truth, noise=noise)
+        tuned = measuring.tune_simulated_watched(subjects, wish, costs=costs, truth=truth, noise=noise)
         notes: list[str] = []
     else:
-        device = running.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
-        subject = running.subject_of(subjects, shape, granularity, materialize=materialize)
-        tuned, notes = running.tune_watched(subject, device, wish)
+        device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
+        subject = wish.subject(subjects, shape, granularity, materialize=materialize)
+        tuned, notes = measuring.tune_watched(subject, device, wish)
         notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result),

@@ -13,13 +13,16 @@ from ..diagnosis import BackendReport, Diagnosis, EngineReport
 from ..formulations.availability import Availability
 from ..formulations.files import LINE_LENGTH
 from ..formulations.hardware import Platform
-from ..formulations.objective import LIMIT_NAMES, Term
+from ..formulations.objective import CHAIN_TERMS, LIMIT_NAMES, WORKLOAD_TERMS, Term
 from ..formulations.problem import Feature, Problem
 from ..profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
+from ..profiler.platforms.workloads import phone_names, phone_network_names
 from ..profiler.zoo.catalog import ZooEntry
 from ..solvers.protocol import Capabilities
-from .tables import indented, plain_table, title
+from .layout import indented, plain_table
+from .tables import title
 from .words import millis, percent, size
+from .workloads import workload_view
 
 MAX_LAYERS_SHOWN = 60
 MAX_UNITS_SHOWN = 12
@@ -96,17 +99,20 @@ def _backend_table(reports: Sequence[BackendReport]) -> Table:
 def _lacking(can: Capabilities) -> str:
     """Return what a backend does not handle; when that is the most, what it does."""
     features = [feature for feature in Feature if feature not in can.features]
-    terms = [term for term in Term if term not in can.terms]
+    meant = CHAIN_TERMS | WORKLOAD_TERMS if Feature.WORKLOAD in can.features else CHAIN_TERMS
+    terms = [term for term in Term if term in meant - can.terms]
     words = [str(feature).replace("_", " ") for feature in features]
     if len(can.features) < len(features):
         kept = " and ".join(str(feature).replace("_", " ") for feature in sorted(can.features))
         words = [f"anything but {kept}"]
+    if can.requires:
+        return f"problems without {' and '.join(sorted(can.requires))}"
     if terms:
         words.append(f"objectives {', '.join(map(str, terms))}")
     return "; ".join(words) or "-"
 
 
-def platforms_view(networks: Sequence[ZooEntry]) -> Group:
+def platforms_view() -> Group:
     """Return what `gapless platforms` shows."""
     table = plain_table("problem", "units", "tables of costs")
     for platform in platform_names():
@@ -114,14 +120,30 @@ def platforms_view(networks: Sequence[ZooEntry]) -> Group:
         for network in network_names(platform):
             name = f"{platform}/{network}"
             table.add_row(Text(name, style="bold"), units, ", ".join(methods_of(name)))
-    sources = [Text(f"{name}: {shipped_platform(name).source}", style="dim") for name in platform_names()]
-    built = plain_table("built-in network", "parameters", "MACs", numbers=("parameters", "MACs"))
-    for entry in networks:
-        built.add_row(
-            Text(entry.name, style="bold"), f"{entry.parameters / 1e6:.2f} M", f"{entry.macs / 1e6:,.0f} M"
+    phones = plain_table("--platform", "units", "networks for --workload; times computed, estimated")
+    for phone in phone_names():
+        units = ", ".join(shipped_platform(phone).unit_names)
+        phones.add_row(Text(phone, style="bold"), units, ", ".join(phone_network_names()))
+    names = (*platform_names(), *phone_names())
+    sources = [Text(f"{name}: {shipped_platform(name).source}", style="dim") for name in names]
+    return Group(table, "", phones, "", *sources)
+
+
+def networks_view(entries: Sequence[ZooEntry]) -> Group:
+    """Return what `gapless networks` shows."""
+    numbers = ("parameters", "MACs", "convolutions", "matrix products")
+    table = plain_table("network", "inputs", *numbers, numbers=numbers)
+    for entry in entries:
+        table.add_row(
+            Text(entry.name, style="bold"),
+            ", ".join(f"{spec.name} {'x'.join(map(str, spec.shape))}" for spec in entry.inputs),
+            f"{entry.parameters / 1e6:.2f} M",
+            f"{entry.macs / 1e6:,.0f} M",
+            str(entry.convolutions),
+            str(entry.products),
         )
-    note = Text("Built-in networks have random weights of the true shapes.", style="dim")
-    return Group(table, "", *sources, "", built, "", note)
+    note = "Random weights of the true shapes; numbers of the literature (--json says which)."
+    return Group(table, "", Text(note, style="dim"))
 
 
 def platform_view(platform: Platform) -> Group:
@@ -142,15 +164,11 @@ def problem_view(problem: Problem, plans: int) -> Group:
         Upper bound on the number of its plans.
     """
     provenance = problem.costs.provenance
-    parts: list[RenderableType] = [
-        title(problem),
-        "",
-        indented(_units(problem.platform)),
-        "",
-        indented(_times(problem)),
-        *_hidden(problem),
-        "",
-    ]
+    parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]
+    if problem.workload is None:
+        parts += [indented(_times(problem)), *_hidden(problem), ""]
+    else:
+        parts += [*workload_view(problem), ""]
     facts = [
         ("objective", str(problem.objective)),
         ("limits", _limits(problem) or "none"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import string
+from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ..formulations.simulate import Trace
@@ -10,12 +14,13 @@ from .words import millis
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _LABEL_WIDTH = 16
 _LEAST_WIDTH = 20
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 def gantt(trace: Trace, width: int) -> list[Text]:
     """Return the lines of a chart: a unit each, in the order of the chunks, and the time axis.
 
-    Each block stands for one request on one unit; it begins with the last digit of the request's number.
+    Each block stands for one request on one unit and begins with its `block_name`.
 
     Parameters
     ----------
@@ -25,6 +30,8 @@ def gantt(trace: Trace, width: int) -> list[Text]:
         Columns to fill.
     """
     used = [chunk.unit for chunk in trace.plan.chunks]
+    if trace.names:
+        used = [unit for unit in trace.units if unit in set(used)]
     label = min(_LABEL_WIDTH, max(map(len, used)))
     cells = max(_LEAST_WIDTH, width - label - 3)
     lines = []
@@ -32,6 +39,26 @@ def gantt(trace: Trace, width: int) -> list[Text]:
         name = unit if len(unit) <= label else unit[: label - 1] + "~"
         lines.append(Text(f" {name:<{label}} ").append_text(_row(trace, unit, cells)))
     return [*lines, Text(" " * (label + 2) + _axis(trace.makespan_us, cells), style="dim")]
+
+
+def block_name(trace: Trace, request: int) -> str:
+    """Return what stands for a request in a chart: a letter in a workload, else the last digit."""
+    return _LETTERS[request % len(_LETTERS)] if trace.names else str(request % 10)
+
+
+class _Chart:
+    """A Gantt chart as wide as the console."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __rich_console__(self, console: Console, options: object) -> Iterable[RenderableType]:
+        yield from gantt(self._trace, console.width)
+
+
+def gantt_view(trace: Trace) -> RenderableType:
+    """Return a chart that fills whatever console shows it."""
+    return _Chart(trace)
 
 
 def _row(trace: Trace, unit: str, cells: int) -> Text:
@@ -47,7 +74,8 @@ def _row(trace: Trace, unit: str, cells: int) -> Text:
         row.append("." * (start - len(row)), style="dim")
         width = min(stop, following) - start
         row.append(
-            f"{request % 10}{'=' * width}"[:width], style=f"black on {_COLOURS[request % len(_COLOURS)]}"
+            f"{block_name(trace, request)}{'=' * width}"[:width],
+            style=f"black on {_COLOURS[request % len(_COLOURS)]}",
         )
     return row.append("." * (cells - len(row)), style="dim")
 

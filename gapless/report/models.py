@@ -12,7 +12,7 @@ from ..executor.engines.bench import EngineBench
 from ..executor.engines.cache import Cache
 from ..executor.graph.inspection import Inspection
 from ..executor.model import TensorSpec
-from .tables import indented, plain_table
+from .layout import indented, plain_table
 from .words import microseconds, size
 
 MAX_ROWS_SHOWN = 80

@@ -14,7 +14,7 @@ from ..executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ..executor.tuning.statistics import PredictionQuality
 from ..executor.tuning.tables import outcome
 from ..profiler.profile import Profile
-from .tables import indented, plain_table
+from .layout import indented, plain_table
 from .words import microseconds, millis, size
 
 MAX_WARNINGS_SHOWN = 8
@@ -28,6 +28,11 @@ _STOPS = {
     TuningStop.BUDGET: "the time was used up",
     TuningStop.INTERRUPTED: "interrupted; go on with --resume",
 }
+
+
+def profiles_view(profiles: Sequence[Profile]) -> Group:
+    """Return what `gapless profile --side-by-side` shows."""
+    return Group(*(profile_view(profile) for profile in profiles))
 
 
 def profile_view(profile: Profile) -> Group:
@@ -79,14 +84,7 @@ def _warnings(warnings: Sequence[str]) -> list[Text]:
 
 def measurement_view(found: Measurement) -> Group:
     """Return what `gapless run` shows."""
-    latency = found.latency_us
-    head = Text(f"period {microseconds(found.period_us)}", style="bold")
-    head.append(
-        f" ({1e6 / found.period_us:,.1f} requests/s), {found.requests:,} requests in {found.seconds:.1f} s; "
-        f"latency p50 {microseconds(latency.median)}, p95 {microseconds(latency.p95)}, "
-        f"p99 {microseconds(latency.p99)}",
-        style="not bold",
-    )
+    heads = _workload_heads(found) if found.deployment.rounds else [_head(found)]
     numbers = ("busy", "p95", "copy in", "run", "copy out")
     chunks = plain_table("stream", "chunk", "unit", *numbers, numbers=numbers)
     for chunk in found.chunks:
@@ -111,7 +109,39 @@ def measurement_view(found: Measurement) -> Group:
             microseconds(unit.bubble_us),
             size(unit.rss_bytes),
         )
-    return Group(head, Text(str(found.deployment)), "", indented(chunks), "", indented(units))
+    return Group(*heads, Text(str(found.deployment)), "", indented(chunks), "", indented(units))
+
+
+def _head(found: Measurement) -> Text:
+    latency = found.latency_us
+    head = Text(f"period {microseconds(found.period_us)}", style="bold")
+    head.append(
+        f" ({1e6 / found.period_us:,.1f} requests/s), {found.requests:,} requests in {found.seconds:.1f} s; "
+        f"latency p50 {microseconds(latency.median)}, p95 {microseconds(latency.p95)}, "
+        f"p99 {microseconds(latency.p99)}",
+        style="not bold",
+    )
+    return head
+
+
+def _workload_heads(found: Measurement) -> list[RenderableType]:
+    """Return how long the rounds of a workload took, and the latency of each of its requests."""
+    spread, count = found.makespan_us, len(found.streams)
+    what = f"period {microseconds(found.period_us)}"
+    if spread is not None:
+        what = f"makespan {microseconds(spread.median)}"
+    head = Text(what, style="bold")
+    if spread is not None:
+        head.append(f" ({microseconds(spread.least)} to {microseconds(spread.most)})", style="not bold")
+    head.append(
+        f", {found.requests // count:,} rounds of {count} requests in {found.seconds:.1f} s", style="not bold"
+    )
+    numbers = ("latency p50", "p95", "most")
+    table = plain_table("request", *numbers, numbers=numbers)
+    for stream in found.streams:
+        latency = stream.latency_us
+        table.add_row(stream.stream, *map(microseconds, (latency.median, latency.p95, latency.most)))
+    return [head, "", indented(table), ""]
 
 
 def receipt_words(receipt: PlacementReceipt) -> str:
@@ -159,9 +189,11 @@ def _verdict(result: TuningResult) -> list[Text]:
     if winner is None or winner.period_us is None:
         return [Text("nothing was measured", style="bold magenta")]
     text = Text(winner.candidate.label, style="bold green")
+    deployment, median_us = winner.candidate.deployment, winner.period_us.median
+    rate = (len(deployment.streams) if deployment.rounds else 1) * 1e6 / median_us
     text.append(
-        f" is the fastest: period {microseconds(winner.period_us.median)}, "
-        f"{1e6 / winner.period_us.median:,.1f} requests/s  [{winner.candidate.deployment}]",
+        f" is the fastest: {'makespan' if deployment.is_batch else 'period'} {microseconds(median_us)}, "
+        f"{rate:,.1f} requests/s  [{deployment}]",
         style="not bold default",
     )
     lines = [text]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ..formulations.errors import BackendUnavailableError, UnsupportedFeatureError
-from ..formulations.judge import Score, Violation, check
-from ..formulations.objective import Term
+from ..formulations.judge import check
+from ..formulations.objective import CHAIN_TERMS, WORKLOAD_TERMS, Term
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
+from ..formulations.scores import Score, Violation
 from ..formulations.simulate import Trace, simulate
 from ..solvers.protocol import RuleHandling, SolveStatus, StopReason
 from ..solvers.result import Candidate, Conflict, SolveResult
 from ..workflow import BackendFailure, Comparison
-from .gantt import gantt
+from .gantt import gantt_view
+from .layout import indented, plain_table
 from .words import (
     STATUS_STYLE,
     gap,
@@ -30,6 +31,7 @@ from .words import (
     term_name,
     term_value,
 )
+from .workloads import order_words, workload_plan_view, workload_trace_view
 
 MAX_PLANS_SHOWN = 50
 _BAR_CELLS = 24
@@ -38,20 +40,13 @@ _LEGEND = Text(
     "unit in use; latency: one request from entry to exit; bubbles: idle time of the units in use",
     style="dim",
 )
+_WORKLOAD_LEGEND = Text(
+    "makespan: end of the last request; bubbles: idle time of the units between their first start and last "
+    "end; contention: pairs of high-contention requests that are close in the order, weighted",
+    style="dim",
+)
 _SHOWN_TERMS = (Term.PERIOD, Term.GAPNESS, Term.LATENCY, Term.BUBBLES)
-
-
-def plain_table(*columns: str, numbers: Iterable[str] = ()) -> Table:
-    """Return a table without frame; columns named in `numbers` are aligned to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in set(numbers) else "left", overflow="fold")
-    return table
-
-
-def indented(what: RenderableType) -> Padding:
-    """Return something with a margin of two columns."""
-    return Padding(what, (0, 0, 0, 2), expand=False)
+_WORKLOAD_TERMS = (Term.MAKESPAN, Term.BUBBLES, Term.PEAK_MEMORY, Term.CONTENTION)
 
 
 def title(problem: Problem) -> Text:
@@ -59,7 +54,10 @@ def title(problem: Problem) -> Text:
     platform, networks = problem.platform, ", ".join(network.name for network in problem.networks)
     layers = sum(len(network.layers) for network in problem.networks)
     text = Text(networks, style="bold")
-    text.append(f" on {platform.name}: {layers} layers, {len(platform.units)} units; ", style="not bold")
+    count = "" if problem.workload is None else f"{len(problem.workload.requests)} requests, "
+    text.append(
+        f" on {platform.name}: {count}{layers} layers, {len(platform.units)} units; ", style="not bold"
+    )
     text.append(objective_words(problem.objective), style="not bold")
     return text
 
@@ -68,7 +66,8 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
     """Return what `gapless plan` shows."""
     parts: list[RenderableType] = [title(problem), _status_line(result)]
     if result.candidates:
-        parts += ["", indented(_candidates(result)), _LEGEND]
+        legend = _LEGEND if problem.workload is None else _WORKLOAD_LEGEND
+        parts += ["", indented(_candidates(problem, result)), legend]
     if result.handling and any(how is not RuleHandling.LOWERED for how in result.handling.values()):
         handled = ", ".join(f"{name} ({how})" for name, how in result.handling.items())
         parts.append(Text(f"rules: {handled}", style="dim"))
@@ -89,15 +88,17 @@ def _status_name(status: SolveStatus) -> str:
     return "NO ANSWER" if status is SolveStatus.NO_SOLUTION else status.upper()
 
 
-def _candidates(result: SolveResult) -> Table:
-    terms = (*result.asked.terms, *(term for term in _SHOWN_TERMS if term not in result.asked.terms))
+def _candidates(problem: Problem, result: SolveResult) -> Table:
+    shown = _SHOWN_TERMS if problem.workload is None else _WORKLOAD_TERMS
+    terms = (*result.asked.terms, *(term for term in shown if term not in result.asked.terms))
     names = [term_name(term) for term in terms]
-    table = plain_table("#", "plan", *names, "requests/s", numbers=("#", *names, "requests/s"))
+    what = "plan" if problem.workload is None else "order"
+    table = plain_table("#", what, *names, "requests/s", numbers=("#", *names, "requests/s"))
     for rank, candidate in enumerate(result.candidates[:MAX_PLANS_SHOWN], start=1):
         score = candidate.score
         table.add_row(
             str(rank),
-            str(candidate.plan),
+            order_words(candidate.plan) if candidate.plan.order else str(candidate.plan),
             *(term_value(term, score.value(term)) for term in terms),
             f"{score.throughput:,.1f}",
             style="" if rank <= result.proven else "dim" if result.proven else "",
@@ -110,10 +111,13 @@ def _candidates(result: SolveResult) -> Table:
 
 def best_plan(problem: Problem, best: Candidate) -> list[RenderableType]:
     """Return the chunks of a plan with their share of the period, and the plan at work."""
+    head = Text.assemble(("best plan", "bold"), f" (plan_id {best.plan.plan_id})")
+    if problem.workload is not None:
+        return [head, *workload_plan_view(problem, best.plan, best.score)]
     requests = min(10, len(best.plan.chunks) + 3)
     trace = simulate(problem, best.plan, requests=requests)
     return [
-        Text.assemble(("best plan", "bold"), f" (plan_id {best.plan.plan_id})"),
+        head,
         indented(_chunks(problem, best.plan, best.score)),
         "",
         *trace_view(trace),
@@ -142,23 +146,13 @@ def _bar(part: int, whole: int) -> Text:
     return bar.append("-" * (_BAR_CELLS - cells), style="dim")
 
 
-class _Chart:
-    """A Gantt chart as wide as the console."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-
-    def __rich_console__(self, console: Console, options: object) -> Iterable[RenderableType]:
-        yield from gantt(self._trace, console.width)
-
-
 def trace_view(trace: Trace) -> list[RenderableType]:
     """Return a Gantt chart with its legend."""
     count = len(trace.arrivals_us)
     legend = f"simulation of {count} request{'' if count == 1 else 's'}"
     return [
         Text.assemble((legend, "bold"), ": each block is one request on one unit, dots are idle time"),
-        _Chart(trace),
+        gantt_view(trace),
     ]
 
 
@@ -259,13 +253,19 @@ def _verdict(results: Sequence[SolveResult]) -> Text:
 def check_view(problem: Problem, plan: Plan, score: Score | None, violations: Sequence[Violation]) -> Group:
     """Return what `gapless check` shows."""
     head = Text("VALID", style="bold green") if not violations else Text("VIOLATED", style="bold red")
-    head.append(f"  [{plan}] for {problem.network.name} on {problem.platform.name}", style="not bold default")
+    networks = ", ".join(network.name for network in problem.networks)
+    head.append(f"  [{plan}] for {networks} on {problem.platform.name}", style="not bold default")
     parts: list[RenderableType] = [head, *map(_violation, violations)]
     if score is not None:
+        known = CHAIN_TERMS if problem.workload is None else WORKLOAD_TERMS
         table = plain_table("what", "value", numbers=("value",))
-        for term in Term:
+        for term in (term for term in Term if term in known):
             table.add_row(term_name(term), term_value(term, score.value(term)))
-        parts += ["", indented(table), "", indented(_chunks(problem, plan, score))]
+        parts += ["", indented(table), ""]
+        if problem.workload is None:
+            parts.append(indented(_chunks(problem, plan, score)))
+        else:
+            parts += workload_plan_view(problem, plan, score)
     return Group(*parts)
 
 
@@ -274,8 +274,10 @@ def _violation(violation: Violation) -> Text:
     return Text(f"  - {violation.message}" if known else f"  - {violation.rule}: {violation.message}")
 
 
-def simulation_view(trace: Trace) -> Group:
+def simulation_view(problem: Problem, trace: Trace) -> Group:
     """Return what `gapless simulate` shows."""
+    if problem.workload is not None:
+        return workload_trace_view(problem, trace)
     latencies = trace.latency_us
     table = plain_table("what", "value", numbers=("value",))
     table.add_row("makespan", millis(trace.makespan_us))

@@ -72,6 +72,8 @@ def term_value(term: Term, value: int | None) -> str:
     """Return a value of an objective term with its unit."""
     if term is Term.PEAK_MEMORY:
         return size(value)
+    if term in (Term.CONTENTION, Term.DISPLACEMENT):
+        return "-" if value is None else f"{value:,}"
     return percent(value) if term is Term.IDLE else millis(value)
 
 

@@ -1,1 +1,1 @@
-"""Platform descriptions and measured tables, with their sources."""
+"""Platforms with their sources, and what networks cost on them: measured, or computed and marked so."""

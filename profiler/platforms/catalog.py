@@ -1,21 +1,20 @@
 """Shipped problems: measured tables of four devices and three networks, by name.
 
-A name is "platform/network", e.g. "pixel7a/alexnet-sparse". The folder beside this module holds one
-folder for each platform (`platform.json`, and `NETWORK.METHOD.json` for each table) and one with the
-networks. Nothing is read before it is asked for.
+A name is "platform/network", e.g. "pixel7a/alexnet-sparse". Beside this module lies one folder for each
+platform (`platform.json`, and `NETWORK.METHOD.json` for each table) and one with the networks. Nothing is
+read before it is asked for. Phones whose costs are computed are in `workloads`.
 """
 
 from __future__ import annotations
 
 import difflib
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 from ...formulations.errors import InvalidInputError
-from ...formulations.files import COSTS, NETWORK, PLATFORM, Document, Schema, parse
+from ...formulations.files import COSTS, NETWORK, PLATFORM
 from ...formulations.hardware import Platform
 from ...formulations.problem import Problem
+from .shipped import file_names, folders_with, read_shipped
 
 DEFAULT_METHOD = "heavy"
 """Each layer measured while all units run it: the only table that predicts a busy pipeline."""
@@ -24,7 +23,7 @@ _NETWORKS = "networks"
 
 
 def platform_names() -> tuple[str, ...]:
-    """Return the names of the shipped platforms."""
+    """Return the names of the shipped platforms that were measured."""
     return tuple(sorted(_tables()))
 
 
@@ -61,7 +60,7 @@ def near_names(name: str) -> tuple[str, ...]:
 
 def shipped_platform(platform: str) -> Platform:
     """Return a shipped platform."""
-    return _load(f"{platform}/platform.json", PLATFORM)
+    return read_shipped(f"{platform}/platform.json", PLATFORM)
 
 
 def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
@@ -87,8 +86,8 @@ def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
         )
     return Problem(
         platform=shipped_platform(platform),
-        networks=(_load(f"{_NETWORKS}/{network}.json", NETWORK),),
-        costs=_load(f"{platform}/{network}.{method}.json", COSTS),
+        networks=(read_shipped(f"{_NETWORKS}/{network}.json", NETWORK),),
+        costs=read_shipped(f"{platform}/{network}.{method}.json", COSTS),
     )
 
 
@@ -105,19 +104,9 @@ def _split(name: str) -> tuple[str, str]:
 def _tables() -> dict[str, dict[str, list[str]]]:
     """Return {platform: {network: [method, ...]}} as the folders say."""
     found: dict[str, dict[str, list[str]]] = {}
-    for folder in _root().iterdir():
-        if folder.is_dir() and folder.joinpath("platform.json").is_file():
-            tables = found.setdefault(folder.name, {})
-            for entry in folder.iterdir():
-                network, _, method = entry.name.removesuffix(".json").partition(".")
-                if method:
-                    tables.setdefault(network, []).append(method)
+    for platform in folders_with("platform.json"):
+        for name in file_names(platform):
+            network, _, method = name.partition(".")
+            if method:
+                found.setdefault(platform, {}).setdefault(network, []).append(method)
     return found
-
-
-def _load(path: str, schema: Schema[Document]) -> Document:
-    return parse(_root().joinpath(path).read_bytes(), schema, name=f"shipped {path}")
-
-
-def _root() -> Traversable:
-    return files(__package__)

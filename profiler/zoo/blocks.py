@@ -1,16 +1,14 @@
-"""Building blocks of the built-in networks: operators with random weights of the true shapes.
+"""Building blocks of the built-in networks: named operators, with random weights of the true shapes.
 
-Weights are uniform, and scaled by their fan-in so that activations stay of order one through the whole
-depth (He et al., "Delving Deep into Rectifiers", 2015). They come from numpy's frozen generator
-(`RandomState`), seeded by the name of the network: the same bytes on every machine.
+The weights are drawn last, in the order in which they were asked for, from a generator that the name of the
+network seeds.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from math import pi
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import onnx
@@ -18,82 +16,87 @@ import spox.opset.ai.onnx.v17 as op
 from onnx import TensorProto, helper, numpy_helper
 from spox import Tensor, Var, argument, build, inline
 
+from ...executor.model import TensorSpec
+from .weights import RECTIFIED, After, Weight, around, filters
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Outputs = Mapping[str, Var]
+"""What a network gives: its outputs by name."""
 
 OPSET = 17
 IR_VERSION = 8
 """The version that belongs to the operator set: older runtimes refuse newer ones."""
 
-INPUT, OUTPUT = "image", "logits"
 CLASSES = 1000
-"""Of ImageNet, as in all these networks."""
-
-CENTRED = 0.5
-"""How much of its mean is taken off each filter.
-
-What passes a ReLU has a mean that hardly depends on the image. Passed on in full (0), it drowns what does:
-all images give nearly the same numbers. Taken off in full (1), small errors grow a hundredfold
-through a deep network, and correct engines seem to disagree.
-"""
-
-IMAGE, LINEAR = 12.0, 1.0
-RECTIFIED = 2.0 * pi / (pi - 1.0 + (1.0 - CENTRED) ** 2)
-"""Gain of weights by what they are applied to, so that what they give has variance 1.
-
-Pixels are uniform in [0, 1], of variance 1/12; a ReLU leaves a variance of (1 - 1/pi) / 2, and a mean whose
-square is 1 / (2 pi).
-"""
+"""Of ImageNet, as in all the classifiers."""
 
 RESIDUAL_SCALE = 0.3
 """Scale of the last normalisation before a sum, so that sums after sums stay of order one."""
 
-Activation = Literal["relu", "relu6", "none"]
+Activation = Literal["relu", "relu6", "leaky", "mish", "hard_swish", "none"]
 
 
 class Blocks:
-    """A network under construction: every method adds one named operator and returns its output.
+    """A network under construction: every method adds named operators and returns the output.
 
     Parameters
     ----------
     name
         Name of the network; seeds its weights.
-    shape
-        Shape of its image, (1, channels, height, width).
+    inputs
+        Its inputs.
     """
 
-    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
-        self.image = argument(Tensor(np.float32, shape))
+    def __init__(self, name: str, inputs: Sequence[TensorSpec]) -> None:
+        self.inputs = {spec.name: argument(Tensor(np.dtype(spec.dtype), spec.shape)) for spec in inputs}
         self._name = name
-        self._random = np.random.RandomState(int(hashlib.sha256(name.encode()).hexdigest()[:8], 16))
-        self._weights: dict[str, NDArray[np.float32]] = {}
-        self._constants: dict[str, Var] = {}
+        self._weights: dict[str, Weight] = {}
+        self._arguments = dict(self.inputs)
         self._named: dict[str, Var] = {}
+
+    def named(self, name: str, value: Var) -> Var:
+        """Give the operator that makes a value its name."""
+        assert name not in self._named, name
+        self._named[name] = value
+        return value
+
+    def weight(self, name: str, weight: Weight) -> Var:
+        """Return a trained weight: an input of the graph until it is drawn, an initializer in the end."""
+        self._weights[name] = weight
+        self._arguments[name] = argument(Tensor(np.float32, weight.shape))
+        return self._arguments[name]
+
+    def fixed(self, name: str, value: NDArray[Any] | np.float32) -> Var:
+        """Return an initializer that is not trained, such as a bound or a shape; made once for a name."""
+        return self._named.get(name) or self.named(name, op.const(value))
 
     def conv(
         self,
         x: Var,
         name: str,
         channels: int,
-        kernel: int = 1,
+        kernel: int | tuple[int, int] = 1,
         *,
         stride: int = 1,
         pad: int | None = None,
         groups: int = 1,
         bias: bool = False,
-        gain: float = RECTIFIED,
+        after: After = RECTIFIED,
     ) -> Var:
-        """Add a square convolution; `pad` None keeps the size at stride 1."""
-        pad = kernel // 2 if pad is None else pad
-        shape = (channels, shape_of(x)[1] // groups, kernel, kernel)
-        return self._add(
+        """Add a convolution; `kernel` is square or (height, width), `pad` None keeps the size at stride 1."""
+        kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
+        pads = tuple(size // 2 if pad is None else pad for size in kernel)
+        shape = (channels, shape_of(x)[1] // groups, *kernel)
+        return self.named(
             name,
             op.conv(
                 x,
-                self._constant(f"{name}.weight", self._draw(shape, gain)),
-                self._constant(f"{name}.bias", self._around(0.0, channels)) if bias else None,
-                kernel_shape=(kernel, kernel),
-                pads=(pad,) * 4,
+                self.weight(f"{name}.weight", filters(shape, after)),
+                self.weight(f"{name}.bias", around(0.0, channels)) if bias else None,
+                kernel_shape=kernel,
+                pads=pads * 2,
                 strides=(stride, stride),
                 group=groups,
             ),
@@ -106,38 +109,33 @@ class Blocks:
         """
         shape = shape_of(x)
         means = {"weight": scale, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
-        values = [self._constant(f"{name}.{k}", self._around(v, shape[1])) for k, v in means.items()]
+        values = [self.weight(f"{name}.{key}", around(mean, shape[1])) for key, mean in means.items()]
         inputs = [("x", shape), *((key, shape[1:2]) for key in means)]
         node = helper.make_node("BatchNormalization", [key for key, _ in inputs], ["y"])
         graph = helper.make_graph(
             [node], name, [_float_info(*pair) for pair in inputs], [_float_info("y", shape)]
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
-        return self._add(name, inline(model)(x, *values)["y"])
+        return self.named(name, inline(model)(x, *values)["y"])
 
     def conv_bn(
         self,
         x: Var,
         name: str,
         channels: int,
-        kernel: int = 1,
+        kernel: int | tuple[int, int] = 1,
         *,
         stride: int = 1,
+        pad: int | None = None,
         groups: int = 1,
-        gain: float = RECTIFIED,
+        after: After = RECTIFIED,
         scale: float = 1.0,
         activation: Activation = "relu",
     ) -> Var:
         """Add a convolution, its batch normalisation (`scale` as there) and an activation."""
-        x = self.conv(x, name, channels, kernel, stride=stride, groups=groups, gain=gain)
+        x = self.conv(x, name, channels, kernel, stride=stride, pad=pad, groups=groups, after=after)
         x = self.batch_norm(x, f"{name}.bn", scale=scale)
-        match activation:
-            case "relu":
-                return self.relu(x, f"{name}.relu")
-            case "relu6":
-                return self.relu6(x, f"{name}.relu6")
-            case "none":
-                return x
+        return self.activation(x, name, activation)
 
     def conv_relu(
         self,
@@ -148,20 +146,29 @@ class Blocks:
         *,
         stride: int = 1,
         pad: int | None = None,
-        gain: float = RECTIFIED,
+        after: After = RECTIFIED,
     ) -> Var:
         """Add a convolution with bias, and max(x, 0)."""
-        x = self.conv(x, name, channels, kernel, stride=stride, pad=pad, bias=True, gain=gain)
-        return self.relu(x, f"{name}.relu")
+        x = self.conv(x, name, channels, kernel, stride=stride, pad=pad, bias=True, after=after)
+        return self.activation(x, name, "relu")
 
-    def relu(self, x: Var, name: str) -> Var:
-        """Add max(x, 0)."""
-        return self._add(name, op.relu(x))
-
-    def relu6(self, x: Var, name: str) -> Var:
-        """Add min(max(x, 0), 6)."""
-        low, high = (self._constant(f"relu6.{n}", np.float32(v)) for n, v in (("low", 0), ("high", 6)))
-        return self._add(name, op.clip(x, low, high))
+    def activation(self, x: Var, name: str, kind: Activation = "relu") -> Var:
+        """Add an activation, named after the operator `name` that it follows."""
+        match kind:
+            case "relu":
+                value = op.relu(x)
+            case "relu6":
+                value = op.clip(x, *(self.fixed(f"relu6.{n}", np.float32(v)) for n, v in _RELU6.items()))
+            case "leaky":
+                value = op.leaky_relu(x, alpha=0.1)
+            case "hard_swish":
+                value = op.hard_swish(x)
+            case "mish":
+                softplus = self.named(f"{name}.softplus", op.softplus(x))
+                value = op.mul(x, self.named(f"{name}.tanh", op.tanh(softplus)))
+            case "none":
+                return x
+        return self.named(f"{name}.{kind}", value)
 
     def max_pool(
         self, x: Var, name: str, kernel: int, *, stride: int, pad: int = 0, ceil: bool = False
@@ -170,76 +177,60 @@ class Blocks:
         pooled, _ = op.max_pool(
             x, kernel_shape=(kernel, kernel), strides=(stride, stride), pads=(pad,) * 4, ceil_mode=int(ceil)
         )
-        return self._add(name, pooled)
+        return self.named(name, pooled)
 
     def global_average_pool(self, x: Var, name: str) -> Var:
         """Add the mean over height and width."""
-        return self._add(name, op.global_average_pool(x))
+        return self.named(name, op.global_average_pool(x))
 
     def flatten(self, x: Var, name: str) -> Var:
         """Add a reshape to (1, values)."""
-        return self._add(name, op.flatten(x))
+        return self.named(name, op.flatten(x))
 
-    def linear(self, x: Var, name: str, features: int) -> Var:
+    def linear(self, x: Var, name: str, features: int, *, after: After = RECTIFIED) -> Var:
         """Add a fully connected operator with bias."""
-        weight = self._constant(f"{name}.weight", self._draw((features, shape_of(x)[1]), RECTIFIED))
-        bias = self._constant(f"{name}.bias", self._around(0.0, features))
-        return self._add(name, op.gemm(x, weight, bias, transB=1))
+        weight = self.weight(f"{name}.weight", filters((features, shape_of(x)[1]), after))
+        return self.named(
+            name, op.gemm(x, weight, self.weight(f"{name}.bias", around(0.0, features)), transB=1)
+        )
 
     def add(self, x: Var, y: Var, name: str) -> Var:
         """Add the sum of two tensors."""
-        return self._add(name, op.add(x, y))
+        return self.named(name, op.add(x, y))
 
     def concat(self, tensors: Sequence[Var], name: str) -> Var:
-        """Add a concatenation of channels."""
-        return self._add(name, op.concat(tensors, axis=1))
+        """Add a concatenation along the second axis: of channels, or of tokens."""
+        return self.named(name, op.concat(tensors, axis=1))
 
-    def classify(self, x: Var) -> bytes:
-        """Add global pooling and a fully connected operator, and return the finished network."""
+    def classify(self, x: Var) -> Outputs:
+        """Add global pooling and a fully connected operator."""
         x = self.flatten(self.global_average_pool(x, "pool"), "flatten")
-        return self.serialise(self.linear(x, "classifier", CLASSES))
+        return {"logits": self.linear(x, "classifier", CLASSES)}
 
-    def serialise(self, output: Var) -> bytes:
-        """Return the network as a self-contained ONNX file that ends in one tensor."""
-        self._named = {(OUTPUT if var is output else name): var for name, var in self._named.items()}
-        model = build({INPUT: self.image, **self._constants}, self._named)
+    def outline(self, outputs: Outputs) -> onnx.ModelProto:
+        """Return the network without its weights, which stay inputs of the graph."""
+        renamed = {var: name for name, var in outputs.items()}
+        named = {renamed.get(var, name): var for name, var in self._named.items()}
+        model = build(self._arguments, named)
         graph = model.graph
         _use_given_names(graph)
         graph.name = self._name
         model.ir_version = IR_VERSION
-        graph.initializer.extend(numpy_helper.from_array(v, name) for name, v in self._weights.items())
-        _keep(graph.input, INPUT)
-        _keep(graph.output, OUTPUT)
+        _keep(graph.output, list(outputs))
+        return model
+
+    def serialise(self, outputs: Outputs) -> bytes:
+        """Return the network as a self-contained ONNX file."""
+        model = self.outline(outputs)
+        random = np.random.RandomState(int(hashlib.sha256(self._name.encode()).hexdigest()[:8], 16))
+        for name, weight in self._weights.items():
+            model.graph.initializer.append(numpy_helper.from_array(weight.draw(random), name))
+        _keep(model.graph.input, list(self.inputs))
         data: bytes = model.SerializeToString(deterministic=True)
         return data
 
-    def _add(self, name: str, value: Var) -> Var:
-        assert name not in self._named, name
-        self._named[name] = value
-        return value
 
-    def _constant(self, name: str, value: NDArray[np.float32] | np.float32) -> Var:
-        """Return a weight: an input of the graph while it is built, an initializer in the end."""
-        if name not in self._constants:
-            self._weights[name] = np.asarray(value)
-            self._constants[name] = argument(Tensor(np.float32, np.shape(value)))
-        return self._constants[name]
-
-    def _draw(self, shape: tuple[int, ...], gain: float) -> NDArray[np.float32]:
-        """Return weights with the variance gain / fan-in, before they are centred."""
-        bound = np.sqrt(3.0 * gain / np.prod(shape[1:]))
-        weights = self._random.uniform(-bound, bound, shape)
-        axes = tuple(range(1, len(shape)))
-        share = 1.0 if gain == IMAGE else CENTRED  # the mean of an image is no feature
-        weights -= share * weights.mean(axis=axes, keepdims=True)
-        drawn: NDArray[np.float32] = weights.astype(np.float32)
-        return drawn
-
-    def _around(self, centre: float, count: int) -> NDArray[np.float32]:
-        values: NDArray[np.float32] = self._random.uniform(centre - 0.1, centre + 0.1, count).astype(
-            np.float32
-        )
-        return values
+_RELU6 = {"low": 0.0, "high": 6.0}
 
 
 def shape_of(x: Var) -> tuple[int, ...]:
@@ -254,18 +245,26 @@ def _float_info(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
 
 
 def _use_given_names(graph: onnx.GraphProto) -> None:
-    """Replace the Identity nodes by which `build` names its outputs by the names themselves."""
+    """Replace the Identity nodes by which `build` names its outputs by the names themselves.
+
+    Constants become initializers.
+    """
     given = {node.input[0]: node.output[0] for node in graph.node if node.op_type == "Identity"}
-    nodes = [node for node in graph.node if node.op_type != "Identity"]
-    for node in nodes:
-        node.input[:] = [given.get(name, name) for name in node.input]
-        node.output[:] = [given[node.output[0]]]  # the indices of poolings are not wanted
-        node.name = node.output[0]
+    nodes = []
+    for node in graph.node:
+        if node.op_type == "Constant":
+            graph.initializer.append(node.attribute[0].t)
+            graph.initializer[-1].name = given[node.output[0]]
+        elif node.op_type != "Identity":
+            node.input[:] = [given.get(name, name) for name in node.input]
+            node.output[:] = [given[node.output[0]]]  # other outputs, as indices of poolings, are not wanted
+            node.name = node.output[0]
+            nodes.append(node)
     del graph.node[:]
     graph.node.extend(nodes)
 
 
-def _keep(values: list[onnx.ValueInfoProto], name: str) -> None:
-    kept = [value for value in values if value.name == name]
+def _keep(values: list[onnx.ValueInfoProto], names: Sequence[str]) -> None:
+    kept = {value.name: value for value in values if value.name in names}
     del values[:]
-    values.extend(kept)
+    values.extend(kept[name] for name in names)

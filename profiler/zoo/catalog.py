@@ -13,13 +13,20 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...executor.engines.cache import default_cache
 from ...executor.model import TensorSpec
 from ...formulations.errors import InvalidModelError
 
-_IMAGE = (TensorSpec(name="image", shape=(1, 3, 224, 224)),)
+if TYPE_CHECKING:
+    from .blocks import Blocks, Outputs
+
 _TORCHVISION = "torchvision, weights IMAGENET1K_V1 (pytorch.org/vision/stable/models.html)"
+
+
+def _image(size: int) -> tuple[TensorSpec, ...]:
+    return (TensorSpec(name="image", shape=(1, 3, size, size)),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,38 +43,174 @@ class ZooEntry:
         Number of trained weights in the literature; running means and variances are not counted.
     macs
         Multiplications with addition of one run in the literature, as far as it is printed there.
+    convolutions
+        Number of its convolutions.
+    products
+        Number of its matrix products: fully connected operators, and two for each attention.
     source
-        Where the two numbers stand.
+        Where parameters and work stand.
     inputs
-        Its inputs; shapes are fixed, one image at a time.
+        Its inputs; shapes are fixed, one image or one text at a time.
     """
 
     name: str
     builder: str
     parameters: int
     macs: int
+    convolutions: int
+    products: int
     source: str = _TORCHVISION
-    inputs: tuple[TensorSpec, ...] = _IMAGE
+    inputs: tuple[TensorSpec, ...] = _image(224)
 
 
 _ENTRIES = {
     entry.name: entry
     for entry in (
-        ZooEntry(name="alexnet", builder="alexnet:alexnet", parameters=61_100_840, macs=710_000_000),
-        ZooEntry(name="googlenet", builder="googlenet:googlenet", parameters=6_624_904, macs=1_500_000_000),
+        ZooEntry(
+            name="alexnet",
+            builder="alexnet:alexnet",
+            parameters=61_100_840,
+            macs=710_000_000,
+            convolutions=5,
+            products=3,
+        ),
+        ZooEntry(
+            name="bert",
+            builder="transformers:bert_base",
+            parameters=109_482_240,
+            macs=22_500_000_000 // 2,
+            convolutions=0,
+            products=12 * (6 + 2) + 1,
+            source="parameters: github.com/google-research/bert, issue 1225; work: 22.5 G operations, two a "
+            "MAC, with those of attention: Jiao et al. 2019, TinyBERT (arXiv 1909.10351), table 1",
+            inputs=tuple(
+                TensorSpec(name=name, shape=(1, 128), dtype="int64")
+                for name in ("input_ids", "token_type_ids")
+            ),
+        ),
+        ZooEntry(
+            name="googlenet",
+            builder="googlenet:googlenet",
+            parameters=6_624_904,
+            macs=1_500_000_000,
+            convolutions=57,
+            products=1,
+        ),
+        ZooEntry(
+            name="inceptionv3",
+            builder="inception:inception_v3",
+            parameters=23_800_000,
+            macs=5_700_000_000,
+            convolutions=94,
+            products=1,
+            source="timm (huggingface.co/timm/inception_v3.tv_in1k)",
+            inputs=_image(299),
+        ),
+        ZooEntry(
+            name="inceptionv4",
+            builder="inception:inception_v4",
+            parameters=42_700_000,
+            macs=12_300_000_000,
+            convolutions=149,
+            products=1,
+            source="timm (huggingface.co/timm/inception_v4.tf_in1k)",
+            inputs=_image(299),
+        ),
         ZooEntry(
             name="mobilenetv1",
             builder="mobilenet:mobilenet_v1",
             parameters=4_200_000,
             macs=569_000_000,
+            convolutions=27,
+            products=1,
             source="Howard et al. 2017, MobileNets (arXiv 1704.04861), table 4",
         ),
         ZooEntry(
-            name="mobilenetv2", builder="mobilenet:mobilenet_v2", parameters=3_504_872, macs=300_000_000
+            name="mobilenetv2",
+            builder="mobilenet:mobilenet_v2",
+            parameters=3_504_872,
+            macs=300_000_000,
+            convolutions=52,
+            products=1,
         ),
-        ZooEntry(name="resnet18", builder="resnet:resnet18", parameters=11_689_512, macs=1_810_000_000),
-        ZooEntry(name="resnet50", builder="resnet:resnet50", parameters=25_557_032, macs=4_090_000_000),
-        ZooEntry(name="squeezenet", builder="squeezenet:squeezenet", parameters=1_235_496, macs=350_000_000),
+        ZooEntry(
+            name="mobilenetv3-large",
+            builder="mobilenet:mobilenet_v3_large",
+            parameters=5_483_032,
+            macs=220_000_000,
+            convolutions=62,
+            products=2,
+        ),
+        ZooEntry(
+            name="resnet18",
+            builder="resnet:resnet18",
+            parameters=11_689_512,
+            macs=1_810_000_000,
+            convolutions=20,
+            products=1,
+        ),
+        ZooEntry(
+            name="resnet34",
+            builder="resnet:resnet34",
+            parameters=21_797_672,
+            macs=3_660_000_000,
+            convolutions=36,
+            products=1,
+        ),
+        ZooEntry(
+            name="resnet50",
+            builder="resnet:resnet50",
+            parameters=25_557_032,
+            macs=4_090_000_000,
+            convolutions=53,
+            products=1,
+        ),
+        ZooEntry(
+            name="squeezenet",
+            builder="squeezenet:squeezenet",
+            parameters=1_235_496,
+            macs=350_000_000,
+            convolutions=26,
+            products=0,
+        ),
+        ZooEntry(
+            name="vgg16",
+            builder="vgg:vgg16",
+            parameters=138_357_544,
+            macs=15_470_000_000,
+            convolutions=13,
+            products=3,
+        ),
+        ZooEntry(
+            name="vit",
+            builder="transformers:vit_b16",
+            parameters=86_567_656,
+            macs=17_560_000_000,
+            convolutions=1,
+            products=12 * (6 + 2) + 1,
+        ),
+        ZooEntry(
+            name="yolov2",
+            builder="yolo:yolo_v2",
+            parameters=50_962_889,
+            macs=29_475_000_000 // 2,
+            convolutions=23,
+            products=0,
+            source="darknet, yolov2.cfg at 416 x 416: the numbers of yolov2.weights without its header and "
+            "running statistics; 29.475 BFLOPs, two a MAC",
+            inputs=_image(416),
+        ),
+        ZooEntry(
+            name="yolov4",
+            builder="yolo:yolo_v4",
+            parameters=64_363_101,
+            macs=60_137_000_000 // 2,
+            convolutions=110,
+            products=0,
+            source="darknet, yolov4.cfg at 416 x 416: the numbers of yolov4.weights without its header and "
+            "running statistics; 60.137 BFLOPs, two a MAC",
+            inputs=_image(416),
+        ),
     )
 }
 
@@ -104,15 +247,20 @@ def build(name: str) -> bytes:
     InvalidModelError
         There is no built-in network of this name, or spox is not installed.
     """
-    module, _, function = zoo_entry(name).builder.partition(":")
-    try:
-        builder = getattr(import_module(f".{module}", __package__), function)
-    except ModuleNotFoundError as error:
-        raise InvalidModelError(
-            f"the built-in network {name!r} cannot be built, because {error.name} is not installed; "
-            "install it with: pip install 'gapless[zoo]'"
-        ) from error
-    data: bytes = builder()
+    net, outputs = _construct(zoo_entry(name))
+    return net.serialise(outputs)
+
+
+def outline(name: str) -> bytes:
+    """Build a network without its weights, in milliseconds: they are inputs of the graph.
+
+    Raises
+    ------
+    InvalidModelError
+        As for `build`.
+    """
+    net, outputs = _construct(zoo_entry(name))
+    data: bytes = net.outline(outputs).SerializeToString(deterministic=True)
     return data
 
 
@@ -130,10 +278,24 @@ def zoo_path(name: str) -> Path:
     return cache.path(key, ".onnx") or cache.put(key, ".onnx", build(name))
 
 
-def _key(entry: ZooEntry) -> str:
-    """Return a digest of the name and of the sources that build it: new code makes a new file."""
+def _construct(entry: ZooEntry) -> tuple[Blocks, Outputs]:
     module, _, function = entry.builder.partition(":")
-    digest = hashlib.sha256(f"{entry.name} {function}".encode())
-    for source in ("blocks", module):
+    try:
+        builder = getattr(import_module(f".{module}", __package__), function)
+        blocks = import_module(".blocks", __package__)
+    except ModuleNotFoundError as error:
+        raise InvalidModelError(
+            f"the built-in network {entry.name!r} cannot be built, because {error.name} is not installed; "
+            "install it with: pip install 'gapless[zoo]'"
+        ) from error
+    net = blocks.Blocks(entry.name, entry.inputs)
+    return net, builder(net, *net.inputs.values())
+
+
+def _key(entry: ZooEntry) -> str:
+    """Return a digest of what is built and of the sources that build it: new code makes a new file."""
+    module, _, function = entry.builder.partition(":")
+    digest = hashlib.sha256(f"{entry.name} {function} {entry.inputs}".encode())
+    for source in ("blocks", "weights", module):
         digest.update(files(__package__).joinpath(f"{source}.py").read_bytes())
     return digest.hexdigest()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from spox import Var
 
-from .blocks import IMAGE, Blocks
+from .blocks import Blocks, Outputs
+from .weights import IMAGE
 
 MODULES = {
     "3a": (64, 96, 128, 16, 32, 32),
@@ -23,10 +24,9 @@ Szegedy et al. 2014 (arXiv 1409.4842), table 1. As in torchvision, the "5 x 5" b
 """
 
 
-def googlenet() -> bytes:
-    """Return GoogLeNet for images of 224 x 224."""
-    net = Blocks("googlenet", (1, 3, 224, 224))
-    x = net.conv_bn(net.image, "conv1", 64, 7, stride=2, gain=IMAGE)
+def googlenet(net: Blocks, image: Var) -> Outputs:
+    """Build GoogLeNet."""
+    x = net.conv_bn(image, "conv1", 64, 7, stride=2, after=IMAGE)
     x = net.max_pool(x, "pool1", 3, stride=2, ceil=True)
     x = net.conv_bn(net.conv_bn(x, "conv2", 64), "conv3", 192, 3)
     x = net.max_pool(x, "pool2", 3, stride=2, ceil=True)

@@ -1,10 +1,12 @@
-"""MobileNet, the first and the second: depthwise separable convolutions."""
+"""MobileNet, the first three: depthwise separable convolutions."""
 
 from __future__ import annotations
 
+import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
-from .blocks import IMAGE, LINEAR, RESIDUAL_SCALE, Blocks, shape_of
+from .blocks import CLASSES, RESIDUAL_SCALE, Activation, Blocks, Outputs, shape_of
+from .weights import HARD_SWISH, IMAGE, LINEAR, RECTIFIED
 
 V1_BODY = (
     *((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)),
@@ -24,27 +26,64 @@ V2_BODY = (
 )
 """Expansion, channels, repeats, first stride: Sandler et al. 2018 (arXiv 1801.04381), table 2."""
 
+V3_BODY: tuple[tuple[int, int, int, int, Activation, int], ...] = (
+    (3, 16, 16, 0, "relu", 1),
+    (3, 64, 24, 0, "relu", 2),
+    (3, 72, 24, 0, "relu", 1),
+    (5, 72, 40, 24, "relu", 2),
+    (5, 120, 40, 32, "relu", 1),
+    (5, 120, 40, 32, "relu", 1),
+    (3, 240, 80, 0, "hard_swish", 2),
+    (3, 200, 80, 0, "hard_swish", 1),
+    (3, 184, 80, 0, "hard_swish", 1),
+    (3, 184, 80, 0, "hard_swish", 1),
+    (3, 480, 112, 120, "hard_swish", 1),
+    (3, 672, 112, 168, "hard_swish", 1),
+    (5, 672, 160, 168, "hard_swish", 2),
+    (5, 960, 160, 240, "hard_swish", 1),
+    (5, 960, 160, 240, "hard_swish", 1),
+)
+"""Kernel, expanded channels, channels, squeezed channels (0: no squeeze-excite), activation, stride.
 
-def mobilenet_v1() -> bytes:
-    """Return MobileNet 1.0 for images of 224 x 224."""
-    net = Blocks("mobilenetv1", (1, 3, 224, 224))
-    x = net.conv_bn(net.image, "stem", 32, 3, stride=2, gain=IMAGE)
+Howard et al. 2019 (arXiv 1905.02244), table 1. Squeezed are a quarter of the expanded channels, rounded to
+a multiple of eight as in torchvision.
+"""
+
+_AFTER = {"relu": RECTIFIED, "hard_swish": HARD_SWISH}
+
+_GATED = 2.0
+"""What makes up for a gate of squeeze-excite, which is about one half."""
+
+
+def mobilenet_v1(net: Blocks, image: Var) -> Outputs:
+    """Build MobileNet 1.0."""
+    x = net.conv_bn(image, "stem", 32, 3, stride=2, after=IMAGE)
     for index, (channels, stride) in enumerate(V1_BODY, start=1):
         x = net.conv_bn(x, f"block{index}.depthwise", shape_of(x)[1], 3, stride=stride, groups=shape_of(x)[1])
         x = net.conv_bn(x, f"block{index}.pointwise", channels)
     return net.classify(x)
 
 
-def mobilenet_v2() -> bytes:
-    """Return MobileNetV2 1.0 for images of 224 x 224."""
-    net = Blocks("mobilenetv2", (1, 3, 224, 224))
-    x = net.conv_bn(net.image, "stem", 32, 3, stride=2, gain=IMAGE, activation="relu6")
+def mobilenet_v2(net: Blocks, image: Var) -> Outputs:
+    """Build MobileNetV2 1.0."""
+    x = net.conv_bn(image, "stem", 32, 3, stride=2, after=IMAGE, activation="relu6")
     index = 0
     for expansion, channels, repeats, first_stride in V2_BODY:
         for stride in (first_stride, *(1,) * (repeats - 1)):
             index += 1
             x = _inverted_residual(net, x, f"block{index}", channels, stride=stride, expansion=expansion)
-    return net.classify(net.conv_bn(x, "head", 1280, gain=LINEAR, activation="relu6"))
+    return net.classify(net.conv_bn(x, "head", 1280, after=LINEAR, activation="relu6"))
+
+
+def mobilenet_v3_large(net: Blocks, image: Var) -> Outputs:
+    """Build MobileNetV3-Large 1.0."""
+    x = net.conv_bn(image, "stem", 16, 3, stride=2, after=IMAGE, activation="hard_swish")
+    for index in range(1, len(V3_BODY) + 1):
+        x = _squeezed_residual(net, x, index)
+    x = net.conv_bn(x, "head", 960, after=LINEAR, activation="hard_swish")
+    x = net.flatten(net.global_average_pool(x, "pool"), "flatten")
+    x = net.activation(net.linear(x, "hidden", 1280, after=HARD_SWISH), "hidden", "hard_swish")
+    return {"logits": net.linear(x, "classifier", CLASSES, after=HARD_SWISH)}
 
 
 def _inverted_residual(net: Blocks, x: Var, name: str, channels: int, *, stride: int, expansion: int) -> Var:
@@ -53,8 +92,34 @@ def _inverted_residual(net: Blocks, x: Var, name: str, channels: int, *, stride:
     summed = stride == 1 and before == channels
     y = x
     if expansion > 1:
-        y = net.conv_bn(y, f"{name}.expand", wide, gain=LINEAR, activation="relu6")
+        y = net.conv_bn(y, f"{name}.expand", wide, after=LINEAR, activation="relu6")
     y = net.conv_bn(y, f"{name}.depthwise", wide, 3, stride=stride, groups=wide, activation="relu6")
     scale = RESIDUAL_SCALE if summed else 1.0
     y = net.conv_bn(y, f"{name}.project", channels, scale=scale, activation="none")
     return net.add(x, y, f"{name}.add") if summed else y
+
+
+def _squeezed_residual(net: Blocks, x: Var, index: int) -> Var:
+    kernel, wide, channels, squeezed, activation, stride = V3_BODY[index - 1]
+    name, before, after = f"block{index}", shape_of(x)[1], _AFTER[activation]
+    summed = stride == 1 and before == channels
+    y = x
+    if wide > before:
+        y = net.conv_bn(y, f"{name}.expand", wide, after=LINEAR, activation=activation)
+    y = net.conv_bn(
+        y, f"{name}.depthwise", wide, kernel, stride=stride, groups=wide, after=after, activation=activation
+    )
+    if squeezed:
+        y = _squeeze_excite(net, y, f"{name}.gate", squeezed)
+        after = after.times(_GATED)
+    scale = RESIDUAL_SCALE if summed else 1.0
+    y = net.conv_bn(y, f"{name}.project", channels, after=after, scale=scale, activation="none")
+    return net.add(x, y, f"{name}.add") if summed else y
+
+
+def _squeeze_excite(net: Blocks, x: Var, name: str, squeezed: int) -> Var:
+    """Multiply each channel by a number between 0 and 1 that depends on the means of all."""
+    y = net.conv_relu(net.global_average_pool(x, f"{name}.pool"), f"{name}.squeeze", squeezed)
+    y = net.conv(y, f"{name}.excite", shape_of(x)[1], bias=True)
+    y = net.named(f"{name}.hard_sigmoid", op.hard_sigmoid(y, alpha=1.0 / 6.0))
+    return net.named(f"{name}.scale", op.mul(x, y))

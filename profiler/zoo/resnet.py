@@ -1,30 +1,41 @@
-"""ResNet: residual networks of 18 and 50 layers."""
+"""ResNet: residual networks of 18, 34 and 50 layers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spox import Var
 
-from .blocks import IMAGE, RESIDUAL_SCALE, Blocks, shape_of
+from .blocks import RESIDUAL_SCALE, Blocks, Outputs, shape_of
+from .weights import IMAGE
 
 WIDTHS = (64, 128, 256, 512)
 """Channels of the four groups of blocks: He et al. 2015 (arXiv 1512.03385), table 1."""
 
-
-def resnet18() -> bytes:
-    """Return ResNet-18 for images of 224 x 224."""
-    net = Blocks("resnet18", (1, 3, 224, 224))
-    x = _stem(net)
-    for index, (width, stride) in enumerate(_blocks((2, 2, 2, 2)), start=1):
-        x = _basic(net, x, f"block{index}", width, stride)
-    return net.classify(x)
+_Block = Callable[[Blocks, Var, str, int, int], Var]
+"""Adds one block: (network, input, name, width, stride)."""
 
 
-def resnet50() -> bytes:
-    """Return ResNet-50 for images of 224 x 224, with the stride on the 3 x 3 convolution (version 1.5)."""
-    net = Blocks("resnet50", (1, 3, 224, 224))
-    x = _stem(net)
-    for index, (width, stride) in enumerate(_blocks((3, 4, 6, 3)), start=1):
-        x = _bottleneck(net, x, f"block{index}", width, stride)
+def resnet18(net: Blocks, image: Var) -> Outputs:
+    """Build ResNet-18."""
+    return _residual(net, image, _basic, (2, 2, 2, 2))
+
+
+def resnet34(net: Blocks, image: Var) -> Outputs:
+    """Build ResNet-34."""
+    return _residual(net, image, _basic, (3, 4, 6, 3))
+
+
+def resnet50(net: Blocks, image: Var) -> Outputs:
+    """Build ResNet-50, with the stride on the 3 x 3 convolution (version 1.5)."""
+    return _residual(net, image, _bottleneck, (3, 4, 6, 3))
+
+
+def _residual(net: Blocks, image: Var, block: _Block, repeats: tuple[int, ...]) -> Outputs:
+    x = net.conv_bn(image, "stem", 64, 7, stride=2, after=IMAGE)
+    x = net.max_pool(x, "stem.pool", 3, stride=2, pad=1)
+    for index, (width, stride) in enumerate(_blocks(repeats), start=1):
+        x = block(net, x, f"block{index}", width, stride)
     return net.classify(x)
 
 
@@ -35,11 +46,6 @@ def _blocks(repeats: tuple[int, ...]) -> list[tuple[int, int]]:
         for group, (width, count) in enumerate(zip(WIDTHS, repeats, strict=True))
         for repeat in range(count)
     ]
-
-
-def _stem(net: Blocks) -> Var:
-    x = net.conv_bn(net.image, "stem", 64, 7, stride=2, gain=IMAGE)
-    return net.max_pool(x, "stem.pool", 3, stride=2, pad=1)
 
 
 def _basic(net: Blocks, x: Var, name: str, width: int, stride: int) -> Var:
@@ -59,4 +65,4 @@ def _summed(net: Blocks, x: Var, y: Var, name: str, stride: int) -> Var:
     """Add the branch to its input, which is projected where the shapes differ."""
     if shape_of(x) != shape_of(y):
         x = net.conv_bn(x, f"{name}.shortcut", shape_of(y)[1], stride=stride, activation="none")
-    return net.relu(net.add(x, y, f"{name}.add"), f"{name}.relu")
+    return net.activation(net.add(x, y, f"{name}.add"), name)

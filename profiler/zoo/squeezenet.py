@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from spox import Var
 
-from .blocks import CLASSES, IMAGE, Blocks
+from .blocks import CLASSES, Blocks, Outputs
+from .weights import IMAGE
 
 BODY = (
     ((16, 64), (16, 64)),
@@ -18,10 +19,9 @@ github.com/forresti/SqueezeNet: pooling moves up, and the first convolution beco
 """
 
 
-def squeezenet() -> bytes:
-    """Return SqueezeNet 1.1 for images of 224 x 224."""
-    net = Blocks("squeezenet", (1, 3, 224, 224))
-    x = net.conv_relu(net.image, "stem", 64, 3, stride=2, pad=0, gain=IMAGE)
+def squeezenet(net: Blocks, image: Var) -> Outputs:
+    """Build SqueezeNet 1.1."""
+    x = net.conv_relu(image, "stem", 64, 3, stride=2, pad=0, after=IMAGE)
     index = 1
     for group, modules in enumerate(BODY, start=1):
         x = net.max_pool(x, f"pool{group}", 3, stride=2, ceil=True)
@@ -29,7 +29,7 @@ def squeezenet() -> bytes:
             index += 1
             x = _fire(net, x, f"fire{index}", squeezed, expanded)
     x = net.conv_relu(x, "classifier", CLASSES)
-    return net.serialise(net.flatten(net.global_average_pool(x, "pool"), "flatten"))
+    return {"logits": net.flatten(net.global_average_pool(x, "pool"), "flatten")}
 
 
 def _fire(net: Blocks, x: Var, name: str, squeezed: int, expanded: int) -> Var:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,10 +13,12 @@ from ...formulations.problem import Problem
 from ..protocol import (
     Capabilities,
     Claim,
+    RuleHandling,
     SolveOptions,
-    chunking_capabilities,
+    exact_capabilities,
 )
 from .solving import ChainSolve
+from .workloads.solving import WorkloadSolve
 
 
 class NativeBackend:
@@ -48,11 +51,20 @@ class NativeBackend:
     for each table; the number of prefixes expanded is about (plans wanted) x (units) when the tables
     are exact, which they are for the period followed by gapness, latency, memory, idle time or
     bubbles without rules that couple chunks.
+
+    Problems with a workload have no such structure: small spaces are walked whole, larger ones searched
+    by `workloads.search`, which re-plans requests one at a time and compares with lower bounds. There a
+    plan is said to be optimal only where it meets the bounds, rules are checked rather than lowered, and
+    the time limit is used up unless the bounds are met.
     """
 
     name: ClassVar[str] = "native"
-    capabilities: ClassVar[Capabilities] = chunking_capabilities(
-        "exact best-first search with dynamic programming bounds; fastest for one network", isolated=False
+    capabilities: ClassVar[Capabilities] = replace(
+        exact_capabilities(
+            "one network: exact best-first search, fastest; workloads: local search with lower bounds",
+            isolated=False,
+        ),
+        workload_rules=RuleHandling.CHECKED,
     )
 
     def availability(self) -> Availability:
@@ -60,5 +72,7 @@ class NativeBackend:
         return Availability(ok=True, version=f"numpy {np.__version__}, Python {platform.python_version()}")
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Find the best plans."""
+        """Find the best plans, or with a workload good ones and a bound."""
+        if problem.workload is not None:
+            return WorkloadSolve(problem, options).run()
         return ChainSolve(problem, options, self.capabilities).run()

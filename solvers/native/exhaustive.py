@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from ...formulations.availability import Availability
 from ...formulations.chain import Chain, Part
-from ...formulations.judge import Score, rank_key, score
+from ...formulations.judge import rank_key, score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...formulations.scores import Score
 from ..protocol import (
     Capabilities,
     Claim,
@@ -19,9 +20,10 @@ from ..protocol import (
     SolveOptions,
     SolveStatus,
     StopReason,
-    chunking_capabilities,
+    exact_capabilities,
     handling_of,
 )
+from .workloads.walk import all_schedules, count_schedules
 
 MAX_PLANS = 2_000_000
 """Largest space that is walked; about a minute."""
@@ -31,7 +33,7 @@ class ExhaustiveBackend:
     """Scores every plan of a small problem: what all other backends are tested against."""
 
     name: ClassVar[str] = "exhaustive"
-    capabilities: ClassVar[Capabilities] = chunking_capabilities(
+    capabilities: ClassVar[Capabilities] = exact_capabilities(
         f"scores every plan; spaces up to {MAX_PLANS:,} plans",
         isolated=False,
         rules=RuleHandling.CUT,
@@ -44,8 +46,7 @@ class ExhaustiveBackend:
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Walk the whole space, or say that it is too large."""
-        chain, deadline = problem.chain, Deadline(options.time_limit_s)
-        space = count_plans(chain)
+        deadline, space = Deadline(options.time_limit_s), count_plans(problem)
         handling = handling_of(problem, self.capabilities)
         if space > MAX_PLANS:
             return Claim(
@@ -57,11 +58,10 @@ class ExhaustiveBackend:
         valid: list[tuple[tuple[object, ...], Plan]] = []
         best: tuple[object, ...] = ()
         stop = StopReason.COMPLETE
-        for parts in all_parts(chain):
+        for plan in all_plans(problem):
             if deadline.passed:
                 stop = StopReason.TIME_LIMIT
                 break
-            plan = chain.plan(parts)
             judged = score(problem, plan)
             if not judged.valid:
                 continue
@@ -86,6 +86,20 @@ class ExhaustiveBackend:
         )
 
 
+def all_plans(problem: Problem) -> Iterator[Plan]:
+    """Yield every well-formed plan."""
+    if problem.workload is not None:
+        return map(problem.flow_shop.plan, all_schedules(problem.flow_shop))
+    return map(problem.chain.plan, all_parts(problem.chain))
+
+
+def count_plans(problem: Problem) -> int:
+    """Return an upper bound on the number of well-formed plans."""
+    if problem.workload is not None:
+        return count_schedules(problem.flow_shop)
+    return count_parts(problem.chain)
+
+
 def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
     """Yield the chunks of every well-formed plan: contiguous, supported, each unit at most once."""
 
@@ -101,7 +115,7 @@ def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
     return extend((), 0, frozenset(range(chain.unit_count)))
 
 
-def count_plans(chain: Chain) -> int:
+def count_parts(chain: Chain) -> int:
     """Return an upper bound on the number of well-formed plans.
 
     With N pieces between legal cuts and M units it is sum over k of C(N-1, k-1) * M!/(M-k)!, which is

@@ -8,11 +8,11 @@ import numpy as np
 
 from ...formulations.chain import Chain, Part
 from ...formulations.expr import variables
-from ...formulations.judge import limit_violations
 from ...formulations.objective import Term
 from ...formulations.problem import Problem
 from ...formulations.quantities import PlanValues, Quantity
 from ...formulations.rules import Rule
+from ...formulations.scores import limit_violations
 from .boxes import Narrowing
 from .facts import Facts
 from .lattice import Lattice, Lattices, group_units

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 import gapless
-from gapless.executor import simulated
 from gapless.executor.deployment import Deployment, Stream, deploy, replicas
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
+from gapless.executor.simulation import BLOCKS
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.plan import Chunk, Plan
@@ -45,7 +45,7 @@ def test_period_and_busy_times_are_those_of_the_judge() -> None:
     score = gapless.score(SPARSE, BEST)
     found = SimulatedRunner(SPARSE).measure(deploy(BEST), Budget(seconds=1.0))
     assert found.period_us == pytest.approx(score.period_us)
-    assert found.period_blocks_us == pytest.approx([score.period_us] * simulated.BLOCKS)
+    assert found.period_blocks_us == pytest.approx([score.period_us] * BLOCKS)
     assert found.seconds == pytest.approx(1.0, abs=0.01)
     assert found.requests == -(-1_000_000 // score.period_us)
     busy = dict(zip(SPARSE.platform.unit_names, score.busy_us, strict=True))

@@ -23,7 +23,7 @@ from gapless.formulations.errors import (
     SchemaVersionError,
 )
 from gapless.formulations.expr import And, BoolExpr, Const, Expr, LessEq, Linear, Max, Not, Or
-from gapless.formulations.expr_json import from_data, to_data
+from gapless.formulations.expr_json import chain_variables, from_data, to_data
 from gapless.formulations.files import COSTS, NETWORK, PLATFORM
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.network import Layer, Network, Tensor
@@ -79,7 +79,7 @@ def expressions(chain: Chain) -> st.SearchStrategy[BoolExpr]:
 @given(expr=expressions(PROBLEM.chain))
 def test_an_expression_survives_json(expr: BoolExpr) -> None:
     data = json.loads(json.dumps(to_data(expr)))
-    again = from_data(data, PROBLEM.chain)
+    again = from_data(data, chain_variables(PROBLEM.chain))
     assert repr(again) == repr(expr)
     values = PlanValues(PROBLEM.chain, PROBLEM.chain.parts(PLAN))
     assert again.evaluate(values) == expr.evaluate(values)
@@ -220,7 +220,7 @@ def test_opaque_rules_have_no_written_form() -> None:
 )
 def test_what_is_no_expression_is_refused(data: object, error: type[Exception]) -> None:
     with pytest.raises(error):
-        from_data(data, PROBLEM.chain)
+        from_data(data, chain_variables(PROBLEM.chain))
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,7 @@ def test_paths_cannot_colour_the_terminal(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("plan",), "Missing argument 'PROBLEM'"),
+        (("plan",), "no problem is named"),
         (("plan", SPARSE, "extra"), "unexpected extra argument"),
         (("fly", SPARSE), "No such command 'fly'"),
         (("plan", SPARSE, "--speed", "3"), "No such option"),

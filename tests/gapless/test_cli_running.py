@@ -242,7 +242,7 @@ def test_this_machine_as_a_platform(cli: Cli, tmp_path: Path) -> None:
     assert run.code == 0
     assert run.document["units"]
     assert json.loads(out.read_text())["format"] == "gapless.platform"
-    assert {entry["name"] for entry in cli("platforms", "--json").document["networks"]} == set(zoo_names())
+    assert {entry["name"] for entry in cli("networks", "--json").document["networks"]} == set(zoo_names())
 
 
 def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:

@@ -18,7 +18,7 @@ from gapless.formulations.availability import Availability
 from gapless.formulations.errors import ConversionError, PlacementError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, ModelRef, Network, Tensor
-from gapless.profiler.measuring import PreparedPiece
+from gapless.profiler.measuring import NOTHING, PreparedPiece
 from gapless.profiler.sampling import Effort, Samples
 from gapless.profiler.summary import Timing, timing
 
@@ -239,7 +239,12 @@ class FakeBench:
         """It is always ready."""
 
     def timing(
-        self, unit: str, prepared: PreparedPiece, *, effort: Effort, beside: Sequence[str] = ()
+        self,
+        unit: str,
+        prepared: PreparedPiece,
+        *,
+        effort: Effort,
+        beside: Mapping[str, PreparedPiece] = NOTHING,
     ) -> Timing:
         artifact, layers = prepared.artifact, layers_of(prepared.artifact.path)
         if set(layers) & set(self.unable.get(unit, ())):

@@ -80,16 +80,19 @@ def test_a_tensor_that_the_model_does_not_tell_is_named(
     feed.close()
 
 
-def test_units_run_the_piece_beside_it(model: FakeModel, bench: WorkerBench) -> None:
+def test_units_run_pieces_beside_it(model: FakeModel, bench: WorkerBench) -> None:
     effort = replace(EFFORT, min_seconds=0.2)  # all three share a core: the load needs its turn
-    timing = bench.timing("a", prepared(model, 0, 4), effort=effort, beside=("b", "c"))
+    load = {"b": prepared(model, 0, 4), "c": prepared(model, 3, 4)}
+    timing = bench.timing("a", prepared(model, 0, 4), effort=effort, beside=load)
     assert timing.receipt.unit == "a"
+    assert len(timing.load_shares) == 2
+    assert all(share > 0 for share in timing.load_shares)
     assert bench.timing("b", prepared(model, 0, 4), effort=EFFORT).receipt.unit == "b"
 
 
 def test_a_piece_that_is_refused_leaves_the_worker_at_work(model: FakeModel, bench: WorkerBench) -> None:
     bench.timing("a", prepared(model, 0, 1), effort=EFFORT)
-    for beside in ((), ("b",)):
+    for beside in ({}, {"b": prepared(model, 0, 2)}):
         with pytest.raises(PlacementError, match="not for this unit"):
             bench.timing("a", prepared(model, 0, 2), effort=EFFORT, beside=beside)
     assert bench.timing("a", prepared(model, 0, 1), effort=EFFORT).run.count == 5

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gapless.formulations.errors import BackendDisagreementError
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import at_least, at_most, avoid, forbid, pin, together
+from gapless.formulations.workload import Request, RequestOrder, Workload
+from gapless.formulations.workloads.rules import before, keep_off, keep_on
 from gapless.problems import table_problem
 from gapless.solvers.conformance import Golden, golden_instances, sample_problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import Conflict
 from gapless.solvers.session import solve
+from tests.workload_instances import workload_problem
 
 from .fakes import FakeBackend, optimal, plan
 
@@ -99,3 +104,28 @@ def test_a_plan_for_contradictory_demands_is_refuted() -> None:
     lying = problem.with_rules(pin(0, unit="a"), forbid(0, unit="a"), at_most(2))
     with pytest.raises(BackendDisagreementError, match="claims an optimum"):
         solve(lying, FakeBackend(act=act))
+
+
+def test_a_conflict_in_a_workload_names_its_demands() -> None:
+    tables: dict[str, list[list[int | None]]] = {"a": [[30, 50], [44, 22]], "b": [[20, 70]]}
+    problem = workload_problem(
+        tables,
+        ["a", "b"],
+        workload=Workload(requests=(Request(name="r", network="a"),), order=RequestOrder.FIXED),
+    )
+    ruled = problem.with_rules(before("b1", "a0"), keep_off("b1", unit="big"))
+    assert names(conflict(ruled, "exhaustive")) == {"before(b1, a0)", "order"}
+    assert problem.workload is not None
+    first, second = problem.workload.requests
+    late = replace(
+        problem, workload=replace(problem.workload, requests=(replace(first, deadline_us=60), second))
+    )
+    found = conflict(late.with_rules(keep_on("a0", units=("npu",))), "exhaustive")
+    assert names(found) == {"deadline of a0", "keep_on(a0, npu)"}
+    assert found.confirmed_by == "exhaustive"
+
+
+def test_a_workload_that_no_plan_covers() -> None:
+    tables: dict[str, list[list[int | None]]] = {"a": [[None, 50], [44, None]]}
+    found = conflict(workload_problem(tables, ["a"]), "exhaustive")
+    assert "in the order of the units" in found.items[0].text

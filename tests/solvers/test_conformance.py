@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from gapless.formulations.problem import Feature
 from gapless.solvers.conformance import BackendConformance, golden_instances
 from gapless.solvers.protocol import Backend
 from gapless.solvers.registry import backend_names, get_backend
 
+FOR_CHAINS = [
+    name for name in backend_names() if Feature.WORKLOAD not in get_backend(name).capabilities.requires
+]
 
-@pytest.fixture(params=backend_names())
+
+@pytest.fixture(params=FOR_CHAINS)
 def name(request: pytest.FixtureRequest) -> str:
     backend: str = request.param
     available = get_backend(backend).availability()

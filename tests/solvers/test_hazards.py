@@ -12,6 +12,8 @@ from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 
+from .workload_cases import random_workload
+
 
 @pytest.mark.parametrize("costs", ["isolated", "heavy"])
 def test_highs_proves_the_tables_on_which_its_presolve_claims_false_optima(costs: str) -> None:
@@ -22,6 +24,17 @@ def test_highs_proves_the_tables_on_which_its_presolve_claims_false_optima(costs
     oracle = solve(problem, "exhaustive", SolveOptions(top=20))
     assert ours.candidates == oracle.candidates
     assert ours.proven == oracle.proven
+
+
+def test_highs_proves_the_workload_on_which_it_claims_a_false_optimum_without_presolve() -> None:
+    if not get_backend("pulp").availability().ok:
+        pytest.skip("PuLP and HiGHS are not installed")
+    problem = random_workload(151)
+    terms = problem.objective.terms
+    ours, oracle = (solve(problem, name, SolveOptions(top=3)) for name in ("pulp", "exhaustive"))
+    assert [c.score.values(terms) for c in ours.candidates] == [
+        c.score.values(terms) for c in oracle.candidates
+    ]
 
 
 def test_no_solver_is_ever_loaded_in_the_process_of_the_caller() -> None:

@@ -34,6 +34,7 @@ from gapless.formulations.expr import (
 )
 from gapless.formulations.model import Model
 from gapless.solvers.arithmetic import Arithmetic, row_parts
+from gapless.solvers.engine import reader_of
 from gapless.solvers.flat import Column, Flattener, Literal, Row, Sense, merged, unconditional
 from gapless.solvers.lowering import Lowering
 
@@ -243,7 +244,10 @@ def test_opposite_sides_are_joined() -> None:
 
 
 def test_big_m_is_as_small_as_it_can_be() -> None:
-    columns = [Column(name="x", low=0, high=10), Column(name="c", low=0, high=1)]
+    columns = [
+        Column(name="x", low=0, high=10, stands_for=IntVar("x", (), 0, 10)),
+        Column(name="c", low=0, high=1, stands_for=BoolVar("c")),
+    ]
     (row,) = unconditional(Row(terms=((1, 0),), most=4, conditions=(1,)), columns)
     assert (row.terms, row.most) == (((1, 0), (6, 1)), 10)
     assert unconditional(Row(terms=((1, 0),), most=10, conditions=(1,)), columns) == []
@@ -254,3 +258,17 @@ def test_an_objective_needs_only_the_upper_side() -> None:
     value = flat.affine(lowering().number(max_of([A + B, 2 * C]) - min_of([A, D])), Sense.UPPER)
     assert len(value.terms) == 2
     assert all(not row.conditions for row in flat.rows)
+
+
+def test_all_columns_follow_from_the_variables() -> None:
+    x, y, z = IntVar("x", (), 0, 20), IntVar("y", (), 0, 20), BoolVar("z")
+    flat = Flattener()
+    condition = (max_of((x, y)) >= 7) & (z | (x <= 3) | (max_of((x + 2, y)) <= 11))
+    rows = [*flat.require(lowering().truth(condition)), *flat.rows]
+    for values in ({"x": 9, "y": 4, "z": 1}, {"x": 3, "y": 8, "z": 0}, {"x": 9, "y": 11, "z": 0}):
+        columns = flat.complete(reader_of({(name, ()): value for name, value in values.items()}))
+        for row in rows:
+            if all(columns[c] if c >= 0 else 1 - columns[~c] for c in row.conditions):
+                total = sum(factor * columns[column] for factor, column in row.terms)
+                assert row.least is None or total >= row.least
+                assert row.most is None or total <= row.most

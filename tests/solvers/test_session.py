@@ -12,12 +12,14 @@ from gapless.formulations.errors import (
     BackendFailedError,
     BackendUnavailableError,
     InvalidInputError,
+    InvalidProblemError,
     UnknownBackendError,
     UnsupportedFeatureError,
 )
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import pin
+from gapless.formulations.workloads.rules import before
 from gapless.problems import table_problem
 from gapless.solvers.protocol import (
     Claim,
@@ -28,6 +30,7 @@ from gapless.solvers.protocol import (
 )
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.solvers.session import solve
+from tests.workload_instances import workload_problem
 
 from .fakes import FakeBackend, capabilities, claiming, fail, feasible, optimal, plan
 
@@ -252,3 +255,18 @@ class TestContradictoryResults:
 
 def test_the_objective_travels_in_the_problem(problem: Problem) -> None:
     assert solve(problem.with_objective(Objective.paper()), "exhaustive").plan != BEST
+
+
+def test_strict_rules_know_that_workloads_are_only_checked_natively() -> None:
+    problem = workload_problem({"a": [[10, 20], [30, 10]]}, ["a", "a"]).with_rules(before("a1", "a0"))
+    with pytest.raises(UnsupportedFeatureError, match="such as 'cpsat'"):
+        solve(problem, "native", strict_rules=True)
+    found = solve(problem, "exhaustive", strict_rules=True)
+    assert found.plan is not None
+    assert found.plan.order == ("a1", "a0")
+
+
+def test_several_networks_need_a_workload() -> None:
+    problem = workload_problem({"a": [[10, 20]], "b": [[10, 20]]}, ["a", "b"])
+    with pytest.raises(InvalidProblemError, match="say which requests come"):
+        solve(replace(problem, workload=None, objective=Objective()), "native")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import gapless
 from gapless.executor.deployment import deploy
@@ -13,10 +14,15 @@ from gapless.executor.tuning.candidates import (
     baselines,
     merged,
     plan_candidates,
+    predicted_us,
+    workload_baselines,
 )
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.workload import Mode
+from gapless.formulations.workloads.flow_shop import Schedule
 from gapless.problems import table_problem
+from tests.workload_instances import workload_problem
 
 
 def unit(name: str, *cores: int) -> ProcessingUnit:
@@ -108,3 +114,39 @@ def test_the_order_of_merging_does_not_matter_for_what_is_known() -> None:
     (one,), (other,) = merged(ours + theirs), merged(theirs + ours)
     assert (one.kind, one.rank, one.predicted_us) == (other.kind, other.rank, other.predicted_us)
     assert one.deployment == deploy(plan)
+
+
+def test_baselines_of_a_workload_cut_nothing() -> None:
+    problem = workload_problem({"x": [[4, 9], [4, 9]], "y": [[6, 5], [6, 5]]}, ["x", "y", "x", "y"])
+    found = workload_baselines(problem)
+    assert labels(found) == ["serial on npu", "serial on big", "whole requests on npu+big"]
+    plans = [candidate.deployment.plan for candidate in found]
+    assert [str(plan) for plan in plans] == [
+        "x0: 0-1 npu; y1: 0-1 npu; x2: 0-1 npu; y3: 0-1 npu",
+        "x0: 0-1 big; y1: 0-1 big; x2: 0-1 big; y3: 0-1 big",
+        "x0: 0-1 npu; y1: 0-1 big; x2: 0-1 npu; y3: 0-1 big",
+    ]
+    assert [predicted_us(problem, plan) for plan in plans if plan] == [40, 56, 20]
+
+
+def test_whole_requests_go_to_units_that_can_run_them_and_share_no_core() -> None:
+    problem = workload_problem({"x": [[4, 9, 5, 1], [4, 9, 5, None]]}, ["x", "x"])
+    units = (unit("npu", 0), unit("big", 1), unit("gpu", 0, 1), unit("little", 2))
+    board = replace(problem, platform=replace(problem.platform, units=units))
+    assert labels(workload_baselines(board)) == [
+        "serial on npu",
+        "serial on big",
+        "serial on gpu",
+        "whole requests on npu+big",
+    ]
+
+
+def test_plans_for_a_workload_are_predicted_by_their_makespan_or_period() -> None:
+    problem = workload_problem({"x": [[4, 9], [4, 3]]}, ["x", "x"])
+    assert problem.workload is not None
+    stream = replace(problem, workload=replace(problem.workload, mode=Mode.STREAM))
+    plan = problem.flow_shop.plan(Schedule((0, 1), ((0, 1, 2), (0, 1, 2))))
+    for asked, right_us in ((problem, 4 + 4 + 3), (stream, 4 + 4)):
+        (found,) = plan_candidates([plan], tables={"table": asked})
+        assert found.predicted_us == (("table", right_us),)
+        assert found.deployment == deploy(plan, workload=asked.workload)

@@ -9,7 +9,7 @@ import numpy as np
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Limits, Objective, Term
+from gapless.formulations.objective import CHAIN_TERMS, Limits, Objective, Term
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import (
     OpaqueRule,
@@ -97,8 +97,9 @@ def _costs(draw: np.random.Generator, most: int, layers: int, units: int) -> Net
 
 
 def _terms(draw: np.random.Generator) -> tuple[Term, ...]:
-    order = draw.permutation(len(Term))[: draw.integers(1, 4)]
-    return tuple(list(Term)[index] for index in order)
+    terms = [term for term in Term if term in CHAIN_TERMS]
+    order = draw.permutation(len(terms))[: draw.integers(1, 4)]
+    return tuple(terms[index] for index in order)
 
 
 def _limits(draw: np.random.Generator, most: int, units: int) -> Limits:

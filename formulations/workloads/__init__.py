@@ -1,0 +1,1 @@
+"""Several requests on one platform: tables, judge, rules and encodings of a workload."""

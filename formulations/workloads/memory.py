@@ -1,0 +1,94 @@
+"""Memory over time: the bytes that running chunks, waiting tensors and weights take (Eq. 6, in bytes)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from ..workload import LoadPolicy
+from .flow_shop import FlowShop, Schedule
+from .play import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Memory over time.
+
+    Attributes
+    ----------
+    steps
+        (microsecond, bytes in use from then on), in order.
+    while_bytes
+        Most bytes in use while any chunk of a request runs, by request.
+    """
+
+    steps: tuple[tuple[int, int], ...]
+    while_bytes: tuple[int, ...]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes in use at any instant."""
+        return max(used for _, used in self.steps)
+
+
+def memory_usage(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Usage:
+    """Return the bytes in use over time.
+
+    A chunk that runs needs the most live tensors of its layers, and its weights unless all weights are
+    resident; a request between two chunks holds the tensors alive at the cut. Resident weights count
+    once for each network, layer and unit, however many requests use them.
+    """
+    base = _resident_bytes(shop, schedule) if shop.workload.load_policy is LoadPolicy.RESIDENT else 0
+    changes = sorted(_changes(shop, schedule, runs))
+    steps, used = [], base
+    for time, group in groupby(changes, key=lambda change: change[0]):
+        used += sum(change[1] for change in group)
+        steps.append((time, used))
+    most = [0] * shop.request_count
+    times = [time for time, _ in steps]
+    for run in runs:
+        request = schedule.order[run.position]
+        during = steps[bisect_left(times, run.start_us) : bisect_left(times, run.end_us)]
+        most[request] = max(most[request], *(used for _, used in during))
+    return Usage(tuple(steps), tuple(most))
+
+
+def _changes(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Iterator[tuple[int, int]]:
+    """Yield (time, bytes taken or given back)."""
+    by_position = defaultdict(list)
+    for run in runs:
+        by_position[run.position].append(run)
+    for position, own in by_position.items():
+        request = schedule.order[position]
+        cuts = schedule.cuts[request]
+        own.sort(key=lambda run: run.start_us)
+        for run in own:
+            needs = chunk_bytes(shop, request, cuts[run.unit], cuts[run.unit + 1])
+            yield from ((run.start_us, needs), (run.end_us, -needs))
+        for run, following in pairwise(own):
+            waiting = shop.boundary_bytes[shop.chain_of[request]][cuts[run.unit + 1]]
+            yield from ((run.end_us, waiting), (following.start_us, -waiting))
+
+
+def chunk_bytes(shop: FlowShop, request: int, start: int, stop: int) -> int:
+    """Return what a chunk needs while it runs, on top of resident weights."""
+    chain = shop.chain(request)
+    needs = chain.memory_bytes(start, stop)
+    if shop.workload.load_policy is LoadPolicy.RESIDENT:
+        needs -= chain.weight_prefix[stop] - chain.weight_prefix[start]
+    return needs
+
+
+def _resident_bytes(shop: FlowShop, schedule: Schedule) -> int:
+    """Return the weights of every layer on every unit that runs it."""
+    held: set[tuple[int, int, int]] = set()
+    for request, cuts in enumerate(schedule.cuts):
+        for unit, ends in enumerate(pairwise(cuts)):
+            held.update((shop.chain_of[request], unit, layer) for layer in range(*ends))
+    return sum(
+        shop.chains[chain].weight_prefix[layer + 1] - shop.chains[chain].weight_prefix[layer]
+        for chain, _, layer in held
+    )

@@ -1,0 +1,110 @@
+"""Contention: how much networks slow each other down on this device."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import documents
+from ..formulations.hardware import Precision
+from ..model_options import EmulateOption, EngineOption, PrecisionOption, ShapeOption, UnitsOption
+from ..options import JsonOption, OutOption, check_writable
+from .answer import Answer, command
+
+_MEASURING = "How to measure"
+
+NetworksArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NETWORK...",
+        help="ONNX files, built-in networks (see `gapless networks`), or path.py:NAME of CallableModels; "
+        "NAME=... before one gives it a name of your own.",
+        show_default=False,
+    ),
+]
+SecondsOption = Annotated[
+    float, typer.Option(min=0.001, max=60.0, help="Seconds of each measurement.", rich_help_panel=_MEASURING)
+]
+RoundsOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=1000,
+        help="How often all of it is repeated; more even noise out.",
+        rich_help_panel=_MEASURING,
+    ),
+]
+PairsOption = Annotated[
+    bool,
+    typer.Option(
+        "--pairs/--no-pairs",
+        help="Measure every network beside every other one, or each beside the memory probe and itself only: "
+        "much faster for many networks.",
+        rich_help_panel=_MEASURING,
+    ),
+]
+PartsOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=64,
+        help="Also measure each network in so many parts against the probe.",
+        rich_help_panel=_MEASURING,
+    ),
+]
+PercentileOption = Annotated[
+    int,
+    typer.Option(
+        min=0, max=100, help="Networks of an intensity above it are high.", rich_help_panel=_MEASURING
+    ),
+]
+
+
+@command
+def contention(
+    networks: NetworksArgument,
+    *,
+    shape: ShapeOption = None,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    seconds: SecondsOption = 0.1,
+    rounds: RoundsOption = 3,
+    pairs: PairsOption = True,
+    parts: PartsOption = 0,
+    percentile: PercentileOption = 50,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Measure how much networks on different units slow each other down through the memory they share."""
+    from .. import contention as story
+    from .. import measuring
+    from ..device import common_engine
+    from ..executor.graph.shapes import parse_shapes
+    from ..models import open_each
+    from ..profiler.contention.result import ContentionOptions
+    from ..report.contention import contention_view
+    from ..report.progress import StepLine
+
+    check_writable(out)
+    options = ContentionOptions(
+        rounds=rounds, seconds_per_item=seconds, pairs=pairs, parts=parts, percentile=percentile
+    )
+    device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
+    models = open_each(networks, shapes=parse_shapes(shape or ()))
+    runner = device.engine or common_engine(models)
+    platform, notes = device.platform(runner), measuring.busy_notes()
+    with StepLine() as line:
+        found = story.measure_contention(
+            models, platform=platform, engine=runner, options=options, report=line.report
+        )
+    if out is not None:
+        story.save_contention(found, out)
+        notes.append(f"wrote {out}")
+    return Answer(
+        document=lambda: {**documents.header("contention"), **documents.plain_data(found)},
+        view=lambda: contention_view(found),
+        notes=notes,
+    )

@@ -1,0 +1,135 @@
+"""From a network and a model of the units to a table of costs, for any size of batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+from ...formulations.costs import NetworkCosts
+from ...formulations.errors import InvalidInputError
+from ...formulations.network import Network
+from ...formulations.workload import MOST_BATCH
+from .model import AnalyticModel, UnitModel
+from .work import LayerWork, works_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine:
+    """The time of a batch of b inferences: fixed + b x each (Hetero2Pipe, Appendix D), microseconds."""
+
+    fixed_us: float
+    each_us: float
+
+    def of(self, batch: int) -> float:
+        """Return the time of a batch."""
+        return self.fixed_us + batch * self.each_us
+
+    def batch_for(self, time_us: float) -> int:
+        """Return the batch that takes most nearly some time; at least one inference."""
+        return min(MOST_BATCH, max(1, round((time_us - self.fixed_us) / self.each_us)))
+
+
+def batched(network: Network, batch: int) -> Network:
+    """Return a network that computes a batch of inferences at once: "mobilenetv2*4"."""
+    if batch == 1:
+        return network
+    return replace(
+        network,
+        name=f"{network.name}*{batch}",
+        layers=tuple(replace(layer, flops=batch * (layer.flops or 0)) for layer in network.layers),
+        tensors=tuple(replace(tensor, bytes=batch * tensor.bytes) for tensor in network.tensors),
+        source=f"{batch} inferences at once: {network.source}",
+        models=(),
+    )
+
+
+def network_costs(network: Network, model: AnalyticModel, *, batch: int = 1) -> NetworkCosts:
+    """Return the computed costs of a network, under the name of the batch.
+
+    Parameters
+    ----------
+    network
+        The network for one inference.
+    model
+        The units.
+    batch
+        Inferences of one run.
+
+    Raises
+    ------
+    InvalidInputError
+        The operations of a layer are not known, or a whole network is said to have run on a unit that
+        cannot run one of its layers.
+    """
+    copies = [_copies_us(network, unit, batch) for unit in model.units]
+    columns = [_layers_us(network, unit, batch) for unit in model.units]
+    return NetworkCosts(
+        network=batched(network, batch).name,
+        layer_us=tuple(zip(*columns, strict=True)),
+        transfer_in_us=tuple(zip(*copies, strict=True)),
+    )
+
+
+def time_of(network: Network, unit: UnitModel) -> Affine | None:
+    """Return the time of a whole network on one unit; None: it cannot run all of it.
+
+    Without the rounding of each layer to whole microseconds.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `network_costs`.
+    """
+    if not all(_runs(network, unit)):
+        return None
+    copy = Affine(fixed_us=unit.copy_us, each_us=network.boundary_bytes[0] / unit.copy_bytes_per_us)
+    layers = _computed_layers(network, unit)
+    scale = _scale(network, unit, layers)
+    return Affine(
+        fixed_us=copy.fixed_us + scale * sum(layer.fixed_us for layer in layers),
+        each_us=copy.each_us + scale * sum(layer.each_us for layer in layers),
+    )
+
+
+def _computed_layers(network: Network, unit: UnitModel) -> tuple[Affine, ...]:
+    """Return the time of each layer as the rates say, not scaled to any known total."""
+    return tuple(_computed(work, unit) for work in works_of(network))
+
+
+def _computed(work: LayerWork, unit: UnitModel) -> Affine:
+    rate = unit.product_flops_per_us if work.product else unit.flops_per_us
+    return Affine(
+        fixed_us=unit.launch_us + work.weight_bytes / unit.bytes_per_us,
+        each_us=work.flops / rate + work.moved_bytes / unit.bytes_per_us,
+    )
+
+
+def _layers_us(network: Network, unit: UnitModel, batch: int) -> list[int | None]:
+    """Return the times in whole microseconds: rounded so that their sum is that of the exact times."""
+    layers = _computed_layers(network, unit)
+    scale = _scale(network, unit, layers)
+    ends = accumulate((scale * layer.of(batch) for layer in layers), initial=0.0)
+    times = [max(1, stop - start) for start, stop in pairwise(map(round, ends))]
+    return [time if runs else None for time, runs in zip(times, _runs(network, unit), strict=True)]
+
+
+def _runs(network: Network, unit: UnitModel) -> list[bool]:
+    return [frozenset(unit.unsupported).isdisjoint(layer.op_types) for layer in network.layers]
+
+
+def _scale(network: Network, unit: UnitModel, layers: Sequence[Affine]) -> float:
+    """Return what computed times are multiplied by so that one inference takes the known total."""
+    total_us = unit.total_of(network.name)
+    if total_us is None:
+        return 1.0
+    if not all(_runs(network, unit)):
+        raise InvalidInputError(
+            f"a time of {network.name!r} on {unit.unit!r} is given, which cannot run all of its layers"
+        )
+    return (total_us - _copies_us(network, unit, 1)[0]) / sum(layer.of(1) for layer in layers)
+
+
+def _copies_us(network: Network, unit: UnitModel, batch: int) -> list[int]:
+    """Return the time to bring the tensors alive at each boundary 0..n into a unit."""
+    return [round(unit.copy_us + batch * alive / unit.copy_bytes_per_us) for alive in network.boundary_bytes]

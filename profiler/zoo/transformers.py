@@ -1,0 +1,126 @@
+"""BERT-base and ViT-B/16: the same twelve encoder blocks, over words and over patches of an image.
+
+The operators are those of a PyTorch export: LayerNormalization as one, GELU by its definition with Erf.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import spox.opset.ai.onnx.v17 as op
+from spox import Var
+
+from .blocks import CLASSES, RESIDUAL_SCALE, Blocks, Outputs, shape_of
+from .weights import GELU, IMAGE, LINEAR, After, around, matrix, table
+
+WIDTH, HIDDEN, HEADS, DEPTH = 768, 3072, 12, 12
+"""Of the base size: Devlin et al. 2018 (arXiv 1810.04805), section 3, and Dosovitskiy et al. 2020
+(arXiv 2010.11929), table 1."""
+
+VOCABULARY, POSITIONS, SEGMENTS = 30_522, 512, 2
+"""Rows of BERT's three tables (uncased)."""
+
+PATCH = 16
+
+
+def bert_base(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
+    """Build BERT-base with its pooler; sequences fill their length, so that there is no mask."""
+    length = shape_of(input_ids)[1]
+    tables = {"word": VOCABULARY, "segment": SEGMENTS, "position": POSITIONS}
+    word, segment, position = (
+        net.weight(f"embed.{name}.weight", table((rows, WIDTH), variance=1.0 / 3.0))
+        for name, rows in tables.items()
+    )
+    words = net.named("embed.word", op.gather(word, input_ids))
+    segments = net.named("embed.segment", op.gather(segment, token_type_ids))
+    bounds = (net.fixed(f"embed.position.{n}", np.array([v])) for n, v in (("start", 0), ("stop", length)))
+    x = net.add(words, segments, "embed.add1")
+    x = net.add(x, net.named("embed.position", op.slice(position, *bounds)), "embed.add2")
+    x = _layer_norm(net, x, "embed.norm", epsilon=1e-12)
+    for index in range(1, DEPTH + 1):
+        name = f"block{index}"
+        x = net.add(x, _attention(net, x, f"{name}.attention"), f"{name}.add1")
+        x = _layer_norm(net, x, f"{name}.norm1", epsilon=1e-12)
+        x = net.add(x, _feed_forward(net, x, name), f"{name}.add2")
+        x = _layer_norm(net, x, f"{name}.norm2", epsilon=1e-12)
+    pooled = net.linear(_first_token(net, x), "pooler", WIDTH, after=LINEAR)
+    return {"last_hidden_state": x, "pooler_output": net.named("pooler.tanh", op.tanh(pooled))}
+
+
+def vit_b16(net: Blocks, image: Var) -> Outputs:
+    """Build ViT-B/16."""
+    x = net.conv(image, "patches", WIDTH, PATCH, stride=PATCH, pad=0, bias=True, after=IMAGE)
+    x = _reshaped(net, x, "patches.flat", (1, WIDTH, -1))
+    x = net.named("patches.tokens", op.transpose(x, perm=(0, 2, 1)))
+    x = net.concat([net.weight("class_token", table((1, 1, WIDTH), variance=1.0)), x], "tokens")
+    positions = net.weight("positions", table((1, shape_of(x)[1], WIDTH), variance=0.1))
+    x = net.add(x, positions, "tokens.add")
+    for index in range(1, DEPTH + 1):
+        name = f"block{index}"
+        y = _attention(net, _layer_norm(net, x, f"{name}.norm1"), f"{name}.attention")
+        x = net.add(x, y, f"{name}.add1")
+        y = _feed_forward(net, _layer_norm(net, x, f"{name}.norm2"), name)
+        x = net.add(x, y, f"{name}.add2")
+    x = _first_token(net, _layer_norm(net, x, "norm"))
+    return {"logits": net.linear(x, "classifier", CLASSES, after=LINEAR)}
+
+
+def _attention(net: Blocks, x: Var, name: str) -> Var:
+    """Add self-attention: the heads share the channels."""
+    split = (1, -1, HEADS, WIDTH // HEADS)
+    queries, keys, values = (
+        net.named(
+            f"{name}.{part}.heads",
+            op.transpose(
+                _reshaped(net, _dense(net, x, f"{name}.{part}", WIDTH), f"{name}.{part}.split", split),
+                perm=order,
+            ),
+        )
+        for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3)))
+    )
+    scale = net.fixed("attention.scale", np.float32(1.0 / sqrt(WIDTH // HEADS)))
+    scores = net.named(f"{name}.scores", op.matmul(queries, keys))
+    shares = op.softmax(net.named(f"{name}.scaled", op.mul(scores, scale)), axis=-1)
+    mixed = net.named(f"{name}.mixed", op.matmul(net.named(f"{name}.softmax", shares), values))
+    mixed = net.named(f"{name}.tokens", op.transpose(mixed, perm=(0, 2, 1, 3)))
+    return _dense(net, _reshaped(net, mixed, f"{name}.joined", (1, -1, WIDTH)), f"{name}.output", WIDTH)
+
+
+def _feed_forward(net: Blocks, x: Var, name: str) -> Var:
+    """Add two fully connected operators with a GELU between them."""
+    x = _gelu(net, _dense(net, x, f"{name}.expand", HIDDEN), f"{name}.gelu")
+    return _dense(net, x, f"{name}.project", WIDTH, after=GELU.times(RESIDUAL_SCALE))
+
+
+def _gelu(net: Blocks, x: Var, name: str) -> Var:
+    """Add x (1 + erf(x / sqrt 2)) / 2."""
+    root, one, half = (
+        net.fixed(f"gelu.{n}", np.float32(v)) for n, v in (("root", sqrt(2.0)), ("one", 1.0), ("half", 0.5))
+    )
+    erf = net.named(f"{name}.erf", op.erf(net.named(f"{name}.div", op.div(x, root))))
+    product = net.named(f"{name}.mul", op.mul(x, net.named(f"{name}.add", op.add(erf, one))))
+    return net.named(name, op.mul(product, half))
+
+
+def _dense(net: Blocks, x: Var, name: str, features: int, *, after: After = LINEAR) -> Var:
+    """Add a fully connected operator on every token: a product, and the sum with a bias."""
+    weight = net.weight(f"{name}.weight", matrix(shape_of(x)[-1], features, after))
+    product = net.named(f"{name}.matmul", op.matmul(x, weight))
+    return net.add(product, net.weight(f"{name}.bias", around(0.0, features)), name)
+
+
+def _layer_norm(net: Blocks, x: Var, name: str, *, epsilon: float = 1e-6) -> Var:
+    weight = net.weight(f"{name}.weight", around(1.0, WIDTH))
+    bias = net.weight(f"{name}.bias", around(0.0, WIDTH))
+    return net.named(name, op.layer_normalization(x, weight, bias, epsilon=epsilon)[0])
+
+
+def _reshaped(net: Blocks, x: Var, name: str, shape: tuple[int, ...]) -> Var:
+    sizes = net.fixed(f"shape{shape}", np.array(shape, np.int64))
+    return net.named(name, op.reshape(x, sizes))
+
+
+def _first_token(net: Blocks, x: Var) -> Var:
+    """Take the token that stands for the whole: (1, tokens, width) to (1, width)."""
+    return net.named("first_token", op.gather(x, net.fixed("first", np.array(0)), axis=1))

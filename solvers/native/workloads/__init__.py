@@ -1,0 +1,1 @@
+"""Native algorithms for workloads: bounds, slicing, ordering, alignment and joint local search."""

@@ -1,0 +1,114 @@
+"""Schedules that a search starts from: several kinds of cuts in several orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from .arrays import Ints
+from .bounds import PRICE_SCALE, Prices
+from .draft import Desk, Draft, Places
+from .line import Row
+from .slicing import least_bottleneck
+from .ways import UNREACHABLE
+
+_DEARER = 1.1
+"""Cuts that cost more than so many times the cheapest ones, at the best prices, level no loads."""
+
+
+def starting_drafts(desk: Desk, prices: Prices, calm_order: tuple[int, ...] | None) -> Iterator[Draft]:
+    """Yield drafts to start from.
+
+    Parameters
+    ----------
+    desk, prices
+        What is planned, and good prices of the units.
+    calm_order
+        The order with the least contention, if it is known.
+    """
+    as_listed = tuple(range(desk.shop.request_count))
+    priced = _alike(desk, [network.least_priced(prices.best[None, :])[1][0] for network in desk.networks])
+    for cuts in (level_cuts(desk, prices), priced):
+        yield from (Draft(order, cuts) for order in _orders(desk, cuts, calm_order))
+    even = np.ones((1, desk.shop.unit_count), dtype=np.int64)
+    yield Draft(as_listed, _alike(desk, [network.least_priced(even)[1][0] for network in desk.networks]))
+    sliced = [least_bottleneck(network.arrays) for network in desk.networks]
+    yield Draft(as_listed, _alike(desk, [found[1] for found in sliced if found is not None]))
+
+
+def _alike(desk: Desk, by_network: Sequence[Ints]) -> tuple[Places, ...]:
+    """Return the places of each request when those of one network are cut alike."""
+    places: list[Places] = [tuple(found.tolist()) for found in by_network]
+    return tuple(places[chain] for chain in desk.shop.chain_of)
+
+
+def _orders(
+    desk: Desk, cuts: tuple[Places, ...], calm_order: tuple[int, ...] | None
+) -> Iterator[tuple[int, ...]]:
+    """Yield orders that may suit some cuts."""
+    count = desk.shop.request_count
+    yield tuple(range(count))
+    if not desk.shop.order_is_free:
+        return
+    rows = [desk.row(request, places) for request, places in enumerate(cuts)]
+    middle = desk.shop.unit_count - 1
+    keys: list[Callable[[int], int]] = [
+        lambda request: -sum((2 * unit - middle) * work for unit, work in enumerate(rows[request])),
+        lambda request: -sum(rows[request]),
+        lambda request: desk.arrivals_us[request],
+    ]
+    yield from (tuple(sorted(range(count), key=key)) for key in keys)
+    yield mixed_order(rows)
+    if calm_order is not None:
+        yield calm_order
+
+
+def level_cuts(desk: Desk, prices: Prices) -> tuple[Places, ...]:
+    """Return cuts whose largest load is small: each request to the least largest load so far.
+
+    The cuts are those that were cheapest for some prices; requests of one network may be cut differently.
+    Networks with fewer of them come first, then longer ones.
+    """
+    chain_of = desk.shop.chain_of
+    times = [network.arrays.times_us(pool) for network, pool in zip(desk.networks, prices.pool, strict=True)]
+    paid = [rows @ prices.best for rows in times]
+    loads = np.zeros(desk.shop.unit_count, dtype=np.int64)
+    chosen: dict[int, Places] = {}
+
+    def rank(request: int) -> tuple[int, int]:
+        own = paid[chain_of[request]]
+        return len(own), -int(own.min())
+
+    for request in sorted(range(len(chain_of)), key=rank):
+        chain = chain_of[request]
+        dear = paid[chain] > _DEARER * paid[chain].min()
+        largest = np.where(dear, UNREACHABLE, (loads + times[chain]).max(axis=1) + paid[chain] // PRICE_SCALE)
+        index = int(largest.argmin())
+        loads += times[chain][index]
+        chosen[request] = tuple(prices.pool[chain][index].tolist())
+    return tuple(chosen[request] for request in range(len(chain_of)))
+
+
+def mixed_order(rows: Sequence[Row]) -> tuple[int, ...]:
+    """Return the order in which the loads of all units grow as evenly as possible (goal chasing).
+
+    Requests with the same row are interchangeable; of those, earlier ones come first.
+    """
+    waiting: dict[Row, list[int]] = {}
+    for request in reversed(range(len(rows))):
+        waiting.setdefault(rows[request], []).append(request)
+    kinds = list(waiting)
+    times = np.array(kinds, dtype=float)
+    each = np.array(rows, dtype=float).mean(axis=0)
+    behind = np.zeros(len(each))
+    order: list[int] = []
+    left = np.array([len(waiting[kind]) for kind in kinds])
+    while len(order) < len(rows):
+        behind += each
+        misses = ((behind - times) ** 2).sum(axis=1)
+        kind = int(np.where(left > 0, misses, np.inf).argmin())
+        behind -= times[kind]
+        left[kind] -= 1
+        order.append(waiting[kinds[kind]].pop())
+    return tuple(order)

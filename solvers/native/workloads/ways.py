@@ -1,0 +1,234 @@
+"""The ways to lay one network on the units: the best one for given prices, or for given gaps.
+
+Both are recursions over (unit, boundary) of O(n K) steps: the least over all starts of a chunk is a
+running minimum, because the time of a chunk is `head` at its start plus `tail` at its end. They are
+vectorised over boundaries and over rows: many prices, or many places in the order, at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from .arrays import ChainArrays, Ints
+
+UNREACHABLE = 2**61
+"""Later than any plan ends; adding the time of a request to it does not overflow."""
+
+_MOST_STRETCHES = 12
+"""Units that run more separate stretches of a network than this are searched by doubling."""
+
+_MOST_KNOWN = 100_000
+"""Cuts whose times are remembered."""
+
+
+class Ways:
+    """One network, and what its chunks take.
+
+    Parameters
+    ----------
+    arrays
+        The network, confined to the units that it may use.
+    """
+
+    def __init__(self, arrays: ChainArrays) -> None:
+        self.arrays = arrays
+        self.size = arrays.size
+        self.head, self.tail = arrays.head, arrays.tail
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        reaching = (arrays.last > np.arange(arrays.size + 1)).any(axis=1)
+        self.units = tuple(np.flatnonzero(reaching).tolist())
+        self._reaches = {unit: _Reach(arrays.last[unit]) for unit in self.units}
+
+    @cached_property
+    def _lists(self) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+        return self.arrays.head.tolist(), self.arrays.tail.tolist(), self.arrays.last.tolist()
+
+    @cached_property
+    def _cuts(self) -> list[int]:
+        cuts: list[int] = self.arrays.cuts.tolist()
+        return cuts
+
+    def times_us(self, places: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the time on each unit for cuts given as places among the boundaries."""
+        if places not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            head, tail, _ = self._lists
+            self._known[places] = tuple(
+                tail[unit][stop] + head[unit][start] if start < stop else 0
+                for unit, (start, stop) in enumerate(pairwise(places))
+            )
+        return self._known[places]
+
+    def cuts_of(self, places: Sequence[int]) -> tuple[int, ...]:
+        """Return cuts in layers from places among the boundaries."""
+        return tuple(self._cuts[place] for place in places)
+
+    @cached_property
+    def runs(self) -> bool:
+        """Whether there is any way to lay the network on the units."""
+        prices = np.zeros((1, self.arrays.unit_count), dtype=np.int64)
+        return bool(self.least_priced(prices)[0][0] < UNREACHABLE)
+
+    def allows(self, places: Sequence[int]) -> bool:
+        """Return whether the units can run these chunks."""
+        last = self._lists[2]
+        return all(stop <= last[unit][start] for unit, (start, stop) in enumerate(pairwise(places)))
+
+    def slowed(self, rates_permille: Sequence[int]) -> Ways:
+        """Return the same network with all times on each unit multiplied by a rate."""
+        rates = np.array(rates_permille, dtype=np.int64)[:, None]
+        other = Ways.__new__(Ways)
+        other.__dict__.update(self.__dict__)
+        # Rounded to opposite sides, so that a chunk of no layers never takes less than no time.
+        other.head, other.tail = -(-self.head * rates // 1000), self.tail * rates // 1000
+        return other
+
+    def least_priced(self, prices: Ints) -> tuple[Ints, Ints]:
+        """Return the least sum over the units of price x time, for many prices at once.
+
+        Parameters
+        ----------
+        prices
+            Not negative, shape (P, K).
+
+        Returns
+        -------
+        sums, places
+            Shapes (P,) and (P, K + 1); `UNREACHABLE` where the network cannot be run.
+        """
+        rows = np.arange(len(prices))
+        best = self._start(len(prices), 0)
+        steps = []
+        for unit in self.units:
+            price = prices[:, unit, None]
+            through, source = self._reaches[unit].least(best + price * self.head[unit])
+            through += price * self.tail[unit]
+            steps.append(np.where(through < best, source, np.arange(self.size + 1)))
+            best = np.minimum(best, through)
+        places = np.full((len(prices), self.arrays.unit_count + 1), self.size)
+        at = places[:, -1]
+        filled = self.arrays.unit_count
+        for unit, step in zip(reversed(self.units), reversed(steps), strict=True):
+            places[:, unit + 1 : filled + 1] = at[:, None]
+            at, filled = step[rows, at], unit
+        places[:, : filled + 1] = at[:, None]
+        places[:, 0] = 0
+        return best[:, -1], places
+
+    def earliest(self, ready: Ints, after: Ints, arrival_us: int, limit_us: int) -> Ints:
+        """Return when the request can be done at each of several places in the order.
+
+        Parameters
+        ----------
+        ready
+            When each unit is free before the request, shape (P, K).
+        after
+            How long the others keep each unit busy after it, up to the end of the plan, shape (P, K).
+        arrival_us
+            When the request comes in.
+        limit_us
+            Latest end of the plan.
+
+        Returns
+        -------
+        Ints
+            Shape (P,); `UNREACHABLE` where the plan cannot end in time.
+        """
+        best = self._start(len(ready), arrival_us)
+        for unit in self.units:
+            done = np.maximum(best, ready[:, unit, None])
+            done += self.head[unit]
+            done = self._reaches[unit].minima(done)
+            done += self.tail[unit]
+            np.putmask(done, done > (limit_us - after[:, unit])[:, None], UNREACHABLE)
+            np.minimum(best, done, out=best)
+        return best[:, -1]
+
+    def places_within(
+        self, ready: Sequence[int], after: Sequence[int], arrival_us: int, limit_us: int
+    ) -> tuple[int, ...]:
+        """Return the cuts that `earliest` speaks of, for one place in the order that is in time."""
+        levels = [self._start(1, arrival_us)[0]]
+        for unit in self.units:
+            done = np.maximum(levels[-1], ready[unit])
+            done += self.head[unit]
+            done = self._reaches[unit].minima(done[None, :])[0] + self.tail[unit]
+            done[done > limit_us - after[unit]] = UNREACHABLE
+            levels.append(np.minimum(levels[-1], done))
+        places = [self.size] * (self.arrays.unit_count + 1)
+        at = self.size
+        for index in range(len(self.units) - 1, -1, -1):
+            unit, before, done = self.units[index], levels[index], levels[index + 1]
+            places[unit + 1] = at
+            if done[at] < before[at]:
+                first = self._reaches[unit].first[at]
+                starts = np.maximum(before[first:at], ready[unit]) + self.head[unit, first:at]
+                at = int(first + starts.argmin())
+            for skipped in range(unit + 1):
+                places[skipped] = at
+        places[0] = 0
+        return tuple(places)
+
+    def _start(self, rows: int, at_us: int) -> Ints:
+        best = np.full((rows, self.size + 1), UNREACHABLE, dtype=np.int64)
+        best[:, 0] = at_us
+        return best
+
+
+class _Reach:
+    """From which starts a chunk on one unit can end at each boundary; a chunk of no layers always can.
+
+    Parameters
+    ----------
+    last
+        The last boundary that a chunk from each boundary can reach, never decreasing.
+    """
+
+    def __init__(self, last: Ints) -> None:
+        self._stay = np.arange(len(last))
+        self.first = np.searchsorted(last, self._stay)
+        edges = np.flatnonzero(self.first == self._stay).tolist()
+        stretches = [slice(start, stop) for start, stop in pairwise([*edges, len(last)])]
+        whole = all((self.first[part] == part.start).all() for part in stretches)
+        self._stretches = stretches if whole and len(stretches) <= _MOST_STRETCHES else None
+
+    def minima(self, values: Ints) -> Ints:
+        """Return the least value among the starts of each boundary, along the last axis."""
+        if self._stretches is None:
+            return self._by_doubling(values)[0]
+        if len(self._stretches) == 1:
+            return np.minimum.accumulate(values, axis=1)
+        found = np.empty_like(values)
+        for part in self._stretches:
+            np.minimum.accumulate(values[:, part], axis=1, out=found[:, part])
+        return found
+
+    def least(self, values: Ints) -> tuple[Ints, Ints]:
+        """Return these minima, and a start of each."""
+        if self._stretches is None:
+            return self._by_doubling(values)
+        found = self.minima(values)
+        return found, np.maximum.accumulate(np.where(values == found, self._stay, 0), axis=1)
+
+    def _by_doubling(self, values: Ints) -> tuple[Ints, Ints]:
+        """Cover each window by two windows whose length is a power of two."""
+        best, source = values, np.broadcast_to(self._stay, values.shape)
+        found, start = values.copy(), source.copy()
+        lengths = self._stay - self.first + 1
+        span = 1
+        while span <= len(self._stay):
+            now = np.flatnonzero((lengths >= span) & (lengths < 2 * span))
+            left = self.first[now] + span - 1
+            later = best[:, now] <= best[:, left]
+            found[:, now] = np.where(later, best[:, now], best[:, left])
+            start[:, now] = np.where(later, source[:, now], source[:, left])
+            moved = np.maximum(self._stay - span, 0)
+            later = best <= best[:, moved]
+            best, source = np.where(later, best, best[:, moved]), np.where(later, source, source[:, moved])
+            span *= 2
+        return found, start
