@@ -133,7 +133,7 @@ class SimulatedRunner:
         trace = self._simulate(stream, 8 * stream.slots)
         cycle = 4 * stream.slots
         last = [event for event in trace.events if event.request == len(trace.arrivals_us) - 1]
-        chain = self._problem.chain
+        chain = self._problem.chain_of(trace.plan)
         return _Play(
             stream=stream,
             period_us=(trace.output_us[-1] - trace.output_us[-1 - cycle]) / cycle,

@@ -155,6 +155,21 @@ class CostTable:
         raise InvalidProblemError(f"the cost table has no network {network!r}; it has {names}")
 
 
+def shape_of(table: CostTable) -> tuple[object, ...]:
+    """Return what tables for the same layers on the same units have in common: everything but the times."""
+    return (
+        table.units,
+        table.batch,
+        tuple(
+            (
+                costs.network,
+                tuple(tuple(time is None for time in row) for row in costs.layer_us),
+            )
+            for costs in table.networks
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkContention:
     """How one network presses on the memory that all units share, and how much it suffers.

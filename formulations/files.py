@@ -71,6 +71,7 @@ class _ProblemDocument:
     rules: tuple[_RuleDocument, ...] = ()
     workload: Workload | None = None
     interference: Interference | None = None
+    co_run_costs: tuple[CostTable, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +174,7 @@ def parse_problem(data: bytes, *, name: str) -> Problem:
             limits=document.limits,
             workload=document.workload,
             interference=document.interference,
+            co_run_costs=document.co_run_costs,
         )
     except InvalidInputError as error:
         raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
@@ -223,6 +225,7 @@ def dump_problem(problem: Problem) -> str:
         ),
         workload=problem.workload,
         interference=problem.interference,
+        co_run_costs=problem.co_run_costs,
     )
     return dump(document, _PROBLEM)
 

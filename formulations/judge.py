@@ -26,7 +26,7 @@ def score(problem: Problem, plan: Plan) -> Score:
     """
     if problem.workload is not None:
         return workload_score(problem, plan)
-    chain = problem.chain
+    chain = problem.chain_of(plan)
     parts = chain.parts(plan)
     broken = malformations(chain, parts)
     if broken:

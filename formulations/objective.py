@@ -178,8 +178,8 @@ class Limits:
     ----------
     max_period_us
         Largest period, microseconds.
-    min_units
-        Fewest units in use.
+    min_units, max_units
+        Fewest and most units in use.
     min_balance_permille
         Least balance: smallest over largest busy time, permille. Gapness and balance agree that a
         plan on one unit of several is not balanced at all (0).
@@ -193,6 +193,7 @@ class Limits:
 
     max_period_us: int | None = None
     min_units: int | None = None
+    max_units: int | None = None
     min_balance_permille: int | None = None
     max_gapness_us: int | None = None
     min_utilisation_permille: int | None = None

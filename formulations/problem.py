@@ -8,11 +8,13 @@ from enum import StrEnum
 from functools import cached_property
 
 from .chain import Chain, build_chain
-from .costs import CostTable, Interference
+from .costs import CostTable, Interference, shape_of
 from .errors import InvalidProblemError
+from .expr_json import chain_variables, from_data, to_data
 from .hardware import Platform
 from .network import Network
 from .objective import CHAIN_TERMS, WORKLOAD_TERMS, Limits, Objective
+from .plan import Plan
 from .rules import AnyRule, OpaqueRule, PlanView, Rule, RuleFunction, build_rule
 from .validation import Defects
 from .workload import Execution, LoadPolicy, Mode, RequestOrder, Workload
@@ -85,6 +87,13 @@ class Problem:
         alike.
     interference
         How much units slow each other down while the requests of a workload run, or None.
+    co_run_costs
+        Tables for plans that use 2, 3, ... units: more company, other times (formulations, section 2).
+        `costs` is then for plans on one unit. None: `costs` holds for all plans.
+
+        The judge reads the table of the number of units that a plan uses. Encoders and native
+        algorithms never see more than one table: the session has each problem "exactly k units" solved
+        with the table of k and merges the answers, which is exact, because every plan belongs to one k.
     """
 
     platform: Platform
@@ -95,6 +104,7 @@ class Problem:
     rules: tuple[AnyRule, ...] = ()
     workload: Workload | None = None
     interference: Interference | None = None
+    co_run_costs: tuple[CostTable, ...] | None = None
 
     def __post_init__(self) -> None:
         defects = Defects("problem")
@@ -107,6 +117,7 @@ class Problem:
                 f"the platform has {list(self.platform.unit_names)}"
             )
         self._check_workload(defects)
+        self._check_co_run(defects)
         costed = {costs.network: len(costs.layer_us) for costs in self.costs.networks}
         for network in self.networks:
             rows, layers = costed.get(network.name), len(network.layers)
@@ -136,6 +147,27 @@ class Problem:
                     text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
                     defects.add(f"request {request.name!r} {text}")
 
+    def _check_co_run(self, defects: Defects) -> None:
+        tables = self.co_run_costs
+        if tables is None:
+            return
+        if self.workload is not None or len(self.networks) != 1:
+            defects.add(
+                "co-run costs are for one network without a workload; with a workload, chunks slow each "
+                "other down by its interference: give one table of costs"
+            )
+        elif len(tables) != len(self.platform.units) - 1:
+            defects.add(
+                f"co_run_costs has {len(tables)} tables, needs one for each number of units from 2 to "
+                f"{len(self.platform.units)}"
+            )
+        for used, table in enumerate(tables, start=2):
+            if shape_of(table) != shape_of(self.costs):
+                defects.add(
+                    f"the table for {used} units differs from costs in units, batch, networks, or in which "
+                    "layers run where"
+                )
+
     @property
     def network(self) -> Network:
         """The only network of a problem with one network."""
@@ -151,6 +183,49 @@ class Problem:
     def chain(self) -> Chain:
         """Integer tables of a problem with one network."""
         return build_chain(self.platform, self.network, self.costs.of(self.network.name))
+
+    @cached_property
+    def unit_counts(self) -> tuple[int, ...]:
+        """Numbers of units that a plan may use by the limits; all of them if the limits leave none."""
+        most = len(self.platform.units)
+        least, limit = self.limits.min_units or 1, self.limits.max_units
+        found = range(max(1, least), min(most, most if limit is None else limit) + 1)
+        return tuple(found) or tuple(range(1, most + 1))
+
+    def using(self, units: int) -> Problem:
+        """Return the problem of the plans that use exactly so many units: it has one table of costs."""
+        limits = self.limits
+        table = self.costs if units == 1 or self.co_run_costs is None else self.co_run_costs[units - 2]
+        least = max(units, limits.min_units or 0)
+        most = units if limits.max_units is None else min(units, limits.max_units)
+        bare = replace(
+            self,
+            costs=table,
+            co_run_costs=None,
+            limits=replace(limits, min_units=least, max_units=most),
+            rules=(),
+        )
+        # Quantities know their bounds, which depend on the table.
+        variables = chain_variables(bare.chain)
+        rules = (
+            replace(rule, expr=from_data(to_data(rule.expr), variables)) if isinstance(rule, Rule) else rule
+            for rule in self.rules
+        )
+        return replace(bare, rules=tuple(rules))
+
+    def chain_of(self, plan: Plan) -> Chain:
+        """Return the integer tables that hold for a plan: those of the number of units that it uses."""
+        used = len({chunk.unit for chunk in plan.chunks})
+        if self.co_run_costs is None or not 2 <= used <= len(self.platform.units):
+            return self.chain
+        return self._co_run_chains[used - 2]
+
+    @cached_property
+    def _co_run_chains(self) -> tuple[Chain, ...]:
+        tables = self.co_run_costs or ()
+        return tuple(
+            build_chain(self.platform, self.network, table.of(self.network.name)) for table in tables
+        )
 
     @cached_property
     def flow_shop(self) -> FlowShop:
@@ -208,7 +283,7 @@ class Problem:
             Feature.UNIT_MEMORY: any(unit.memory_bytes is not None for unit in self.platform.units),
             Feature.DEVICE_MEMORY: self.platform.memory_bytes is not None,
             Feature.CUT_RESTRICTIONS: any(network.forbidden_cuts for network in self.networks),
-            Feature.LIMITS: self.limits != Limits(),
+            Feature.LIMITS: self.limits != Limits() or self.co_run_costs is not None,
             Feature.RULES: bool(self.expression_rules),
             Feature.OPAQUE_RULES: bool(self.opaque_rules),
         }

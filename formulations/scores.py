@@ -137,6 +137,7 @@ def limits_missed(limits: Limits, values: Loads) -> list[tuple[str, int, int]]:
     checks = (
         ("max_period_us", period, limits.max_period_us, 1),
         ("min_units", len(values.busy_us), limits.min_units, -1),
+        ("max_units", len(values.busy_us), limits.max_units, 1),
         ("min_balance_permille", balance, limits.min_balance_permille, -1),
         ("max_gapness_us", gapness, limits.max_gapness_us, 1),
         ("min_utilisation_permille", utilisation, limits.min_utilisation_permille, -1),

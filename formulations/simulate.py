@@ -131,15 +131,15 @@ def simulate(
     broken = [v for v in check(problem, plan) if v.rule in MALFORMED]
     if broken:
         raise InvalidPlanError(f"[{plan}] cannot be played:", [v.message for v in broken])
-    parts = problem.chain.parts(plan)
-    busy_us = [problem.chain.busy_us(*part) for part in parts]
+    chain = problem.chain_of(plan)
+    busy_us = [chain.busy_us(*part) for part in chain.parts(plan)]
     interval = max(busy_us) if interval_us is None else interval_us
     if interval < 0:
         raise InvalidInputError(f"interval_us is {interval}, must be at least 0")
     arrivals = tuple(request * interval for request in range(requests))
     return Trace(
         plan=plan,
-        units=problem.chain.units,
+        units=chain.units,
         arrivals_us=arrivals,
         events=_play([c.unit for c in plan.chunks], busy_us, arrivals, slots),
     )

@@ -128,6 +128,8 @@ def _limits(chain: Chain, limits: Limits) -> dict[str, BoolExpr]:
         found["max_period_us"] = period <= limits.max_period_us
     if limits.min_units is not None:
         found["min_units"] = count(map(variables.uses, range(chain.unit_count))) >= limits.min_units
+    if limits.max_units is not None:
+        found["max_units"] = count(map(variables.uses, range(chain.unit_count))) <= limits.max_units
     if limits.min_balance_permille is not None:
         found["min_balance_permille"] = 1000 * gapness <= (1000 - limits.min_balance_permille) * period
     if limits.max_gapness_us is not None:

@@ -19,6 +19,7 @@ from .executor.pipeline.pipeline import Pipeline
 from .executor.progress import Afresh, Report, silent
 from .executor.runner import Budget
 from .executor.tuning.store import Store
+from .formulations.co_run import combine
 from .formulations.files import dump, parse
 from .formulations.hardware import Platform
 from .formulations.plan import Plan
@@ -27,7 +28,7 @@ from .models import models_of, open_models
 from .profiler.profile import PROFILE, Method, Profile, ProfileOptions
 from .profiler.profile import profile as measure_profile
 
-DEFAULT_METHOD = Method.HEAVY
+DEFAULT_METHOD = str(Method.HEAVY)
 """The table that plans are made from: each layer measured while all other units run it, too."""
 
 DEFAULT_TOP = 10
@@ -89,9 +90,15 @@ def profile(
         )
 
 
-def profiled_problem(profile: Profile, *, costs: str | Method = DEFAULT_METHOD) -> Problem:
-    """Return the problem of planning a profiled model, with one of its tables."""
-    return Problem(platform=profile.platform, networks=(profile.network,), costs=profile.table(Method(costs)))
+def profiled_problem(profile: Profile, *, costs: str = DEFAULT_METHOD) -> Problem:
+    """Return the problem of planning a profiled model, with the costs of a co-run cost model."""
+    found = combine(costs, profile.tables)
+    return Problem(
+        platform=profile.platform,
+        networks=(profile.network,),
+        costs=found.costs,
+        co_run_costs=found.beside,
+    )
 
 
 def open_pipeline(

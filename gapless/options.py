@@ -106,8 +106,9 @@ PlanArgument = Annotated[
 CostsOption = Annotated[
     str | None,
     typer.Option(
-        help="Which measured table of a shipped problem: heavy (each layer while all units run it; "
-        "the default) or isolated (alone).",
+        help="What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
+        "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
+        "co-run cost model.",
         rich_help_panel=_ASKED,
         show_default=False,
     ),
@@ -138,6 +139,7 @@ MaxPeriodOption = Annotated[
 MinUnitsOption = Annotated[
     int | None, typer.Option(min=0, help="Fewest units in use.", rich_help_panel=_ASKED)
 ]
+MaxUnitsOption = Annotated[int | None, typer.Option(min=1, help="Most units in use.", rich_help_panel=_ASKED)]
 MinBalanceOption = Annotated[
     str | None,
     typer.Option(
@@ -235,6 +237,7 @@ def ask(
     rules: RulesOption = None,
     max_period_us: MaxPeriodOption = None,
     min_units: MinUnitsOption = None,
+    max_units: MaxUnitsOption = None,
     min_balance: MinBalanceOption = None,
     max_gapness_us: MaxGapnessOption = None,
     min_utilisation: MinUtilisationOption = None,
@@ -263,6 +266,7 @@ def ask(
     limits = {
         "max_period_us": max_period_us,
         "min_units": min_units,
+        "max_units": max_units,
         "min_balance_permille": parse_permille("--min-balance", min_balance),
         "max_gapness_us": max_gapness_us,
         "min_utilisation_permille": parse_permille("--min-utilisation", min_utilisation),

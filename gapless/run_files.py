@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .execution import profiled_problem
+from .execution import DEFAULT_METHOD, profiled_problem
 from .executor.deployment import Deployment, deploy
 from .executor.measurement import MeasuredTrace, Measurement
 from .executor.pipeline.trace_export import trace_parts
 from .executor.tuning.documents import MEASUREMENT, TUNING
 from .executor.tuning.tables import csv_text, markdown_text, rows_table
+from .formulations.co_run import BUILT_IN_MODELS, get_co_run_model
 from .formulations.errors import InvalidPlanError
 from .formulations.files import Schema, dump, dump_plan, dump_problem, load, load_origin, load_plan, save
 from .formulations.judge import check
@@ -19,7 +20,7 @@ from .formulations.problem import Problem
 from .formulations.simulate import Trace
 from .origins import problem_of
 from .problems import load_problem
-from .profiler.profile import PROFILE, Method, Profile
+from .profiler.profile import PROFILE, Profile
 from .side_by_side import Together
 from .tuning import Tuned
 
@@ -63,12 +64,13 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
 
 
 def write_profile(taken: Profile, place: Path) -> list[str]:
-    """Write the profile, and one problem for each of its tables; return what was written."""
+    """Write the profile, and a problem for each co-run cost model that it allows; return what was written."""
     texts = {place / "profile.json": dump(taken, PROFILE)}
-    for method in Method:
-        if any(table.provenance.method == method for table in taken.tables):
-            name = "problem.json" if method is Method.HEAVY else f"problem-{method}.json"
-            texts[place / name] = dump_problem(profiled_problem(taken, costs=method))
+    measured = {table.provenance.method for table in taken.tables}
+    for model in BUILT_IN_MODELS:
+        if get_co_run_model(model).needs <= measured:
+            name = "problem.json" if model == DEFAULT_METHOD else f"problem-{model}.json"
+            texts[place / name] = dump_problem(profiled_problem(taken, costs=model))
     return _written(texts)
 
 

@@ -38,6 +38,7 @@ from .executor.tuning.result import TuningResult
 from .executor.tuning.store import Store
 from .executor.tuning.tuner import Subject
 from .executor.tuning.tuner import tune as tune_candidates
+from .formulations.co_run import BUILT_IN_MODELS
 from .formulations.errors import InvalidInputError
 from .formulations.files import dump_problem
 from .formulations.hardware import Platform
@@ -102,7 +103,7 @@ def tune(
     top: int = DEFAULT_TOP,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
-    costs: str | Method = DEFAULT_METHOD,
+    costs: str = DEFAULT_METHOD,
     options: TuningOptions = TuningOptions(),
     profile_options: ProfileOptions = PROFILING,
     time_limit_s: float | None = None,
@@ -121,7 +122,8 @@ def tune(
     backends, top, objective, rules, time_limit_s
         Who plans how many plans of what; plans of several backends are merged.
     costs
-        Which table plans are made from.
+        Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
+        Its predictions and those of the built-in ones are recorded.
     options
         How to tune.
     store
@@ -161,7 +163,7 @@ def tune(
                 report=report,
                 resume=resume,
             )
-            tables = {str(m): profiled_problem(taken, costs=m) for m in (Method(costs), *Method)}
+            tables = {name: profiled_problem(taken, costs=name) for name in (costs, *BUILT_IN_MODELS)}
         runner = stack.enter_context(
             PipelineRunner(
                 models,

@@ -31,6 +31,7 @@ class _Demand:
 _LIMIT_TEXT = {
     "max_period_us": "the period is at most {} us",
     "min_units": "at least {} units are used",
+    "max_units": "at most {} units are used",
     "min_balance_permille": "the least loaded unit in use has at least {} permille of the largest load",
     "max_gapness_us": "the gapness is at most {} us",
     "min_utilisation_permille": "at least {} permille of the platform are busy",

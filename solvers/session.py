@@ -21,6 +21,7 @@ from ..formulations.errors import (
 from ..formulations.judge import rank_key, score
 from ..formulations.objective import Objective, Term
 from ..formulations.problem import Problem
+from .by_units import solve_by_units
 from .conflict import explain_infeasible
 from .protocol import (
     Backend,
@@ -201,6 +202,10 @@ def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run:
 
 
 def _solve_once(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
+    if problem.co_run_costs is not None:
+        return solve_by_units(
+            problem, options, lambda part, share: _solve_once(part, backend, share, run), _present
+        )
     claim, runtime_s = run(backend, problem, options)
     return reconcile(problem, backend, claim, options.top, runtime_s)
 

@@ -115,6 +115,8 @@ def _of_limits(problem: Problem) -> Iterator[_Use]:
         yield FlowQuantity.PERIOD, False
     if limits.min_units is not None:
         yield FlowQuantity.USES, True
+    if limits.max_units is not None:
+        yield FlowQuantity.USES, False
     if limits.min_balance_permille is not None:
         yield from ((FlowQuantity.PERIOD, True), (FlowQuantity.GAPNESS, False))
     if limits.max_gapness_us is not None:

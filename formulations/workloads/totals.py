@@ -170,6 +170,8 @@ class Totals:
             yield "max_period_us", period <= limits.max_period_us
         if limits.min_units is not None:
             yield "min_units", count(map(self._slicing.unit_used, self._units)) >= limits.min_units
+        if limits.max_units is not None:
+            yield "max_units", count(map(self._slicing.unit_used, self._units)) <= limits.max_units
         if limits.min_balance_permille is not None:
             rest = 1000 - limits.min_balance_permille
             yield "min_balance_permille", 1000 * gap <= rest * period

@@ -39,7 +39,12 @@ BackendsOption = Annotated[
     str, typer.Option(help="Who plans, comma-separated; their plans are merged.", rich_help_panel=_TUNING)
 ]
 PlannedCostsOption = Annotated[
-    str, typer.Option(help="Which table plans are made from: heavy or isolated.", rich_help_panel=_TUNING)
+    str,
+    typer.Option(
+        help="Co-run cost model that plans are made from: heavy, isolated, interpolated, or a "
+        "registered one.",
+        rich_help_panel=_TUNING,
+    ),
 ]
 ModeOption = Annotated[
     str,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from functools import cache
 
+from ...formulations.co_run import combine
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import COSTS, NETWORK, PLATFORM
 from ...formulations.hardware import Platform
@@ -71,23 +72,22 @@ def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
     name
         "platform/network"; see `shipped_names`.
     method
-        Which table: "heavy" (each layer measured while all units run it) or "isolated" (alone).
+        A co-run cost model: "heavy" (each layer measured while all units run it), "isolated" (alone),
+        "interpolated" (between both, by the number of used units), or one of your own.
 
     Raises
     ------
     InvalidInputError
-        There is no such problem, or no such table of it.
+        There is no such problem, or no such model.
     """
     platform, network = _split(name)
-    methods = methods_of(name)
-    if method not in methods:
-        raise InvalidInputError(
-            f"{name} has no table of costs {method!r}; choose one of {', '.join(methods)}"
-        )
+    tables = [read_shipped(f"{platform}/{network}.{one}.json", COSTS) for one in methods_of(name)]
+    found = combine(method, tables)
     return Problem(
         platform=shipped_platform(platform),
         networks=(read_shipped(f"{_NETWORKS}/{network}.json", NETWORK),),
-        costs=read_shipped(f"{platform}/{network}.{method}.json", COSTS),
+        costs=found.costs,
+        co_run_costs=found.beside,
     )
 
 

@@ -85,7 +85,8 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
     weigh = chain.device_memory is not None or Term.PEAK_MEMORY in terms or Quantity.PEAK in spoken
     restrictions = facts.restrictions
     tables = Tables(chain, restrictions, weigh_memory=weigh)
-    chunks = min(chain.unit_count, tables.last)
+    most_units = problem.limits.max_units
+    chunks = min(chain.unit_count if most_units is None else most_units, tables.last)
     return Instance(
         chain=chain,
         rules=rules,
@@ -131,7 +132,8 @@ def _lattices(problem: Problem, facts: Facts, restrictions: Restrictions) -> Lat
 
     def make(classes: tuple[int, ...]) -> Lattice:
         lattice = Lattice(classes, chain.exclusive)
-        lattice.require_chunks(problem.limits.min_units or 0)
+        least, most = problem.limits.min_units or 0, problem.limits.max_units
+        lattice.require_chunks(least, chain.unit_count if most is None else most)
         forbid_ends(lattice, facts)
         return lattice
 

@@ -86,9 +86,10 @@ class Lattice:
         self._levels = [np.flatnonzero(level == k) for k in range(units + 1)]
         self._columns = np.arange(units)
 
-    def require_chunks(self, least: int) -> None:
-        """Let no plan end with fewer chunks."""
+    def require_chunks(self, least: int, most: int) -> None:
+        """Let no plan end with fewer chunks, and none go on to more."""
         self.terminal[: self.size] &= self.level >= least
+        self.after[self.level >= most] = self.size
 
     def reach(self, back: Ints) -> Ints:
         """Return the earliest boundary from which the units still free can reach the end, by point.

@@ -302,7 +302,7 @@ def test_paths_cannot_colour_the_terminal(cli: Cli, tmp_path: Path) -> None:
         (("plan", SPARSE, "--min-balance", "101%"), "min_balance_permille is 1010"),
         (("plan", SPARSE, "--min-utilisation", "1.25%"), "at most one decimal"),
         (("plan", SPARSE, "--min-units", "-1"), "--min-units"),
-        (("plan", SPARSE, "--costs", "hot"), "choose one of heavy, isolated"),
+        (("plan", SPARSE, "--costs", "hot"), "choose one of isolated, heavy, interpolated"),
         (("plan", SPARSE, "--out", "/nowhere/plan.json"), "the folder /nowhere does not exist"),
         (("plan", SPARSE, "--out", "/"), "it is a folder"),
         (("plan", SPARSE, "--rules", "/nowhere.py"), "cannot read the rules file"),

@@ -1,0 +1,243 @@
+"""Co-run cost models: what a chunk takes when other units are busy, too (formulations, section 2).
+
+Two tables are measured: each layer alone, and each layer while all other units run it as well. A plan
+keeps some units busy, not all and not none. A model makes from both tables the one or the ones that a
+problem is planned and judged with: one for all plans, or one for each number of units that a plan uses.
+
+Whoever has a better idea registers a model of his own; everything that takes the name of a table of
+costs then takes its name, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from .costs import CostRows, CostTable, NetworkCosts, TransferRows, shape_of
+from .errors import BackendFailedError, InvalidInputError, InvalidProblemError
+
+ENTRY_POINT_GROUP = "gapless.co_run_models"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoRunCosts:
+    """What a model makes: the costs of a problem.
+
+    Attributes
+    ----------
+    costs
+        The table for plans on one unit, or for all plans.
+    beside
+        Tables for plans that use 2, 3, ... units (`Problem.co_run_costs`); None: `costs` is for all.
+    """
+
+    costs: CostTable
+    beside: tuple[CostTable, ...] | None = None
+
+    def table(self, used: int) -> CostTable:
+        """Return the table for plans that use a number of units."""
+        return self.costs if self.beside is None or used < 2 else self.beside[used - 2]
+
+
+class CoRunModel(Protocol):
+    """A way to tell what things cost beside others."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line; a class variable will do."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Methods of the measured tables that it reads: "isolated", "heavy"."""
+        ...
+
+    def combine(self, isolated: CostTable | None, heavy: CostTable | None) -> CoRunCosts:
+        """Return the costs that follow from the measured tables; those that it `needs` are there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measured table as it is: `isolated` or `heavy`, whatever a plan uses."""
+
+    name: str
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The table that it is."""
+        return frozenset({self.name})
+
+    def combine(self, isolated: CostTable | None, heavy: CostTable | None) -> CoRunCosts:
+        """Return the table."""
+        table = isolated if self.name == "isolated" else heavy
+        assert table is not None
+        return CoRunCosts(costs=table)
+
+
+@dataclass(frozen=True, slots=True)
+class Interpolated:
+    """Between both tables, by how many of the units are in use.
+
+    A plan that uses k of M units is charged isolated^(1-w) x heavy^w with w = (k - 1) / (M - 1), layer by
+    layer and copy by copy, rounded once to whole microseconds. One unit alone is charged as alone, all
+    units as all together.
+    """
+
+    name: str = "interpolated"
+    needs: frozenset[str] = frozenset({"isolated", "heavy"})
+
+    def combine(self, isolated: CostTable | None, heavy: CostTable | None) -> CoRunCosts:
+        """Return one table for each number of used units.
+
+        Raises
+        ------
+        InvalidProblemError
+            The tables are not of the same layers on the same units.
+        """
+        assert isolated is not None
+        assert heavy is not None
+        if shape_of(isolated) != shape_of(heavy):
+            raise InvalidProblemError(
+                "the isolated and the heavy table differ in units, batch, networks, or in which layers run "
+                "where: they cannot be interpolated. Measure both in one profile"
+            )
+        most = len(isolated.units)
+        tables = tuple(blended(isolated, heavy, (used - 1) / max(most - 1, 1)) for used in range(1, most + 1))
+        named = [replace(table, provenance=replace(table.provenance, method=self.name)) for table in tables]
+        return CoRunCosts(costs=named[0], beside=tuple(named[1:]))
+
+
+def blended(isolated: CostTable, heavy: CostTable, weight: float) -> CostTable:
+    """Return the weighted geometric mean of two tables of the same shape, in whole microseconds."""
+    networks = [
+        NetworkCosts(
+            network=one.network,
+            layer_us=_layers(one.layer_us, heavy.of(one.network).layer_us, weight),
+            transfer_in_us=_transfers(one.transfer_in_us, heavy.of(one.network).transfer_in_us, weight),
+            transfer_out_us=_transfers(one.transfer_out_us, heavy.of(one.network).transfer_out_us, weight),
+        )
+        for one in isolated.networks
+    ]
+    return replace(isolated, networks=tuple(networks))
+
+
+def _layers(isolated: CostRows, heavy: CostRows, weight: float) -> CostRows:
+    return tuple(
+        tuple(
+            None if a is None or b is None else max(1, _mean(a, b, weight))
+            for a, b in zip(one, other, strict=True)
+        )
+        for one, other in zip(isolated, heavy, strict=True)
+    )
+
+
+def _transfers(isolated: TransferRows, heavy: TransferRows, weight: float) -> TransferRows:
+    """Return the mean of two tables of copies, which may cost nothing, or not be there at all."""
+    if not isolated and not heavy:
+        return ()
+    none = tuple((0,) * len(row) for row in isolated or heavy)
+    return tuple(
+        tuple(_mean(a, b, weight) for a, b in zip(one, other, strict=True))
+        for one, other in zip(isolated or none, heavy or none, strict=True)
+    )
+
+
+def _mean(a: int, b: int, weight: float) -> int:
+    if a == b:
+        return a
+    if not a or not b:  # a geometric mean would forget the other one
+        return round((1 - weight) * a + weight * b)
+    return round(math.exp((1 - weight) * math.log(a) + weight * math.log(b)))
+
+
+_BUILT_IN: dict[str, CoRunModel] = {
+    model.name: model for model in (Measured("isolated"), Measured("heavy"), Interpolated())
+}
+BUILT_IN_MODELS = tuple(_BUILT_IN)
+"""Names of the models that come with gapless."""
+
+_REGISTERED: dict[str, CoRunModel] = {}
+
+
+def co_run_model_names() -> tuple[str, ...]:
+    """Return the names of all co-run cost models: built-in, registered, then entry points."""
+    return tuple(dict.fromkeys([*_BUILT_IN, *_REGISTERED, *_entry_points()]))
+
+
+def register_co_run_model(model: CoRunModel) -> None:
+    """Make a model known by its name, in this process.
+
+    Packages do it for good with the entry-point group `gapless.co_run_models`.
+
+    Raises
+    ------
+    InvalidInputError
+        The name is that of a built-in model.
+    """
+    if model.name in _BUILT_IN:
+        raise InvalidInputError(f"the co-run cost model {model.name!r} is built in; choose another name")
+    _REGISTERED[model.name] = model
+
+
+def get_co_run_model(name: str) -> CoRunModel:
+    """Return a model by name.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such model.
+    BackendFailedError
+        An entry point could not be loaded.
+    """
+    model = _BUILT_IN.get(name) or _REGISTERED.get(name)
+    if model is not None:
+        return model
+    targets = _entry_points()
+    if name not in targets:
+        raise InvalidInputError(
+            f"no co-run cost model is called {name!r}; choose one of {', '.join(co_run_model_names())}"
+        )
+    module, attribute = targets[name]
+    try:
+        loaded: CoRunModel = getattr(import_module(module), attribute)()
+    except Exception as error:
+        raise BackendFailedError(
+            f"co-run cost model {name!r} of the entry-point group {ENTRY_POINT_GROUP} cannot be loaded from "
+            f"{module}:{attribute}: {type(error).__name__}: {error}"
+        ) from error
+    return loaded
+
+
+def combine(name: str, tables: Sequence[CostTable]) -> CoRunCosts:
+    """Return the costs that a model makes from measured tables.
+
+    Parameters
+    ----------
+    name
+        Of the model.
+    tables
+        Measured tables; their provenance says by which method.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such model, or no table that it needs.
+    """
+    model = get_co_run_model(name)
+    known = {table.provenance.method: table for table in tables}
+    missing = sorted(model.needs - known.keys())
+    if missing:
+        raise InvalidInputError(
+            f"the co-run cost model {name!r} needs the table {', '.join(missing)}; "
+            f"measured are {', '.join(known) or 'none'}"
+        )
+    return model.combine(known.get("isolated"), known.get("heavy"))
+
+
+def _entry_points() -> dict[str, tuple[str, str]]:
+    return {point.name: (point.module, point.attr) for point in entry_points(group=ENTRY_POINT_GROUP)}
