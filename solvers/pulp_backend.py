@@ -328,5 +328,15 @@ def _run_cbc(
             ],
         )
         solver.tmpDir = folder
-        program.solve(solver)
+        limit = Deadline(limit_s)
+        try:
+            program.solve(solver)
+        except pulp.PulpSolverError:
+            if not limit.passed:
+                raise
+            program.status = pulp.LpStatusInfeasible
+        if program.status == pulp.LpStatusInfeasible and limit.passed:
+            # Cut off in its preprocessing, CBC was seen to say infeasible of a program with a known
+            # solution, and to end without an answer: at the limit neither is a proof.
+            program.assignStatus(pulp.LpStatusNotSolved, pulp.LpSolutionNoSolutionFound)
     return None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
+import pulp
 import pytest
 
 from gapless.solvers import pulp_backend
-from gapless.solvers.protocol import SolveOptions
+from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 from gapless.solvers.pulp_backend import PulpBackend, PulpCbcBackend
 
 from .brute import CASES, claims, random_problem
@@ -47,3 +49,16 @@ def test_nothing_is_left_behind_or_printed(
     claims(backend, [(random_problem(1), SolveOptions(top=2))])
     assert os.listdir(tmp_path) == []
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_cbc_says_at_its_time_limit_is_no_proof(dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_off(program: pulp.LpProblem, solver: pulp.PULP_CBC_CMD) -> None:
+        time.sleep(solver.timeLimit)
+        if dies:
+            raise pulp.PulpSolverError("no answer")
+        program.assignStatus(pulp.LpStatusInfeasible, pulp.LpSolutionInfeasible)
+
+    monkeypatch.setattr(pulp.LpProblem, "solve", cut_off)
+    (claim,) = claims(PulpCbcBackend(), [(random_problem(1), SolveOptions(time_limit_s=0.2))])
+    assert (claim.status, claim.stop) == (SolveStatus.NO_SOLUTION, StopReason.TIME_LIMIT)

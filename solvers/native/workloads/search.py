@@ -25,7 +25,7 @@ from .draft import Desk, Draft
 from .measure import Key, Measure
 from .ordering import order_by_contention
 from .shelf import Shelf
-from .starts import starting_drafts
+from .starts import serial_drafts, starting_drafts
 from .units import MOST_SETS, compatible_units, confine
 from .ways import Ways
 
@@ -143,6 +143,8 @@ class JointSearch:
             rng = random.Random(f"{self._seed} {number}")
             descent = Descent(desk, self._measure, prices, self.shelf, rng)
             starts = dict.fromkeys(starting_drafts(desk, prices, self._calm_order))
+            if self._problem.rules:
+                starts |= dict.fromkeys(serial_drafts(desk))
             self.steps += descent.run(starts, effort, partial(self._is_done, own))
         if self._is_alignment and self.desks and not self._is_done(deadline):
             self._align(self.desks[0][0], deadline)

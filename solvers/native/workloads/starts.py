@@ -37,6 +37,22 @@ def starting_drafts(desk: Desk, prices: Prices, calm_order: tuple[int, ...] | No
     yield Draft(as_listed, _alike(desk, [found[1] for found in sliced if found is not None]))
 
 
+def serial_drafts(desk: Desk) -> Iterator[Draft]:
+    """Yield drafts in which everything runs on one unit, so that nothing runs beside anything else.
+
+    Slow, but they keep most rules about who may run when: somewhere to start from where rules are tight.
+    """
+    for unit in range(desk.shop.unit_count):
+        cuts: list[Places] = []
+        for request in range(desk.shop.request_count):
+            ways = desk.ways(request)
+            whole = (0,) * (unit + 1) + (ways.size,) * (desk.shop.unit_count - unit)
+            if ways.allows(whole):
+                cuts.append(whole)
+        if len(cuts) == desk.shop.request_count:
+            yield from (Draft(order, tuple(cuts)) for order in _orders(desk, tuple(cuts), None))
+
+
 def _alike(desk: Desk, by_network: Sequence[Ints]) -> tuple[Places, ...]:
     """Return the places of each request when those of one network are cut alike."""
     places: list[Places] = [tuple(found.tolist()) for found in by_network]

@@ -167,3 +167,20 @@ def test_the_mixed_order_takes_turns() -> None:
     order = mixed_order(kinds)
     assert [kinds[request][0] for request in order].count(9) == 4
     assert max(abs(3 * sum(kinds[r][0] == 9 for r in order[:at]) - at) for at in range(13)) <= 3
+
+
+def test_rules_about_who_runs_when_are_kept_from_the_start() -> None:
+    """A search that begins with everything on one unit need not stumble on a valid plan."""
+    tables: dict[str, list[list[int | None]]] = {
+        name: [[(7 * layer + 5 * unit + 3 * at) % 17 + 1 for unit in range(3)] for layer in range(12)]
+        for at, name in enumerate("abcdef")
+    }
+    plain = workload_problem(tables, list("abcdef"))
+    assert plain.workload is not None
+    names = plain.workload.names
+    rules = [never_beside(one, other) for one, other in pairwise(names)]
+    problem = plain.with_rules(*rules, before(names[0], names[-1]))
+    search = JointSearch(problem)
+    search.run(Deadline(1e-9))
+    assert search.shelf.best is not None
+    assert search.shelf.best[0] == 0
