@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .formulations.simulate import simulate_workload as simulate_workload
     from .formulations.workload import Request as Request
     from .formulations.workload import Workload as Workload
+    from .interference import measure_interference as measure_interference
+    from .interference import measure_plan_interference as measure_plan_interference
     from .models import open_model as open_model
     from .models import open_models as open_models
     from .problems import load_problem as load_problem
@@ -62,6 +64,8 @@ _HOME = {
     "Deployment": ".executor.deployment",
     "Budget": ".executor.runner",
     "measure_contention": ".contention",
+    "measure_interference": ".interference",
+    "measure_plan_interference": ".interference",
     "open_model": ".models",
     "open_models": ".models",
     "this_device": ".device",
@@ -120,6 +124,8 @@ __all__ = [
     "load_problem",
     "load_workload",
     "measure_contention",
+    "measure_interference",
+    "measure_plan_interference",
     "open_model",
     "open_models",
     "open_pipeline",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from ..executor.engine import Engine, OperatorTime
@@ -33,6 +33,9 @@ OPERATOR_REPETITIONS = 20
 class _Operators:
     times: tuple[OperatorTime, ...] | None
 
+
+ALONE: Mapping[str, Probe] = {}
+"""No load."""
 
 _TIMING = Schema(format="gapless.timing", version=1, content=Timing)
 _OPERATORS = Schema(format="gapless.operators", version=1, content=_Operators)
@@ -122,23 +125,29 @@ class RecordedBench:
         """Have a unit ready for work; errors as for `Bench.start`."""
         self.bench.start(unit)
 
-    def timing(self, unit: str, probe: Probe, *, beside: Sequence[str] = (), occasion: str = "") -> Timing:
-        """Time a probe on a unit while the units `beside` run it in a loop.
+    def timing(
+        self, unit: str, probe: Probe, *, beside: Mapping[str, Probe] = ALONE, occasion: str = ""
+    ) -> Timing:
+        """Time a probe on a unit while other units run something in a loop.
 
         Parameters
         ----------
-        unit, probe, beside
-            What, where, and who makes load.
+        unit, probe
+            What, and where.
+        beside
+            What the units that make load run: the same, or something else.
         occasion
             Tells apart measurements that are meant to be taken more than once.
         """
         effort = effort_on(self._unit(unit), self.effort)
         what = {"occasion": occasion, "effort": asdict(effort), "retries": self.retries}
+        load = {other: one.prepared for other, one in beside.items()}
+        if any(one is not probe for one in beside.values()):
+            what["load"] = [prepared.artifact.digest for prepared in load.values()]
         name = probe.prepared.piece.name
         text = f"{name} on {unit}" + (f" beside {', '.join(beside)}" if beside else "")
 
         def measure() -> Timing:
-            load = dict.fromkeys(beside, probe.prepared)
             return self.bench.timing(unit, probe.prepared, effort=effort, beside=load)
 
         key = self._key(probe, [unit, *beside], what)

@@ -124,13 +124,10 @@ class Survey:
     def profile(self, methods: Sequence[Method]) -> Profile:
         """Take it; errors as for `gapless.profiler.profile.profile`."""
         begin = time.monotonic()
-        network, units = self.model.network, self.platform.unit_names
-        self.bench.progress.say(f"preparing {network.name}")
-        wholes = prepare_whole(self.preparer, network)
+        network = self.model.network
+        wholes, raws = self.time_layers()
         models = [whole.layers for whole in wholes]
-        raws = {unit: self._layers(unit, wholes) for unit in units}
-        check_runnable(network, [raw.layer_us for raw in raws.values()], self.notes)
-        slowest = _slowest(raws)
+        slowest = slowest_us(raws)
         groups = choose_groups(network, slowest, [layers.start for layers in models[1:]])
         shortest = choose_shortest(network, slowest, count=SHORTEST)
         checks = self._choose_checks(raws, {*groups, *shortest})
@@ -158,6 +155,21 @@ class Survey:
             seconds=time.monotonic() - begin,
         )
 
+    def time_layers(self) -> tuple[tuple[Probe, ...], dict[str, RawTimes]]:
+        """Return the uncut models, and the time of each layer on each unit, alone.
+
+        Raises
+        ------
+        LayerNotRunnableError
+            No unit can run some layer.
+        """
+        network = self.model.network
+        self.bench.progress.say(f"preparing {network.name}")
+        wholes = prepare_whole(self.preparer, network)
+        raws = {unit: self._layers(unit, wholes) for unit in self.platform.unit_names}
+        check_runnable(network, [raw.layer_us for raw in raws.values()], self.notes)
+        return wholes, raws
+
     def _layers(self, unit: str, wholes: Sequence[Probe]) -> RawTimes:
         """Return the time of each layer on a unit, alone."""
         runs: tuple[ProbeTiming, ...] = ()
@@ -183,12 +195,12 @@ class Survey:
             network,
             count=options.checks,
             seed=options.seed,
-            wanted=lambda span: span not in measured and bool(_able(raws, span)),
+            wanted=lambda span: span not in measured and bool(able_units(raws, span)),
         )
         return [
             Chunk(network=network.name, start=span[0], stop=span[1], unit=units[turn % len(units)])
             for turn, span in enumerate(spans)
-            if (units := _able(raws, span))
+            if (units := able_units(raws, span))
         ]
 
     def _prepare(self, needed: Sequence[Span], shortest: Sequence[Span]) -> tuple[Span, ...]:
@@ -227,7 +239,7 @@ class Survey:
         found = {unit: _Timed() for unit in raws}
         for index, span in enumerate(groups):
             (probe,) = self.preparer.probes(span)
-            able = _able(raws, span)
+            able = able_units(raws, span)
             for unit in able:
                 alone = self._time(unit, probe)
                 found[unit].alone.append(alone)
@@ -253,7 +265,7 @@ class Survey:
 
     def _time_shortest(self, span: Span, raws: Mapping[str, RawTimes], timed: Mapping[str, _Timed]) -> None:
         """Time one of the chunks with least to do, where the engine does not refuse to open it."""
-        for unit in _able(raws, span):
+        for unit in able_units(raws, span):
             try:
                 timed[unit].shortest += [self._time(unit, probe) for probe in self.preparer.probes(span)]
             except UnitLostError:
@@ -295,7 +307,7 @@ class Survey:
     def _time(
         self, unit: str, probe: Probe, *, beside: Sequence[str] = (), occasion: str = ""
     ) -> ProbeTiming:
-        timing = self.bench.timing(unit, probe, beside=beside, occasion=occasion)
+        timing = self.bench.timing(unit, probe, beside=dict.fromkeys(beside, probe), occasion=occasion)
         start, stop = probe.span
         self.measured.append(
             MeasuredChunk(
@@ -332,12 +344,12 @@ class Survey:
         )
 
 
-def _able(raws: Mapping[str, RawTimes], span: Span) -> list[str]:
+def able_units(raws: Mapping[str, RawTimes], span: Span) -> list[str]:
     """Return the units that can run all of some layers."""
     return [unit for unit, raw in raws.items() if span_time(raw.layer_us, span) is not None]
 
 
-def _slowest(raws: Mapping[str, RawTimes]) -> list[float]:
+def slowest_us(raws: Mapping[str, RawTimes]) -> list[float]:
     """Return the time of each layer on its slowest unit."""
     rows = zip(*(raw.layer_us for raw in raws.values()), strict=True)
     return [max(time for time in row if time is not None) for row in rows]
