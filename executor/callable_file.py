@@ -1,20 +1,65 @@
-"""Python files that hold pipelines: read once, checked by their digest, executed under a private name."""
+"""Where pipelines stand: files, executed under a private name, and modules of installed packages.
+
+Both are checked by a digest of their sources, so that a worker runs what was loaded, or refuses.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Self
+from typing import Protocol, Self
 
 from ..formulations.errors import GaplessError, InvalidModelError
 
 MAX_FILE_BYTES = 16 * 2**20
 """Largest file that is read: far above any source, far below what would exhaust a board."""
+
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+
+
+class CallableSource(Protocol):
+    """Python source that defines pipelines."""
+
+    @property
+    def where(self) -> str:
+        """Its name in locators: what `source_of` takes."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digest of what is executed."""
+        ...
+
+    def execute(self) -> ModuleType:
+        """Return it as a module.
+
+        Raises
+        ------
+        InvalidModelError
+            It is not Python, or it raised an exception.
+        """
+        ...
+
+
+def source_of(where: str) -> CallableSource:
+    """Return the source of a name: the path of a file, or the dotted name of a module in a package.
+
+    Raises
+    ------
+    InvalidModelError
+        There is no such file or module, or it cannot be read.
+    """
+    if _MODULE.fullmatch(where) and not where.endswith(".py"):
+        return CallableModule.find(where)
+    return CallableFile.read(Path(where))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +77,11 @@ class CallableFile:
     path: Path
     source: bytes
 
+    @property
+    def where(self) -> str:
+        """Its path."""
+        return str(self.path)
+
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file.
@@ -45,13 +95,9 @@ class CallableFile:
         try:
             if not path.is_file():
                 raise InvalidModelError(f"there is no file {path}; a pipeline is named path.py:NAME")
-            with path.open("rb") as file:
-                source = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
             raise InvalidModelError(f"cannot read {path}: {error.strerror or error}") from error
-        if len(source) > MAX_FILE_BYTES:
-            raise InvalidModelError(f"{path} is larger than {MAX_FILE_BYTES} bytes: no Python source")
-        return cls(path=path, source=source)
+        return cls(path=path, source=_content(path))
 
     @property
     def digest(self) -> str:
@@ -75,8 +121,80 @@ class CallableFile:
                 exec(compile(self.source, str(self.path), "exec", dont_inherit=True), module.__dict__)
             except (Exception, SystemExit) as error:
                 del sys.modules[name]
-                raise InvalidModelError(_complaint(self.path, error)) from error
+                raise InvalidModelError(_complaint(self.where, self.path, error)) from error
         return module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallableModule:
+    """A module of an installed package, as it was when it was found; imported once by each process.
+
+    Attributes
+    ----------
+    name
+        Its dotted name.
+    path
+        Its file.
+    digest
+        Hexadecimal digest of the Python files in its folder: its neighbours are what it is made of.
+    """
+
+    name: str
+    path: Path
+    digest: str
+
+    @classmethod
+    def find(cls, name: str) -> Self:
+        """Find a module by its dotted name; the packages that it is in are imported.
+
+        Raises
+        ------
+        InvalidModelError
+            There is no such module, its package cannot be imported, or it is no Python file.
+        """
+        try:
+            spec = find_spec(name)
+        except Exception as error:  # whatever a package does when it is imported
+            raise InvalidModelError(f"cannot find the module {name}: {error}") from error
+        if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
+            raise InvalidModelError(
+                f"there is no Python module {name}; a pipeline is named path.py:NAME or package.module:NAME"
+            )
+        path = Path(str(spec.origin))
+        digest = hashlib.sha256()
+        for neighbour in sorted(path.parent.glob("*.py")):
+            digest.update(f"{neighbour.name} {hashlib.sha256(_content(neighbour)).hexdigest()} ".encode())
+        return cls(name=name, path=path, digest=digest.hexdigest())
+
+    @property
+    def where(self) -> str:
+        """Its dotted name."""
+        return self.name
+
+    def execute(self) -> ModuleType:
+        """Import it; what it prints goes to standard error.
+
+        Raises
+        ------
+        InvalidModelError
+            It is not Python, or it raised an exception; the message says in which line.
+        """
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                return import_module(self.name)
+        except (Exception, SystemExit) as error:
+            raise InvalidModelError(_complaint(self.name, self.path, error)) from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            source = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InvalidModelError(f"cannot read {path}: {error.strerror or error}") from error
+    if len(source) > MAX_FILE_BYTES:
+        raise InvalidModelError(f"{path} is larger than {MAX_FILE_BYTES} bytes: no Python source")
+    return source
 
 
 @contextlib.contextmanager
@@ -94,13 +212,13 @@ def _neighbours(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def _complaint(path: Path, error: BaseException) -> str:
+def _complaint(where: str, path: Path, error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename == str(path):
-        return f"{path}, line {error.lineno}: {error.msg}"
+        return f"{where}, line {error.lineno}: {error.msg}"
     if isinstance(error, GaplessError):
-        return f"{path}: {error}"
-    where = f", line {line}" if (line := line_in(error, str(path))) else ""
-    return f"{path}{where} raised {type(error).__name__}: {error}"
+        return f"{where}: {error}"
+    line = f", line {number}" if (number := line_in(error, str(path))) else ""
+    return f"{where}{line} raised {type(error).__name__}: {error}"
 
 
 def line_in(error: BaseException, filename: str) -> int | None:

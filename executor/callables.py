@@ -7,12 +7,11 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import ExecutionError, InvalidInputError, InvalidModelError
 from ..formulations.network import Layer, ModelRef, Network, Tensor
-from .callable_file import CallableFile
+from .callable_file import CallableSource, source_of
 from .callable_layers import CallableLayer, CallableModel, Step, call, guarded, protected, require
 from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
 
@@ -30,48 +29,48 @@ def load_callable(locator: str, *, name: str | None = None) -> CallablePipeline:
     Parameters
     ----------
     locator
-        "path.py:NAME" of a `CallableModel`.
+        "path.py:NAME" of a `CallableModel`, or "package.module:NAME" where a package holds it.
     name
         Name of the network; None: as the pipeline says.
 
     Raises
     ------
     InvalidModelError
-        There is no such file or name, the file cannot be executed, the pipeline does not fit together,
+        There is no such source or name, it cannot be executed, the pipeline does not fit together,
         or one of its layers fails on the sample.
     """
-    path, colon, attribute = locator.rpartition(":")
-    if not colon or not path or not attribute.isidentifier():
+    where, colon, attribute = locator.rpartition(":")
+    if not colon or not where or not attribute.isidentifier():
         raise InvalidModelError(f"{locator!r} names no pipeline; write path.py:NAME")
-    file = CallableFile.read(Path(path))
-    declared = declared_in(file, attribute)
-    return CallablePipeline(declared, file, attribute, name=declared.name if name is None else name)
+    source = source_of(where)
+    declared = declared_in(source, attribute)
+    return CallablePipeline(declared, source, attribute, name=declared.name if name is None else name)
 
 
-def declared_in(file: CallableFile, attribute: str) -> CallableModel:
-    """Execute a file, and return the pipeline of a name in it.
+def declared_in(source: CallableSource, attribute: str) -> CallableModel:
+    """Execute a file or module, and return the pipeline of a name in it.
 
     Raises
     ------
     InvalidModelError
-        The file cannot be executed, or has no pipeline of that name.
+        It cannot be executed, or has no pipeline of that name.
     """
-    module = vars(file.execute())
+    module = vars(source.execute())
     found = module.get(attribute)
     if isinstance(found, CallableModel):
         return found
     known = [key for key, value in module.items() if isinstance(value, CallableModel)]
     what = f"is {type(found).__name__}, not a CallableModel" if attribute in module else "is not in it"
     hint = f"it has {', '.join(known)}" if known else "it has none; assign a CallableModel to a name"
-    raise InvalidModelError(f"{file.path}: {attribute!r} {what}; {hint}")
+    raise InvalidModelError(f"{source.where}: {attribute!r} {what}; {hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallableContent:
-    """Content of a piece: a JSON document that says which layers of which file to call.
+    """Content of a piece: a JSON document that says which layers of which pipeline to call.
 
-    Its keys are "path", "name", "digest" (of the file), "start", "stop", "layers" (their names), and
-    "outputs": specifications of what each layer gives.
+    Its keys are "source" (a file or module), "name", "digest" (of the source), "start", "stop", "layers"
+    (their names), and "outputs": specifications of what each layer gives.
     """
 
     document: str
@@ -89,7 +88,7 @@ class CallablePipeline:
     ----------
     declared
         What the user wrote.
-    file, attribute
+    source, attribute
         Where it stands.
     name
         Name of the network.
@@ -100,9 +99,9 @@ class CallablePipeline:
         A layer failed on the sample, gave something else than declared, or something else each time.
     """
 
-    def __init__(self, declared: CallableModel, file: CallableFile, attribute: str, name: str) -> None:
+    def __init__(self, declared: CallableModel, source: CallableSource, attribute: str, name: str) -> None:
         self._declared = declared
-        self._file = file
+        self._source = source
         self._attribute = attribute
         self._name = name
         self._specs = {spec.name: spec for spec in declared.inputs}
@@ -124,7 +123,7 @@ class CallablePipeline:
     @cached_property
     def network(self) -> Network:
         """Its layers, tensors and legal cuts: all of them."""
-        digest = hashlib.sha256(f"{self._file.digest}:{self._attribute}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{self._source.digest}:{self._attribute}".encode()).hexdigest()
         return Network(
             name=self._name,
             layers=tuple(
@@ -211,7 +210,7 @@ class CallablePipeline:
 
     @property
     def _locator(self) -> str:
-        return f"{self._file.path}:{self._attribute}"
+        return f"{self._source.where}:{self._attribute}"
 
     @cached_property
     def _uses(self) -> dict[str, tuple[int, list[int]]]:
@@ -254,9 +253,9 @@ class CallablePipeline:
     def _document(self, start: int, stop: int) -> dict[str, Any]:
         layers = self._declared.layers[start:stop]
         return {
-            "path": str(self._file.path),
+            "source": self._source.where,
             "name": self._attribute,
-            "digest": self._file.digest,
+            "digest": self._source.digest,
             "start": start,
             "stop": stop,
             "layers": [layer.name for layer in layers],

@@ -73,7 +73,7 @@ class PieceContent(Protocol):
         """Return the piece in that form.
 
         "onnx": a serialised, self-contained ModelProto. "callable": a JSON document that says
-        which functions of which Python file to call.
+        which functions of which Python source to call.
         """
         ...
 

@@ -17,7 +17,8 @@ _MODEL = "The model"
 _DEVICE = "The device"
 
 _LOCATOR_HELP = (
-    "An ONNX file, a built-in network (see `gapless networks`), or path.py:NAME of a CallableModel; "
+    "An ONNX file, a built-in network or application (see `gapless networks`), or path.py:NAME of a "
+    "CallableModel; "
     "NAME=... before it gives it a name of your own."
 )
 

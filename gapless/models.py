@@ -11,13 +11,14 @@ from .executor.graph.grouping import Granularity
 from .executor.model import Model
 from .formulations.errors import InvalidInputError, InvalidModelError
 from .formulations.network import ModelRef, Network
+from .profiler.applications.catalog import application_named, applications
 
 Shapes = Mapping[str, Sequence[int]]
 
 ZOO_PREFIX = "zoo:"
 
 _NAMED = re.compile(r"([A-Za-z0-9_.#-]{1,60})=(.+)", re.DOTALL)
-_CALLABLE = re.compile(r".+\.py:[A-Za-z_]\w*", re.DOTALL)
+_CALLABLE = re.compile(r"(.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+):[A-Za-z_]\w*", re.DOTALL)
 
 
 def open_model(
@@ -32,8 +33,9 @@ def open_model(
     Parameters
     ----------
     locator
-        The path of an ONNX file; the name of a built-in network (`gapless networks` lists them); or
-        "path.py:NAME" for a `CallableModel`. "NAME=..." before it gives it a name of your own.
+        The path of an ONNX file; the name of a built-in network or application (`gapless networks` lists
+        them); or "path.py:NAME" for a `CallableModel`, "package.module:NAME" where an installed package
+        holds it. "NAME=..." before it gives it a name of your own.
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name.
     granularity
@@ -57,8 +59,11 @@ def open_model(
     name, where = (named[1], named[2]) if named else (None, str(locator))
     grouped = _granularity(granularity)
     fixed = {key: tuple(shape) for key, shape in (shapes or {}).items()}
-    if _CALLABLE.fullmatch(where) and not os.path.exists(where):
-        return _open_callable(where, name, fixed)
+    if not os.path.exists(where):
+        if _CALLABLE.fullmatch(where):
+            return _open_callable(where, name, fixed)
+        if application := application_named(where):
+            return _open_callable(application.locator, name or where, fixed)
     from .executor.graph.onnx_model import load_onnx
 
     if os.path.exists(where):
@@ -201,4 +206,5 @@ def _zoo_path(name: str) -> Path:
     if name in zoo_names():
         return zoo_path(name)
     shown = name if len(name) <= 100 else f"{name[:100]}..."
-    raise InvalidModelError(f"{shown!r} is neither a file nor a built-in network; {zoo_hint(name)}")
+    hint = zoo_hint(name, also=[application.name for application in applications()])
+    raise InvalidModelError(f"{shown!r} is neither a file nor a built-in network; {hint}")

@@ -25,7 +25,7 @@ ONLY_IN = {
     "ortools": {"solvers/cp_sat_backend.py"},
     "pulp": {"solvers/pulp_backend.py"},
     "highspy": {"solvers/pulp_backend.py"},
-    "scipy": {"solvers/native/workloads/assignment.py"},
+    "scipy": {"solvers/native/workloads/assignment.py", "profiler/applications/convolutions.py"},
     "MNN": {"executor/engines/mnn_session.py"},
     "_tools": {"executor/engines/mnn_converter.py"},
     "onnxruntime": {"executor/engines/ort_session.py"},

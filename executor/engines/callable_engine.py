@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.availability import Availability
 from ...formulations.errors import ExecutionError, InvalidModelError, PlacementError
 from ...formulations.hardware import ProcessingUnit
-from ..callable_file import CallableFile
+from ..callable_file import source_of
 from ..callable_layers import CallableModel, Step, protected
 from ..callables import declared_in
 from ..engine import Artifact, OperatorTime, PlacementReceipt, artifact_of
@@ -194,16 +194,16 @@ def _loaded(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[Step, ...],
 def _declared(artifact: Artifact, document: Mapping[str, Any]) -> CallableModel:
     """Return the pipeline that a piece was cut from; it is the same as it was then."""
     try:
-        file = CallableFile.read(Path(document["path"]))
-        same = file.digest == document["digest"]
-        declared = declared_in(file, document["name"]) if same else None
+        source = source_of(document["source"])
+        same = source.digest == document["digest"]
+        declared = declared_in(source, document["name"]) if same else None
     except InvalidModelError as error:
         raise ExecutionError(f"piece {artifact.piece!r}: {error}") from error
-    # The names of the layers tell when a module that the file imports has changed.
+    # The names of the layers tell when a module that it imports has changed.
     layers = declared.layers[document["start"] : document["stop"]] if declared else ()
     if declared is None or [layer.name for layer in layers] != document["layers"]:
         raise ExecutionError(
-            f"piece {artifact.piece!r}: {file.path} has changed since it was loaded; load it again, "
+            f"piece {artifact.piece!r}: {source.where} has changed since it was loaded; load it again, "
             "and profile it again if it does something else now"
         )
     return declared

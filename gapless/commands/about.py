@@ -11,6 +11,7 @@ from rich.text import Text
 
 from .. import __version__, documents
 from ..diagnosis import diagnose
+from ..formulations.co_run import possible_models
 from ..formulations.files import dump_problem
 from ..model_options import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
 from ..options import Asked, JsonOption, OutOption, asking
@@ -58,7 +59,9 @@ def platforms(
     return Answer(
         document=lambda: {
             **documents.header("platforms"),
-            "problems": [{"name": name, "costs": list(methods_of(name))} for name in shipped_names()],
+            "problems": [
+                {"name": name, "costs": list(possible_models(methods_of(name)))} for name in shipped_names()
+            ],
             "phones": [
                 {
                     "name": name,
@@ -74,16 +77,26 @@ def platforms(
 
 @command
 def networks(*, json: JsonOption = False) -> Answer:
-    """List the built-in networks: true shapes, random weights, built when they are first used."""
+    """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
+    from ..profiler.applications.catalog import applications
     from ..profiler.zoo.catalog import zoo_entry, zoo_names
 
     entries = [zoo_entry(name) for name in zoo_names()]
+    declared = [(application, application.declared()) for application in applications()]
     return Answer(
         document=lambda: {
             **documents.header("networks"),
             "networks": [documents.plain_data(entry) for entry in entries],
+            "applications": [
+                {
+                    **documents.plain_data(application),
+                    "inputs": [documents.plain_data(spec) for spec in model.inputs],
+                    "layers": [layer.name for layer in model.layers],
+                }
+                for application, model in declared
+            ],
         },
-        view=lambda: describe.networks_view(entries),
+        view=lambda: describe.networks_view(entries, declared),
     )
 
 

@@ -49,7 +49,7 @@ def inspect(
     )
     if not isinstance(opened, OnnxModel):
         raise InvalidInputError(
-            f"{model} is a pipeline of Python functions, whose layers stand in the file itself; "
+            f"{model} is a pipeline of Python functions, whose layers stand in its source; "
             "`gapless inspect` is for ONNX files"
         )
     found = inspect_model(opened)

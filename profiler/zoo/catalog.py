@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
@@ -233,10 +234,11 @@ def zoo_entry(name: str) -> ZooEntry:
     return _ENTRIES[name]
 
 
-def zoo_hint(name: str) -> str:
-    """Return which built-in networks someone who typed `name` may have meant, in words."""
-    near = difflib.get_close_matches(name[:100].lower(), _ENTRIES, n=2)
-    return f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(_ENTRIES)}"
+def zoo_hint(name: str, *, also: Iterable[str] = ()) -> str:
+    """Return what someone who typed `name` may have meant, in words: a built-in network, or one of `also`."""
+    known = (*_ENTRIES, *also)
+    near = difflib.get_close_matches(name[:100].lower(), known, n=2)
+    return f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(known)}"
 
 
 def build(name: str) -> bytes:

@@ -79,7 +79,7 @@ def test_inspect_shows_layers_cuts_and_what_mnn_lacks(cli: Cli, model_file: Path
     [
         (["inspect", "mobilenetv3"], "did you mean mobilenetv"),
         (["inspect", "nowhere.onnx"], "neither a file nor a built-in network"),
-        (["inspect", f"{EDGES}:EDGES"], "layers stand in the file itself"),
+        (["inspect", f"{EDGES}:EDGES"], "layers stand in its source"),
         (["tune", "squeezenet", "--mode", "sprint"], "--mode is 'sprint', must be one of race, fixed"),
         (["tune", "squeezenet", "--engine", "mmn"], "did you mean 'mnn'"),
         (["tune", "squeezenet", "--units", "core999"], "core999"),
@@ -242,7 +242,10 @@ def test_this_machine_as_a_platform(cli: Cli, tmp_path: Path) -> None:
     assert run.code == 0
     assert run.document["units"]
     assert json.loads(out.read_text())["format"] == "gapless.platform"
-    assert {entry["name"] for entry in cli("networks", "--json").document["networks"]} == set(zoo_names())
+    listed = cli("networks", "--json").document
+    assert {entry["name"] for entry in listed["networks"]} == set(zoo_names())
+    assert {entry["name"]: len(entry["layers"]) for entry in listed["applications"]}["octree"] == 7
+    assert "points 307200x3" in cli("networks").out
 
 
 def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:
