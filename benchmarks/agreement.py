@@ -3,8 +3,9 @@
     python -m benchmarks.agreement
     python -m benchmarks.agreement --backends native,exhaustive,cpsat --objectives period
 
-For every shipped problem, isolated and heavy, and every objective, each backend proves the 20 best
-plans; then optimum, bound and the whole list of scores are compared with the first backend's.
+For every shipped problem, every co-run cost model that comes with gapless, and every objective, each
+backend proves the 20 best plans; then optimum, bound and the whole list of scores are compared with the
+first backend's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
+from gapless.formulations.co_run import BUILT_IN_MODELS
 from gapless.problems import load_problem
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.protocol import SolveOptions, SolveStatus
@@ -58,7 +60,7 @@ def main() -> int:
 def _tallies(objective: str, backends: list[str], top: int) -> dict[str, Counter[str]]:
     tallies = {backend: Counter[str]() for backend in backends}
     for name in shipped_names():
-        for method in ("isolated", "heavy"):
+        for method in BUILT_IN_MODELS:
             problem = load_problem(name, costs=method).with_objective(objective)
             reference: SolveResult | None = None
             for backend, tally in tallies.items():

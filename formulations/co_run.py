@@ -11,7 +11,7 @@ costs then takes its name, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -19,6 +19,7 @@ from typing import Protocol
 
 from .costs import CostRows, CostTable, NetworkCosts, TransferRows, shape_of
 from .errors import BackendFailedError, InvalidInputError, InvalidProblemError
+from .hardware import Platform
 
 ENTRY_POINT_GROUP = "gapless.co_run_models"
 
@@ -56,7 +57,7 @@ class CoRunModel(Protocol):
         """Methods of the measured tables that it reads: "isolated", "heavy"."""
         ...
 
-    def combine(self, isolated: CostTable | None, heavy: CostTable | None) -> CoRunCosts:
+    def combine(self, isolated: CostTable | None, heavy: CostTable | None, platform: Platform) -> CoRunCosts:
         """Return the costs that follow from the measured tables; those that it `needs` are there."""
         ...
 
@@ -72,7 +73,7 @@ class Measured:
         """The table that it is."""
         return frozenset({self.name})
 
-    def combine(self, isolated: CostTable | None, heavy: CostTable | None) -> CoRunCosts:
+    def combine(self, isolated: CostTable | None, heavy: CostTable | None, platform: Platform) -> CoRunCosts:
         """Return the table."""
         table = isolated if self.name == "isolated" else heavy
         assert table is not None
@@ -85,13 +86,13 @@ class Interpolated:
 
     A plan that uses k of M units is charged isolated^(1-w) x heavy^w with w = (k - 1) / (M - 1), layer by
     layer and copy by copy, rounded once to whole microseconds. One unit alone is charged as alone, all
-    units as all together.
+    units as all together. M counts the units that can run at once: of units that share cores one.
     """
 
     name: str = "interpolated"
     needs: frozenset[str] = frozenset({"isolated", "heavy"})
 
-    def combine(self, isolated: CostTable | None, heavy: CostTable | None) -> CoRunCosts:
+    def combine(self, isolated: CostTable | None, heavy: CostTable | None, platform: Platform) -> CoRunCosts:
         """Return one table for each number of used units.
 
         Raises
@@ -106,13 +107,20 @@ class Interpolated:
                 "the isolated and the heavy table differ in units, batch, networks, or in which layers run "
                 "where: they cannot be interpolated. Measure both in one profile"
             )
-        most = len(isolated.units)
-        tables = tuple(blended(isolated, heavy, (used - 1) / max(most - 1, 1)) for used in range(1, most + 1))
-        named = [replace(table, provenance=replace(table.provenance, method=self.name)) for table in tables]
-        return CoRunCosts(costs=named[0], beside=tuple(named[1:]))
+        alone, busy = isolated.provenance, heavy.provenance
+        others = max(platform.most_at_once - 1, 1)
+        notes = f"isolated^(1-w) x heavy^w with w = (used units - 1) / {others}"
+        notes += "".join(f"; {told.method}: {told.notes}" for told in (alone, busy) if told.notes)
+        tables = []
+        for used in range(1, len(isolated.units) + 1):
+            weight = min((used - 1) / others, 1.0)  # no valid plan uses more units than can run at once
+            estimated = alone.estimated or busy.estimated or 0 < weight < 1
+            told = replace(alone, method=self.name, estimated=estimated, notes=notes)
+            tables.append(replace(_blended(isolated, heavy, weight), provenance=told))
+        return CoRunCosts(costs=tables[0], beside=tuple(tables[1:]))
 
 
-def blended(isolated: CostTable, heavy: CostTable, weight: float) -> CostTable:
+def _blended(isolated: CostTable, heavy: CostTable, weight: float) -> CostTable:
     """Return the weighted geometric mean of two tables of the same shape, in whole microseconds."""
     networks = [
         NetworkCosts(
@@ -164,6 +172,11 @@ BUILT_IN_MODELS = tuple(_BUILT_IN)
 _REGISTERED: dict[str, CoRunModel] = {}
 
 
+def possible_models(methods: Collection[str]) -> tuple[str, ...]:
+    """Return the names of the built-in models that can do with tables measured by these methods."""
+    return tuple(name for name, model in _BUILT_IN.items() if model.needs <= set(methods))
+
+
 def co_run_model_names() -> tuple[str, ...]:
     """Return the names of all co-run cost models: built-in, registered, then entry points."""
     return tuple(dict.fromkeys([*_BUILT_IN, *_REGISTERED, *_entry_points()]))
@@ -213,7 +226,7 @@ def get_co_run_model(name: str) -> CoRunModel:
     return loaded
 
 
-def combine(name: str, tables: Sequence[CostTable]) -> CoRunCosts:
+def combine(name: str, tables: Sequence[CostTable], platform: Platform) -> CoRunCosts:
     """Return the costs that a model makes from measured tables.
 
     Parameters
@@ -222,6 +235,8 @@ def combine(name: str, tables: Sequence[CostTable]) -> CoRunCosts:
         Of the model.
     tables
         Measured tables; their provenance says by which method.
+    platform
+        The units.
 
     Raises
     ------
@@ -236,7 +251,7 @@ def combine(name: str, tables: Sequence[CostTable]) -> CoRunCosts:
             f"the co-run cost model {name!r} needs the table {', '.join(missing)}; "
             f"measured are {', '.join(known) or 'none'}"
         )
-    return model.combine(known.get("isolated"), known.get("heavy"))
+    return model.combine(known.get("isolated"), known.get("heavy"), platform)
 
 
 def _entry_points() -> dict[str, tuple[str, str]]:

@@ -110,10 +110,41 @@ def parse(data: bytes, schema: Schema[Document], *, name: str) -> Document:
     tree = _json_tree(data, name)
     _check_header(tree, schema, name)
     content = {key: value for key, value in tree.items() if key not in ("format", "version")}
+    return _content(content, schema.content, f"{name} is not a valid {schema.format} file:")
+
+
+def format_of(path: str | Path) -> str | None:
+    """Return of which kind a file says it is, or None if it does not say; errors as for `load`."""
+    found = _json_tree(_read(Path(path)), str(path)).get("format")
+    return found if isinstance(found, str) else None
+
+
+def load_foreign(path: str | Path, content: type[Document], *, called: str) -> Document:
+    """Read a file in a form that gapless did not make up: a JSON object without format and version.
+
+    Parameters
+    ----------
+    path
+        The file.
+    content
+        The type that holds it.
+    called
+        What such a file is, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `load`.
+    """
+    tree = _json_tree(_read(Path(path)), str(path))
+    return _content(tree, content, f"{path} is not valid as {called}:")
+
+
+def _content(tree: dict[str, Any], content: type[Document], wrong: str) -> Document:
     try:
-        return _adapter(schema.content).validate_json(json.dumps(content))
+        return _adapter(content).validate_json(json.dumps(tree))
     except ValidationError as error:
-        raise InvalidInputError(f"{name} is not a valid {schema.format} file:", _shown(error)) from None
+        raise InvalidInputError(wrong, _shown(error)) from None
 
 
 def dump(value: Document, schema: Schema[Document]) -> str:

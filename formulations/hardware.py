@@ -163,9 +163,36 @@ class Platform:
         """Pairs of unit indices (lower first) that share a core and so exclude each other."""
         return _conflicts(tuple(unit.cores for unit in self.units))
 
+    @property
+    def most_at_once(self) -> int:
+        """Largest number of units of which no two share a core."""
+        excluded = [0] * len(self.units)
+        for u, v in self.conflicts:
+            excluded[u] |= 1 << v
+            excluded[v] |= 1 << u
+        return _largest_free_set((1 << len(self.units)) - 1, tuple(excluded))
+
 
 MAX_UNITS = 64
 """Most units of one platform: far above any device, low enough for bit sets."""
+
+
+@cache
+def _largest_free_set(left: int, excluded: tuple[int, ...]) -> int:
+    """Return how many of some units (a bit set) can be taken without one that excludes another."""
+    taken = 0
+    while left:
+        members = (unit for unit in range(len(excluded)) if left >> unit & 1)
+        by_rivals = sorted(members, key=lambda unit: (excluded[unit] & left).bit_count())
+        least, worst = by_rivals[0], by_rivals[-1]
+        if (excluded[least] & left).bit_count() > 1:
+            without = left & ~(1 << worst)
+            with_it = 1 + _largest_free_set(without & ~excluded[worst], excluded)
+            return taken + max(with_it, _largest_free_set(without, excluded))
+        # Whoever has at most one rival can be taken: the rival alone would do no better.
+        left &= ~(1 << least) & ~excluded[least]
+        taken += 1
+    return taken
 
 
 @cache

@@ -207,6 +207,11 @@ class Limits:
                     defects.add(f"{field} is {value}, must be at most 1000")
         defects.raise_as(InvalidProblemError)
 
+    def __repr__(self) -> str:
+        # Without `max_units` while it is off: problems keep the fingerprints they had before there was one.
+        shown = (f for f in fields(self) if f.name != "max_units" or self.max_units is not None)
+        return f"Limits({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
+
 
 LIMIT_NAMES = tuple(field.name for field in fields(Limits))
 """The filters, by name."""

@@ -154,7 +154,7 @@ class Problem:
         if self.workload is not None or len(self.networks) != 1:
             defects.add(
                 "co-run costs are for one network without a workload; with a workload, chunks slow each "
-                "other down by its interference: give one table of costs"
+                "other down by its interference: give one table of costs (--costs heavy or --costs isolated)"
             )
         elif len(tables) != len(self.platform.units) - 1:
             defects.add(
@@ -198,13 +198,11 @@ class Problem:
         table = self.costs if units == 1 or self.co_run_costs is None else self.co_run_costs[units - 2]
         least = max(units, limits.min_units or 0)
         most = units if limits.max_units is None else min(units, limits.max_units)
-        bare = replace(
-            self,
-            costs=table,
-            co_run_costs=None,
-            limits=replace(limits, min_units=least, max_units=most),
-            rules=(),
-        )
+        return replace(self, limits=replace(limits, min_units=least, max_units=most)).with_costs(table)
+
+    def with_costs(self, costs: CostTable, co_run_costs: tuple[CostTable, ...] | None = None) -> Problem:
+        """Return the same problem of one network with other costs."""
+        bare = replace(self, costs=costs, co_run_costs=co_run_costs, rules=())
         # Quantities know their bounds, which depend on the table.
         variables = chain_variables(bare.chain)
         rules = (
@@ -275,7 +273,7 @@ class Problem:
     @cached_property
     def features(self) -> frozenset[Feature]:
         """What this instance asks of a backend."""
-        tables = self.costs.networks
+        tables = [t for costs in (self.costs, *(self.co_run_costs or ())) for t in costs.networks]
         present = {
             Feature.UNSUPPORTED_LAYERS: any(None in row for t in tables for row in t.layer_us),
             Feature.TRANSFERS: any(t.transfer_in_us or t.transfer_out_us for t in tables),

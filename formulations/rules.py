@@ -332,6 +332,24 @@ def latency_cap(*, most_us: int) -> RuleFunction:
     return named(f"latency_cap({most_us})", text, lambda view: view.latency_us() <= most_us)
 
 
+def differs(plan: Plan, *, at_least: int = 1) -> RuleFunction:
+    """Return the rule "at least so many layers run on other units than in this plan".
+
+    With 1 it is the blocking constraint C5 of BetterTogether (III-D): any plan but this one. See
+    `plan_distance`.
+    """
+    text = f"at least {at_least} layers run on other units than in [{plan}]"
+
+    def build(view: PlanView) -> BoolExpr:
+        layers = len(view.layers)
+        if plan.order or plan.chunks[-1].stop != layers:
+            raise InvalidProblemError(f"[{plan}] is no plan of a network with {layers} layers")
+        placed = (view.on(layer, c.unit) for c in plan.chunks for layer in range(c.start, c.stop))
+        return count(placed) <= layers - at_least
+
+    return named(f"differs({plan.plan_id}, {at_least})", text, build)
+
+
 def cuts_only_after(*layers: LayerRef) -> RuleFunction:
     """Return the rule "chunks end only after these layers" (and at the end of the network)."""
     text = f"chunks end only after {', '.join(map(repr, layers)) or 'the last layer'}"

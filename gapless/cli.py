@@ -11,13 +11,13 @@ import typer
 from rich.text import Text
 
 from . import __version__, documents
-from .commands import about, contention, interference, models, planning, running, tuning
+from .commands import about, contention, interference, models, planning, prediction, running, tuning
 from .commands.answer import Answer, app
 from .exits import ExitCode, code_of_error
 from .formulations.errors import GaplessError
 from .report.terminal import clean, console, discard_output
 
-ROOMS = (about, planning, models, running, contention, interference, tuning)
+ROOMS = (about, planning, models, running, contention, interference, prediction, tuning)
 """Modules that register commands when they are loaded, in the order of `gapless --help`."""
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

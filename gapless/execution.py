@@ -92,7 +92,7 @@ def profile(
 
 def profiled_problem(profile: Profile, *, costs: str = DEFAULT_METHOD) -> Problem:
     """Return the problem of planning a profiled model, with the costs of a co-run cost model."""
-    found = combine(costs, profile.tables)
+    found = combine(costs, profile.tables, profile.platform)
     return Problem(
         platform=profile.platform,
         networks=(profile.network,),

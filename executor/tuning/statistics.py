@@ -14,7 +14,7 @@ from ...formulations.validation import STRICT
 FEWEST = 3
 """Fewest plans of which a correlation is said."""
 
-TOPS = (1, 3, 5)
+TOPS = (1, 3, 5, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,9 +82,10 @@ def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
     """
     platform, network = _split(name)
     tables = [read_shipped(f"{platform}/{network}.{one}.json", COSTS) for one in methods_of(name)]
-    found = combine(method, tables)
+    board = shipped_platform(platform)
+    found = combine(method, tables, board)
     return Problem(
-        platform=shipped_platform(platform),
+        platform=board,
         networks=(read_shipped(f"{_NETWORKS}/{network}.json", NETWORK),),
         costs=found.costs,
         co_run_costs=found.beside,

@@ -1,16 +1,29 @@
-"""Corrections of a cost model, learned from executed plans (formulations, section 5)."""
+"""Corrections of a cost model, learned from executed plans (formulations, section 5).
+
+Two kinds, both factors of one table, so that chunks stay sums of their layers and every backend plans with
+the same integers: one a unit, and on top of it one for each layer on each unit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.costs import CostRows, CostTable, NetworkCosts, TransferRows
+from ...formulations.judge import score
 from ...formulations.problem import Problem
+from ...formulations.validation import STRICT
 from .executions import ExecutedPlan
+
+Array = NDArray[np.float64]
+
+_Times = tuple[tuple[int, float], ...]
+"""Index of a chunk in its plan, and what it took, microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +33,49 @@ class Shrinkage:
     Attributes
     ----------
     unit
-        As many imaginary chunks of each unit as these took exactly what was predicted.
+        As many imaginary chunks of each unit took exactly what was predicted.
+    layer
+        How far layers on a unit may differ from the factor of the unit: relative standard deviations, of
+        which the one is taken that makes the times of the chunks likeliest. (0,): layers are not corrected.
     """
 
     unit: float = 1.0
+    layer: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4)
+
+
+UNITS_ONLY = Shrinkage(layer=(0.0,))
+"""One factor a unit, and none for layers."""
+
+_NOISES = (0.03, 0.06, 0.12)
+"""Errors of the time of a chunk that are tried, as shares of the longest chunk of its plan."""
+
+_USUAL_LAYER, _USUAL_NOISE = 0.2, 0.1
+"""What outliers are recognised with."""
+
+_LEAST = 0.2
+"""Least factor of a layer: the prior is Gaussian, times are positive."""
+
+_TAIL = 4.0
+"""Degrees of freedom of the errors: Student's distribution, so that outliers count little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """Chunks of one unit that were executed.
+
+    Attributes
+    ----------
+    shares
+        Of each layer in the predicted time, by [chunk][layer]; copies belong to no layer.
+    ratio
+        Measured over predicted time, by [chunk].
+    weight
+        Measured time over that of the longest chunk of the plan, by [chunk].
+    """
+
+    shares: Array
+    ratio: Array
+    weight: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +90,16 @@ class Corrections:
         On top of it, by [layer][unit].
     """
 
+    __pydantic_config__: ClassVar[Any] = STRICT
+
     unit_factor: tuple[float, ...]
     layer_factor: tuple[tuple[float, ...], ...]
 
     def applied(self, problem: Problem) -> Problem:
         """Return the problem with corrected costs: every table, rounded once to whole microseconds."""
         tables = problem.co_run_costs
-        return replace(
-            problem,
-            costs=self._table(problem.costs),
-            co_run_costs=None if tables is None else tuple(map(self._table, tables)),
+        return problem.with_costs(
+            self._table(problem.costs), None if tables is None else tuple(map(self._table, tables))
         )
 
     def _table(self, table: CostTable) -> CostTable:
@@ -81,34 +133,116 @@ def fit_corrections(
 ) -> Corrections:
     """Learn corrections of a problem's costs from executed plans of it.
 
-    One factor a unit: the mean of log(measured / predicted) over its chunks, weighted by how much of the
-    period a chunk takes (short chunks are mostly noise, and no period depends on them), shrunk to 0; and
-    one for all units, so that the largest chunk foretells the time between two outputs.
+    1. One factor a unit: the mean of log(measured / predicted) over its chunks, weighted by how much of
+       the period a chunk takes (short chunks are mostly noise, and no period depends on them), shrunk to 0.
+    2. One factor for each layer on each unit, from what is left of the chunks: linear Bayesian regression
+       with an independent Gaussian prior of each layer. A chunk that was measured is then nearly foretold,
+       others as far as they share its layers. How far layers may differ, and how noisy chunks are, is
+       chosen by the marginal likelihood of the same chunks: with few of them, or where layers explain
+       nothing, little or nothing is corrected. Errors are Student's: a chunk that nothing explains hardly
+       counts.
+    3. One factor for all, so that the largest chunk foretells the time between two outputs.
 
     Parameters
     ----------
     problem
         With the costs that are to be corrected.
     executed
-        Plans with their times; plans without times of chunks tell the common factor only.
+        Plans with their times. Where those of the chunks are not known, the chunk that is predicted to be
+        the longest is taken to have lasted the period; others tell nothing.
     shrinkage
         How strongly to hold back.
     """
-    units = len(problem.platform.units)
-    seen: NDArray[np.float64] = np.zeros((2, units))
-    for one in executed:
-        chain = problem.chain_of(one.plan)
-        for (start, stop, unit), taken in zip(chain.parts(one.plan), one.chunk_us, strict=False):
-            share = (taken / max(one.chunk_us)) ** 2
-            seen[:, unit] += share * np.log(taken / chain.busy_us(start, stop, unit)), share
-    factor = np.exp(seen[0] / (seen[1] + shrinkage.unit))
-    ratios = [np.log(one.period_us / _longest_us(problem, one, factor)) for one in executed]
-    factor *= np.exp(np.sum(ratios) / (len(ratios) + shrinkage.unit))
-    rows = problem.costs.networks[0].layer_us
-    return Corrections(unit_factor=tuple(factor.tolist()), layer_factor=((1.0,) * units,) * len(rows))
+    found = _fit(problem, [(one, _known(problem, one)) for one in executed], shrinkage)
+    if all(one.chunk_us for one in executed):
+        return found
+    better = found.applied(problem)  # which chunk is the longest is known better now
+    return _fit(problem, [(one, _known(better, one)) for one in executed], shrinkage)
 
 
-def _longest_us(problem: Problem, one: ExecutedPlan, factor: NDArray[np.float64]) -> float:
+def _known(problem: Problem, one: ExecutedPlan) -> _Times:
+    """Return what is known of chunks; costs say which one is the longest."""
+    if one.chunk_us:
+        return tuple(enumerate(one.chunk_us))
     chain = problem.chain_of(one.plan)
-    parts = chain.parts(one.plan)
-    return float(max(chain.busy_us(start, stop, unit) * factor[unit] for start, stop, unit in parts))
+    busy = [chain.busy_us(*part) for part in chain.parts(one.plan)]
+    return ((busy.index(max(busy)), one.period_us),)
+
+
+def _fit(
+    problem: Problem, executed: Sequence[tuple[ExecutedPlan, _Times]], shrinkage: Shrinkage
+) -> Corrections:
+    seen = _seen(problem, executed)
+    unit = np.array([_unit_factor(one, shrinkage.unit) for one in seen])
+    rest = [replace(one, ratio=one.ratio / factor) for one, factor in zip(seen, unit, strict=True)]
+    rows = tuple(map(tuple, _layer_factors(rest, shrinkage).tolist()))
+    found = Corrections(unit_factor=tuple(unit.tolist()), layer_factor=rows)
+    corrected = found.applied(problem)
+    ratios = [np.log(one.period_us / score(corrected, one.plan).period_us) for one, _ in executed]
+    common = np.exp(np.sum(ratios) / (len(ratios) + shrinkage.unit))
+    return replace(found, unit_factor=tuple((unit * common).tolist()))
+
+
+def _seen(problem: Problem, executed: Sequence[tuple[ExecutedPlan, _Times]]) -> list[_Seen]:
+    """Return the executed chunks of each unit."""
+    layers = len(problem.network.layers)
+    rows: list[list[tuple[Array, float, float]]] = [[] for _ in problem.platform.units]
+    for one, times in executed:
+        chain = problem.chain_of(one.plan)
+        parts = chain.parts(one.plan)
+        longest = max(taken for _, taken in times)
+        for index, taken in times:
+            start, stop, unit = parts[index]
+            predicted = chain.busy_us(start, stop, unit)
+            shares = np.zeros(layers)
+            shares[start:stop] = [
+                (chain.layer_us[layer][unit] or 0) / predicted for layer in range(start, stop)
+            ]
+            rows[unit].append((shares, taken / predicted, taken / longest))
+    return [
+        _Seen(
+            shares=np.array([shares for shares, _, _ in those]).reshape(-1, layers),
+            ratio=np.array([ratio for _, ratio, _ in those]),
+            weight=np.array([weight for _, _, weight in those]),
+        )
+        for those in rows
+    ]
+
+
+def _unit_factor(seen: _Seen, shrinkage: float) -> float:
+    share = seen.weight**2
+    return float(np.exp(np.sum(share * np.log(seen.ratio)) / max(np.sum(share) + shrinkage, 1e-9)))
+
+
+def _layer_factors(seen: Sequence[_Seen], shrinkage: Shrinkage) -> Array:
+    """Return the factor of each layer, by [layer][unit]."""
+    trust = [_trust(one) for one in seen]
+    choices = {
+        (spread, noise): [
+            _posterior(one, spread, noise, trusted) for one, trusted in zip(seen, trust, strict=True)
+        ]
+        for spread, noise in product(shrinkage.layer, _NOISES)
+    }
+    likeliest = max(choices, key=lambda choice: sum(evidence for _, evidence in choices[choice]))
+    excess = np.array([mean for mean, _ in choices[likeliest]])
+    factors: Array = np.maximum(1 + excess.T, _LEAST)
+    return factors
+
+
+def _trust(seen: _Seen) -> Array:
+    """Return how much each chunk counts: expected precision under Student's errors, by iteration."""
+    trust = np.ones(len(seen.ratio))
+    for _ in range(4):
+        excess, _ = _posterior(seen, _USUAL_LAYER, _USUAL_NOISE, trust)
+        error = (seen.ratio - 1 - seen.shares @ excess) * seen.weight / _USUAL_NOISE
+        trust = (_TAIL + 1) / (_TAIL + error**2)
+    return trust
+
+
+def _posterior(seen: _Seen, spread: float, noise: float, trust: Array) -> tuple[Array, float]:
+    """Return by how much layers exceed 1 on average, given the chunks, and the log-likelihood of these."""
+    errors = (noise / seen.weight) ** 2 / trust
+    root = np.linalg.cholesky(spread**2 * seen.shares @ seen.shares.T + np.diag(errors))
+    whitened = np.linalg.solve(root, seen.ratio - 1)
+    excess = spread**2 * seen.shares.T @ np.linalg.solve(root.T, whitened)
+    return excess, float(-0.5 * whitened @ whitened - np.sum(np.log(np.diag(root))))

@@ -1,24 +1,23 @@
-"""Executed plans of one network, beside the tables that they were predicted from.
-
-Two kinds of files are read: gapless's own (`gapless.executions`, exact), and the form in which the
-BetterTogether measurements are shared: a JSON object with `columns` (units), `isolated_ms`, `heavy_ms`
-and `schedules`, each with `chunks` (unit, layers from 1), `interval_ms` and, where known, `chunk_mean_ms`.
-"""
+"""Executed plans of one network, beside the tables that they were predicted from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 from ...formulations.co_run import CoRunCosts, combine
-from ...formulations.costs import CostTable
+from ...formulations.costs import CostTable, shape_of
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import Schema
 from ...formulations.hardware import Platform
+from ...formulations.judge import check
 from ...formulations.network import Network
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT, Defects
+
+MOST_PLANS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +34,8 @@ class ExecutedPlan:
         Busy time of each chunk, in the order of the plan; empty where it is not known.
     runs
         How often it ran.
+    run_us
+        Time between two outputs in each of its runs; empty where it is not known.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -43,13 +44,14 @@ class ExecutedPlan:
     period_us: float
     chunk_us: tuple[float, ...] = ()
     runs: int = 1
+    run_us: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         defects = Defects(f"executed plan [{self.plan}]")
         if self.chunk_us and len(self.chunk_us) != len(self.plan.chunks):
             defects.add(f"{len(self.chunk_us)} times of chunks, the plan has {len(self.plan.chunks)}")
-        if not all(time > 0 for time in (self.period_us, *self.chunk_us)):
-            defects.add("a time is not greater than 0")
+        times = (self.period_us, *self.chunk_us, *self.run_us)
+        defects.found += [f"a time is {time}, must be greater than 0" for time in times if not 0 < time < inf]
         defects.raise_as(InvalidInputError)
 
 
@@ -77,9 +79,25 @@ class Executions:
     executed: tuple[ExecutedPlan, ...]
     source: str = ""
 
-    def problem(self, model: str | CoRunCosts) -> Problem:
+    def __post_init__(self) -> None:
+        defects = Defects("executions")
+        defects.check_size("tables", len(self.tables), most=2)
+        defects.check_size("executed", len(self.executed), most=MOST_PLANS)
+        defects.check_unique("methods of tables", [table.provenance.method for table in self.tables])
+        if len({shape_of(table) for table in self.tables}) > 1:
+            defects.add("the tables differ in units, batch, networks, or in which layers run where")
+        defects.raise_as(InvalidInputError)
+        problem = self._problem(CoRunCosts(costs=self.tables[0]))
+        for index, one in enumerate(self.executed):
+            wrong = [violation.message for violation in check(problem, one.plan)]
+            defects.found += [f"executed[{index}] [{one.plan}]: {text}" for text in wrong]
+        defects.raise_as(InvalidInputError)
+
+    def problem(self, model: str) -> Problem:
         """Return the problem with the costs of a co-run cost model: the judge then predicts the plans."""
-        found = combine(model, self.tables) if isinstance(model, str) else model
+        return self._problem(combine(model, self.tables, self.platform))
+
+    def _problem(self, found: CoRunCosts) -> Problem:
         return Problem(
             platform=self.platform,
             networks=(self.network,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from gapless.formulations.rules import (
     avoid,
     busy_cap,
     cuts_only_after,
+    differs,
     forbid,
     latency_cap,
     memory_cap,
@@ -46,6 +48,7 @@ def exactly(values: Facts) -> Callable[[Variable], Interval]:
 
 
 LITTLE, BIG, ALL, GPU = range(4)
+MIXED = sample_problem().chain.plan(((0, 4, LITTLE), (4, 7, BIG)))
 MEANINGS: list[tuple[RuleFunction, Callable[[Facts], bool]]] = [
     (pin("l1", unit="big"), lambda v: unit_of(v, 1) == BIG),
     (pin(1, unit="big"), lambda v: unit_of(v, 1) == BIG),
@@ -62,6 +65,8 @@ MEANINGS: list[tuple[RuleFunction, Callable[[Facts], bool]]] = [
     (latency_cap(most_us=300), lambda v: v.latency_us <= 300),
     (cuts_only_after("l1", 4), lambda v: all(stop in (2, 5, 7) for _, stop, _ in v.parts)),
     (cuts_only_after(), lambda v: len(v.parts) == 1),
+    (differs(MIXED), lambda v: v.parts != ((0, 4, LITTLE), (4, 7, BIG))),
+    (differs(MIXED, at_least=4), lambda v: sum(unit_of(v, i) != (LITTLE, BIG)[i > 3] for i in range(7)) > 3),
     (lambda view: view.position("l6") == 1, lambda v: len(v.parts) == 2),
     (lambda view: view.cut_after("l3"), lambda v: any(stop == 4 for _, stop, _ in v.parts)),
     (lambda view: view.chunks() >= 2, lambda v: len(v.parts) >= 2),
@@ -83,6 +88,12 @@ def test_a_rule_means_what_it_says(function: RuleFunction, meaning: Callable[[Fa
         low, high = rule.expr.bounds(exactly(values))
         assert low == high == rule.holds(values)
     assert seen == {True, False}
+
+
+def test_a_plan_of_another_network_is_nothing_to_differ_from() -> None:
+    for plan in (Plan(chunks=MIXED.chunks[:1]), replace(MIXED, order=("r",))):
+        with pytest.raises(InvalidProblemError, match="no plan of a network with 7 layers"):
+            sample_problem().with_rules(differs(plan))
 
 
 def test_a_rule_becomes_a_feature_and_a_violation() -> None:

@@ -107,6 +107,29 @@ def test_the_default_table_is_heavy() -> None:
     assert isolated.chain.layer_us != shipped_problem("pixel7a/octree").chain.layer_us
 
 
+@pytest.mark.parametrize("name", [f"{p}/{n}" for p in PLATFORMS for n in NETWORKS])
+def test_interpolated_costs_lie_between_both_tables(name: str) -> None:
+    problem = shipped_problem(name, method="interpolated")
+    alone, busy = (shipped_problem(name, method=method).chain for method in ("isolated", "heavy"))
+    units = range(1, len(problem.platform.units) + 1)
+    chains = [problem.using(used).chain for used in units]
+    assert (chains[0], chains[-1]) == (alone, busy)
+    for chain in chains:
+        for row, one, other in zip(chain.layer_us, alone.layer_us, busy.layer_us, strict=True):
+            for time, a, b in zip(row, one, other, strict=True):
+                assert time is not None
+                assert a is not None
+                assert b is not None
+                assert min(a, b) <= time <= max(a, b)
+    tables = (problem.costs, *(problem.co_run_costs or ()))
+    assert [table.provenance.estimated for table in tables] == [used not in (1, units[-1]) for used in units]
+    for table in tables:
+        assert table.provenance.method == "interpolated"
+        assert "ucsc-redwood/better-together" in table.provenance.source
+        assert "isolated: layer alone" in table.provenance.notes
+        assert "heavy: the same layer" in table.provenance.notes
+
+
 def test_units_of_a_phone() -> None:
     little, medium, big, gpu = shipped_platform("pixel7a").units
     assert [len(unit.cores) for unit in (little, medium, big, gpu)] == [4, 2, 2, 0]
@@ -149,5 +172,5 @@ def test_far_misses_get_the_list() -> None:
     assert near_names("zzz") == ()
     with pytest.raises(InvalidInputError, match="choose one of jetson-orin-nano/alexnet-dense"):
         shipped_problem("zzz")
-    with pytest.raises(InvalidInputError, match="'warm'; choose one of heavy, isolated"):
+    with pytest.raises(InvalidInputError, match="'warm'; choose one of isolated, heavy, interpolated"):
         shipped_problem("pixel7a/octree", method="warm")
