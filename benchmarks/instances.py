@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 from enum import StrEnum
 
 from gapless.formulations.problem import Problem
 from gapless.problems import table_problem
+from gapless.profiler.prediction.corrections import Corrections
+
+SPREADS = ((0.0, 0.0), (0.1, 0.1), (0.15, 0.25))
+"""Standard deviation of the logarithm of the factors of units, and of cells, of a distorted problem."""
 
 
 class Shape(StrEnum):
@@ -46,3 +51,21 @@ def random_problem(layers: int, units: int, *, seed: int = 0, shape: Shape = Sha
         work_ms[rng.randrange(layers)] = sum(work_ms)
     times = [[work * rng.uniform(0.6, 1.6) / speed * 2 for speed in speeds] for work in work_ms]
     return table_problem(times, [f"unit{unit}" for unit in range(units)], network="random")
+
+
+def distorted(problem: Problem, spread: tuple[float, float], rng: random.Random) -> Problem:
+    """Return a problem with a random factor for each unit, and another for each layer on each unit.
+
+    Parameters
+    ----------
+    problem
+        One network.
+    spread
+        Standard deviation of the logarithm of the factors of units, and of cells.
+    rng
+        What the factors are drawn from.
+    """
+    units = range(len(problem.platform.units))
+    layers = tuple(tuple(math.exp(rng.gauss(0, spread[1])) for _ in units) for _ in problem.network.layers)
+    factors = tuple(math.exp(rng.gauss(0, spread[0])) for _ in units)
+    return Corrections(unit_factor=factors, layer_factor=layers).applied(problem)

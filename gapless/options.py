@@ -164,6 +164,15 @@ MinUtilisationOption = Annotated[
 TopOption = Annotated[
     int, typer.Option(min=1, max=100_000, help="How many of the best plans.", rich_help_panel=_SOLVING)
 ]
+DistanceOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=100_000,
+        help="Each plan runs at least so many layers on other units than every plan before it.",
+        rich_help_panel=_SOLVING,
+    ),
+]
 TimeLimitOption = Annotated[
     float | None,
     typer.Option(help="Seconds for each backend.", rich_help_panel=_SOLVING, show_default=False),
@@ -329,7 +338,10 @@ def split_files(files: list[str]) -> tuple[str | None, Path]:
 
 
 def _remembered(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `ask` with what a plan file knows about its problem, if none is named."""
+    """Return the parameters of `ask` with what a plan file knows about its problem, if none is named.
+
+    What is given counts, and what is not given is as it was when the plan was made.
+    """
     if given["problem"] is not None or given["workload"] is not None:
         return given
     origin: dict[str, Any] = load_origin(path)
@@ -337,7 +349,8 @@ def _remembered(path: Path, given: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(
             f"{path} does not say which problem it is for; name it before the plan, or with --workload"
         )
-    return {**given, **ask_parameters(origin)}
+    chosen = {name: value for name, value in given.items() if value is not None and value is not False}
+    return {**given, **ask_parameters(origin), **chosen}
 
 
 def check_writable(path: Path | None) -> None:

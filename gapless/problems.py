@@ -31,8 +31,9 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
         A shipped name such as "pixel7a/alexnet-sparse" (`gapless platforms` lists them), or the path
         of a file. A path that exists wins over a name.
     costs
-        Which of the tables of a shipped problem: "heavy" (each layer measured while all units run it;
-        the default) or "isolated" (alone).
+        Co-run cost model of a shipped problem: "heavy" (each layer measured while all units run it; the
+        default), "isolated" (alone), "interpolated" (between both, by how many units a plan uses), or a
+        registered one.
 
     Raises
     ------

@@ -79,6 +79,7 @@ def plan(
     *,
     backend: str | Backend = "native",
     top: int = 1,
+    distance: int = 1,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -99,6 +100,9 @@ def plan(
         Name of a backend (`gapless doctor` lists them), or a backend of your own.
     top
         How many of the best plans to return, in order.
+    distance
+        On how many layers, at least, each plan is to run on other units than every plan before it; 1: any
+        other plan. For one network without a workload.
     objective
         Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
         `Objective`.
@@ -141,6 +145,7 @@ def plan(
     """
     options = SolveOptions(
         top=top,
+        distance=distance,
         time_limit_s=time_limit_s,
         memory_limit_bytes=memory_limit_bytes,
         seed=seed,
@@ -157,6 +162,7 @@ def compare(
     *,
     backends: Sequence[str | Backend] | None = None,
     top: int = 1,
+    distance: int = 1,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -172,7 +178,7 @@ def compare(
 
     Parameters
     ----------
-    problem, top, objective, rules, strict_rules, seed, threads, on_progress
+    problem, top, distance, objective, rules, strict_rules, seed, threads, on_progress
         As for `plan`.
     time_limit_s, memory_limit_bytes
         As for `plan`, for each backend; without a time limit, workloads get the usual one.
@@ -211,6 +217,7 @@ def compare(
                 asked,
                 backend=worker,
                 top=top,
+                distance=distance,
                 time_limit_s=time_limit_s,
                 memory_limit_bytes=memory_limit_bytes,
                 strict_rules=strict_rules,

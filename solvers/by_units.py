@@ -5,16 +5,18 @@ uses. Every plan uses exactly one number of units, so the plans fall apart into 
 "exactly k units, with the table of k", each with one table like any other problem. Their answers are
 merged: the best plan of all is the best of the bests, the least bound bounds all, and a leading plan of
 the merged list is proven as long as every part still has something proven to compare it with.
+
+What the parts publish on the way is passed on as what is known about the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ..formulations.judge import rank_key, score
+from ..formulations.judge import rank_key
 from ..formulations.problem import Problem
-from .protocol import Deadline, SolveOptions, SolveStatus, StopReason
+from .protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult
 
 SolveOne = Callable[[Problem, SolveOptions], SolveResult]
@@ -40,40 +42,69 @@ def solve_by_units(
     deadline = Deadline(options.time_limit_s)
     counts = problem.unit_counts
     answers: dict[int, SolveResult] = {}
+
+    def tell(claim: Claim) -> None:
+        options.publish(_so_far(problem, answers.values(), claim, options.top))
+
     for place, used in enumerate(counts):
         share = deadline.left_s
         if share is not None:
             share = max(share / (len(counts) - place), 0.001)
-        answers[used] = solve_one(problem.using(used), replace(options, time_limit_s=share))
+        asked = replace(options, time_limit_s=share, publish=tell)
+        answers[used] = solve_one(problem.using(used), asked)
+        tell(Claim(status=SolveStatus.NO_SOLUTION, stop=answers[used].stop, handling=answers[used].handling))
         if answers[used].stop is StopReason.INTERRUPTED:
             break
-    return _merged(problem, options.top, answers, present, asked=len(counts))
+    return _merged(problem, options.top, answers, present, complete=len(answers) == len(counts))
+
+
+def _so_far(problem: Problem, answers: Collection[SolveResult], claim: Claim, top: int) -> Claim:
+    """Return what is known about the whole: plans of the parts that are done, and of a claim about the next.
+
+    The claim was not judged, so only the numbers that it gives say which plans come first. It proves
+    nothing about the other parts.
+    """
+    terms = problem.objective.terms
+    done = _ranked(problem, answers)[:top]
+    known = [(done[0].score.values(terms), tuple(c.plan for c in done))] if done else []
+    known += [(claim.values, claim.plans)] if claim.values is not None else []
+    known.sort(key=lambda entry: entry[0])
+    plans = tuple(plan for _, listed in known for plan in listed)[:top]
+    return replace(
+        claim,
+        status=SolveStatus.FEASIBLE if plans else SolveStatus.NO_SOLUTION,
+        plans=plans,
+        values=known[0][0] if plans else None,
+        bound=None,
+        proven=0,
+        exhausted=False,
+    )
+
+
+def _ranked(problem: Problem, answers: Collection[SolveResult]) -> list[Candidate]:
+    """Return the plans of all parts, best first; each was judged by the table that holds for it."""
+    found = [candidate for part in answers for candidate in part.candidates]
+    return sorted(found, key=lambda candidate: rank_key(problem, candidate.plan, candidate.score))
 
 
 def _merged(
-    problem: Problem, top: int, answers: Mapping[int, SolveResult], present: Present, *, asked: int
+    problem: Problem, top: int, answers: Mapping[int, SolveResult], present: Present, *, complete: bool
 ) -> SolveResult:
-    """Return the answer to the whole from those to its parts; `asked`: how many parts there should be."""
+    """Return the answer to the whole from those to its parts; `complete`: whether all parts are there."""
     parts = tuple(answers.values())
-    found = [Candidate(plan=c.plan, score=score(problem, c.plan)) for part in parts for c in part.candidates]
-    ranked = sorted(found, key=lambda candidate: rank_key(problem, candidate.plan, candidate.score))
+    ranked = _ranked(problem, parts)
     values = ranked[0].score.values(problem.objective.terms) if ranked else None
-    complete = len(parts) == asked
-    bound = _bound(parts) if complete else None
-    if bound is not None and values is not None:
-        bound = min(bound, values[0])
-    proven = min(_proven(problem, parts), top) if complete else 0
     infeasible = complete and all(part.status is SolveStatus.INFEASIBLE for part in parts)
+    proven = min(_proven(problem, parts), top) if complete else 0
     if infeasible:
         status = SolveStatus.INFEASIBLE
     elif not ranked:
         status = SolveStatus.NO_SOLUTION
     else:
         status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-    handling = next((part.handling for part in parts if part.handling), {})
     return SolveResult(
         status=status,
-        stop=_stop(parts, complete=complete),
+        stop=StopReason.COMPLETE if proven == top else _stop(parts),
         backend=parts[0].backend,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
@@ -81,10 +112,10 @@ def _merged(
         candidates=present(problem, ranked[:top]),
         objective=values[0] if values else None,
         values=values,
-        bound=None if infeasible else bound,
+        bound=_bound(parts) if complete else None,
         proven=proven,
         exhausted=complete and len(ranked) <= top and all(part.exhausted for part in parts),
-        handling=handling,
+        handling=next((part.handling for part in parts if part.handling), {}),
         statistics={
             f"{used} {'unit' if used == 1 else 'units'}: {name}": value
             for used, part in answers.items()
@@ -106,37 +137,40 @@ def _proven(problem: Problem, parts: Sequence[SolveResult]) -> int:
     Walking along the merged list, a part that has run out of proven plans, and may have more, ends the
     proof: what comes next could be one of its unknown plans. Until then the next plan is proven, if no
     unproven part can have a better one by its bound.
+
+    A part's only proven plan may tie with an unknown one in all terms of the objective (`Claim.proven`).
+    The first plan of the whole may do so, too; the order of several must not depend on such a tie.
     """
-    heads = []
-    for index, part in enumerate(parts):
-        keys = sorted(rank_key(problem, c.plan, c.score) for c in part.candidates)
-        heads += [(key, index) for key in keys[: part.proven]]
-    left = [part.proven for part in parts]
-    open_parts = {index for index, part in enumerate(parts) if not part.exhausted}
+    terms = problem.objective.terms
+    known = []
+    for part in parts:
+        listed = sorted((rank_key(problem, c.plan, c.score), c.score.values(terms)) for c in part.candidates)
+        known.append(listed if part.exhausted else listed[: part.proven])
+    ties = {part.values for part in parts if part.proven == 1 and not part.exhausted}
+    left = [len(listed) for listed in known]
     count = 0
-    for key, index in sorted(heads):
-        if any(left[other] == 0 and _could_beat(parts[other], key) for other in open_parts):
+    for (_, values), index in sorted((entry, i) for i, listed in enumerate(known) for entry in listed):
+        spent = [part for part, rest in zip(parts, left, strict=True) if not rest and not part.exhausted]
+        if any(_could_beat(part, values[0]) for part in spent) or (count and values in ties):
             break
         left[index] -= 1
         count += 1
     return count
 
 
-def _could_beat(part: SolveResult, key: tuple[object, ...]) -> bool:
-    """Return whether an unknown plan of a part could come before a plan with this key.
+def _could_beat(part: SolveResult, value: int) -> bool:
+    """Return whether an unknown plan of a part without further proven ones could come before this value.
 
     Only the first term has a bound; after proven plans the unknown ones lie behind them, which the
     bound does not say, so that such a part counts as able.
     """
     if part.status is SolveStatus.INFEASIBLE:
         return False
-    values = key[0]
-    assert isinstance(values, tuple)
-    return part.proven > 0 or part.bound is None or part.bound <= values[0]
+    return part.proven > 0 or part.bound is None or part.bound <= value
 
 
-def _stop(parts: Sequence[SolveResult], *, complete: bool) -> StopReason:
+def _stop(parts: Sequence[SolveResult]) -> StopReason:
+    """Return why the first part that did not finish stopped; an interruption is about the whole."""
     reasons = [part.stop for part in parts if part.stop is not StopReason.COMPLETE]
-    if reasons:
-        return reasons[0] if complete else reasons[-1]
-    return StopReason.COMPLETE
+    interrupted = StopReason.INTERRUPTED in reasons
+    return StopReason.INTERRUPTED if interrupted else next(iter(reasons), StopReason.COMPLETE)

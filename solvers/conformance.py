@@ -166,7 +166,7 @@ def sample_workloads() -> Iterator[Problem]:
     document = {
         "format": "gapless.problem",
         "version": 1,
-        "platform": {"name": "board", "memory_bytes": 90, "units": [{"name": "npu"}, {"name": "cpu"}]},
+        "platform": {"name": "board", "memory_bytes": 120, "units": [{"name": "npu"}, {"name": "cpu"}]},
         "networks": [
             {"name": name, "layers": [{"name": f"l{i}", "weight_bytes": 20} for i in range(3)]}
             for name in "ab"
@@ -195,8 +195,10 @@ def sample_workloads() -> Iterator[Problem]:
         (replace(fixed, execution=Execution.COLUMNS), slowdown, "makespan,bubbles"),
         (Workload(requests=requests, execution=Execution.COLUMNS), None, "gapness,bottleneck"),
     ):
-        problem = replace(plain, workload=workload, interference=interference)
-        yield problem.with_objective(objective)
+        problem = replace(plain, workload=workload, interference=interference).with_objective(objective)
+        if workload.load_policy is LoadPolicy.RUNNING:  # less than all weights: not everything runs at once
+            problem = replace(problem, platform=replace(plain.platform, memory_bytes=90))
+        yield problem
 
 
 class BackendConformance:
@@ -218,10 +220,11 @@ class BackendConformance:
         can = self.make_backend().capabilities
         return can.requires <= problem.features <= can.features and set(problem.objective.terms) <= can.terms
 
-    def _agrees(self, problem: Problem, top: int = 6) -> None:
+    def _agrees(self, problem: Problem, top: int = 6, distance: int = 1) -> None:
         """Compare a result with the oracle's: equal lists if exact, never better otherwise."""
-        result = self._solve(problem, top)
-        oracle = solve(problem, ExhaustiveBackend(), SolveOptions(top=top), explain=False)
+        asked = SolveOptions(top=top, distance=distance)
+        result = self._solve(problem, top, distance=distance)
+        oracle = solve(problem, ExhaustiveBackend(), asked, explain=False)
         if self._exact:
             assert result.status is oracle.status
             assert [c.plan for c in result.candidates] == [c.plan for c in oracle.candidates]
@@ -277,6 +280,9 @@ class BackendConformance:
         """All filters of `Limits`, satisfiable or not."""
         for limits in (
             {"min_units": 3},
+            {"max_units": 1},
+            {"min_units": 2, "max_units": 2},
+            {"min_units": 3, "max_units": 2},
             {"min_balance_permille": 700},
             {"max_gapness_us": 40},
             {"min_utilisation_permille": 550},
@@ -302,9 +308,16 @@ class BackendConformance:
                 if self._exact:
                     assert handling[rule.name] not in _WEAK
 
+    def test_plans_that_differ_agree_with_the_oracle(self) -> None:
+        """The session asks for lists, by rules or longer ones, until enough plans are far apart."""
+        for problem in (sample_problem(), self._plain()):
+            if self._able(problem):
+                self._agrees(problem, top=3, distance=2)
+
     def test_workloads_agree_with_the_oracle(self) -> None:
         """Every way in which workloads can differ, as far as the backend declares it."""
-        for problem in sample_workloads():
+        samples = list(sample_workloads())
+        for problem in samples + [sample.with_limits(max_units=1) for sample in samples]:
             if not self._able(problem):
                 continue
             result = self._solve(problem)

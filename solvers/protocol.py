@@ -167,6 +167,9 @@ class SolveOptions:
         Wall-clock limit in seconds, or None.
     memory_limit_bytes
         Address space that a child process may take on top of what it starts with, or None.
+    distance
+        On how many layers any two of the plans have to differ at least (`plan_distance`); 1: they are
+        different plans. The session sees to it (`diverse.py`): a backend is never asked for more than 1.
     seed
         Seed of everything random.
     threads
@@ -179,6 +182,7 @@ class SolveOptions:
     """
 
     top: int = 1
+    distance: int = 1
     time_limit_s: float | None = None
     memory_limit_bytes: int | None = None
     seed: int = 0

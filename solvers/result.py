@@ -81,6 +81,9 @@ class SolveResult:
         Wall-clock seconds of the backend, without starting its process.
     asked
         The objective.
+    distance
+        On how many layers any two candidates were asked to differ (`SolveOptions.distance`). Beyond 1,
+        `proven` and `exhausted` are about the plans that differ so much from all before.
     handling
         How each rule was handled, by rule name.
     statistics
@@ -111,6 +114,7 @@ class SolveResult:
     proven: int = 0
     exhausted: bool = False
     version: str = ""
+    distance: int = 1
     handling: Mapping[str, RuleHandling] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
     conflict: Conflict | None = None

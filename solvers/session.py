@@ -23,6 +23,7 @@ from ..formulations.objective import Objective, Term
 from ..formulations.problem import Problem
 from .by_units import solve_by_units
 from .conflict import explain_infeasible
+from .diverse import check_distance, solve_diverse
 from .protocol import (
     Backend,
     Claim,
@@ -80,7 +81,7 @@ def solve(
         The judge refutes what it claims.
     """
     options = options or SolveOptions()
-    _check_options(options)
+    _check_options(options, problem)
     worker = get_backend(backend) if isinstance(backend, str) else backend
     version = _check_backend(worker, problem, strict_rules=strict_rules)
     alone = isolate or worker.capabilities.isolated or options.memory_limit_bytes is not None
@@ -89,7 +90,7 @@ def solve(
         result = _solve_once(problem, worker, options, run)
     else:
         result = _solve_slack(problem, worker, options, run)
-    result = replace(result, version=version)
+    result = replace(result, version=version, distance=options.distance)
     if result.status is SolveStatus.INFEASIBLE and explain:
 
         def again(variant: Problem, by: str | Backend | None = None) -> SolveResult:
@@ -101,9 +102,10 @@ def solve(
     return result
 
 
-def _check_options(options: SolveOptions) -> None:
+def _check_options(options: SolveOptions, problem: Problem) -> None:
     if options.top < 1:
         raise InvalidInputError(f"top is {options.top}, must be at least 1")
+    check_distance(options.distance, workload=problem.workload is not None)
     if options.time_limit_s is not None and not 0 < options.time_limit_s <= MAX_TIME_LIMIT_S:
         raise InvalidInputError(
             f"the time limit is {options.time_limit_s} s, must be greater than 0 and at most "
@@ -127,8 +129,10 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
         missing.add("objective period (for the slack mode)")
     if missing:
         able = [name for name in backend_names() if name != backend.name and _is_able(name, problem)]
+        parts = problem.co_run_costs is not None
+        why = " (co-run costs are solved for each number of units)" if parts else ""
         raise UnsupportedFeatureError(
-            f"backend {backend.name!r} does not handle {', '.join(sorted(missing))}; "
+            f"backend {backend.name!r} does not handle {', '.join(sorted(missing))}{why}; "
             f"backends that do: {', '.join(able) or 'none yet'}",
             missing,
         )
@@ -202,10 +206,13 @@ def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run:
 
 
 def _solve_once(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
+    def solve_part(part: Problem, share: SolveOptions) -> SolveResult:
+        return _solve_once(part, backend, share, run)
+
+    if options.distance > 1 and options.top > 1:
+        return solve_diverse(problem, options, backend.capabilities, solve_part, _present)
     if problem.co_run_costs is not None:
-        return solve_by_units(
-            problem, options, lambda part, share: _solve_once(part, backend, share, run), _present
-        )
+        return solve_by_units(problem, options, solve_part, _present)
     claim, runtime_s = run(backend, problem, options)
     return reconcile(problem, backend, claim, options.top, runtime_s)
 

@@ -101,6 +101,9 @@ def _limits() -> st.SearchStrategy[Limits]:
             {},
             {},
             {"min_units": 2},
+            {"max_units": 2},
+            {"min_units": 2, "max_units": 3},
+            {"min_units": 3, "max_units": 2},
             {"min_balance_permille": 500},
             {"max_gapness_us": 12},
             {"min_utilisation_permille": 400},
@@ -112,9 +115,9 @@ def _limits() -> st.SearchStrategy[Limits]:
 
 
 @st.composite
-def ruled_problems(draw: st.DrawFn) -> Problem:
+def ruled_problems(draw: st.DrawFn, *, most_layers: int = 6, most_units: int = 4) -> Problem:
     """Draw a problem with zero to three rules."""
-    problem = draw(problems())
+    problem = draw(problems(most_layers=most_layers, most_units=most_units))
     units, last = problem.platform.unit_names, len(problem.network.layers) - 1
     layer, unit = st.integers(0, last), st.sampled_from(units)
     rule: st.SearchStrategy[RuleFunction] = st.one_of(
@@ -134,3 +137,29 @@ def ruled_problems(draw: st.DrawFn) -> Problem:
         built = problem.with_rules(function).expression_rules[-1]
         problem = replace(problem, rules=(*problem.rules, replace(built, name=f"rule{index}")))
     return problem
+
+
+@st.composite
+def co_run_problems(draw: st.DrawFn, *, most_layers: int = 6, most_units: int = 4) -> Problem:
+    """Draw a problem with rules whose costs depend on the number of used units, in both directions."""
+    problem = draw(ruled_problems(most_layers=most_layers, most_units=most_units))
+    return replace(problem, co_run_costs=draw(beside(problem)))
+
+
+@st.composite
+def beside(draw: st.DrawFn, problem: Problem) -> tuple[CostTable, ...]:
+    """Draw tables for plans that use 2, 3, ... units: other times, and other copies or none."""
+    (alone,), units = problem.costs.networks, problem.platform.unit_names
+    factor = st.sampled_from([300, 700, 1000, 1000, 1500, 4000])
+
+    def table() -> CostTable:
+        rows = tuple(
+            tuple(None if time is None else max(1, time * draw(factor) // 1000) for time in row)
+            for row in alone.layer_us
+        )
+        copies = draw(_copies(len(rows), units))
+        return replace(
+            problem.costs, networks=(NetworkCosts(network=alone.network, layer_us=rows, **copies),)
+        )
+
+    return tuple(table() for _ in units[1:])

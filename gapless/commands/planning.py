@@ -17,6 +17,7 @@ from ..formulations.simulate import simulate as play
 from ..formulations.simulate import simulate_workload
 from ..options import (
     Asked,
+    DistanceOption,
     JsonOption,
     MemoryLimitOption,
     OutOption,
@@ -44,6 +45,7 @@ def plan(
         str, typer.Option(help="Who solves; `gapless doctor` lists them.", rich_help_panel="How to solve")
     ] = "native",
     top: TopOption = 1,
+    distance: DistanceOption = 1,
     time_limit: TimeLimitOption = None,
     memory_limit: MemoryLimitOption = None,
     strict_rules: StrictRulesOption = False,
@@ -59,6 +61,7 @@ def plan(
         problem,
         backend,
         top=top,
+        distance=distance,
         time_limit_s=time_limit,
         memory_limit_bytes=_bytes(memory_limit),
         strict_rules=strict_rules,
@@ -94,6 +97,7 @@ def compare(
         ),
     ] = None,
     top: TopOption = 1,
+    distance: DistanceOption = 1,
     time_limit: TimeLimitOption = None,
     memory_limit: MemoryLimitOption = None,
     strict_rules: StrictRulesOption = False,
@@ -110,6 +114,7 @@ def compare(
         problem,
         None if backends is None else named,
         top=top,
+        distance=distance,
         time_limit_s=time_limit,
         memory_limit_bytes=_bytes(memory_limit),
         strict_rules=strict_rules,

@@ -10,11 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ..diagnosis import BackendReport, Diagnosis, EngineReport
+from ..executor.callable_layers import CallableModel
+from ..executor.model import TensorSpec
 from ..formulations.availability import Availability
+from ..formulations.co_run import possible_models
+from ..formulations.costs import CostRows, CostTable
 from ..formulations.files import LINE_LENGTH
 from ..formulations.hardware import Platform
 from ..formulations.objective import CHAIN_TERMS, LIMIT_NAMES, WORKLOAD_TERMS, Term
 from ..formulations.problem import Feature, Problem
+from ..profiler.applications.catalog import Application
 from ..profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
 from ..profiler.platforms.workloads import phone_names, phone_network_names
 from ..profiler.zoo.catalog import ZooEntry
@@ -114,12 +119,12 @@ def _lacking(can: Capabilities) -> str:
 
 def platforms_view() -> Group:
     """Return what `gapless platforms` shows."""
-    table = plain_table("problem", "units", "tables of costs")
+    table = plain_table("problem", "units", "--costs")
     for platform in platform_names():
         units = ", ".join(shipped_platform(platform).unit_names)
         for network in network_names(platform):
             name = f"{platform}/{network}"
-            table.add_row(Text(name, style="bold"), units, ", ".join(methods_of(name)))
+            table.add_row(Text(name, style="bold"), units, ", ".join(possible_models(methods_of(name))))
     phones = plain_table("--platform", "units", "networks for --workload; times computed, estimated")
     for phone in phone_names():
         units = ", ".join(shipped_platform(phone).unit_names)
@@ -129,21 +134,32 @@ def platforms_view() -> Group:
     return Group(table, "", phones, "", *sources)
 
 
-def networks_view(entries: Sequence[ZooEntry]) -> Group:
+def networks_view(
+    entries: Sequence[ZooEntry], applications: Sequence[tuple[Application, CallableModel]]
+) -> Group:
     """Return what `gapless networks` shows."""
     numbers = ("parameters", "MACs", "convolutions", "matrix products")
     table = plain_table("network", "inputs", *numbers, numbers=numbers)
     for entry in entries:
         table.add_row(
             Text(entry.name, style="bold"),
-            ", ".join(f"{spec.name} {'x'.join(map(str, spec.shape))}" for spec in entry.inputs),
+            _inputs(entry.inputs),
             f"{entry.parameters / 1e6:.2f} M",
             f"{entry.macs / 1e6:,.0f} M",
             str(entry.convolutions),
             str(entry.products),
         )
     note = "Random weights of the true shapes; numbers of the literature (--json says which)."
-    return Group(table, "", Text(note, style="dim"))
+    functions = plain_table("application", "inputs", "layers", "what it does", numbers=("layers",))
+    for application, model in applications:
+        name = Text(application.name, style="bold")
+        functions.add_row(name, _inputs(model.inputs), str(len(model.layers)), application.about)
+    what = "Pipelines of numpy functions: they run on CPU cores, whatever kind of unit calls them."
+    return Group(table, "", Text(note, style="dim"), "", functions, "", Text(what, style="dim"))
+
+
+def _inputs(specs: Sequence[TensorSpec]) -> str:
+    return ", ".join(f"{spec.name} {'x'.join(map(str, spec.shape))}" for spec in specs)
 
 
 def platform_view(platform: Platform) -> Group:
@@ -166,7 +182,7 @@ def problem_view(problem: Problem, plans: int) -> Group:
     provenance = problem.costs.provenance
     parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]
     if problem.workload is None:
-        parts += [indented(_times(problem)), *_hidden(problem), ""]
+        parts += [*_costs(problem), ""]
     else:
         parts += [*workload_view(problem), ""]
     facts = [
@@ -210,11 +226,43 @@ def _units(platform: Platform) -> Table:
     return table
 
 
-def _times(problem: Problem) -> Table:
+def _costs(problem: Problem) -> list[RenderableType]:
+    """Return the times; with co-run costs those of plans on all units, and how the other tables differ."""
+    tables = (problem.costs, *(problem.co_run_costs or ()))
+    shown: list[RenderableType] = [indented(_times(problem, tables[-1])), *_hidden(problem)]
+    if problem.co_run_costs is None:
+        return shown
+    method = problem.costs.provenance.method or "co-run"
+    head = f"{method} costs depend on how many units a plan uses; these are the times of plans on all units:"
+    note = "All layers together, compared with plans on one unit (in brackets: layer by layer):"
+    return [Text(head), *shown, "", Text(note), indented(_ratios(problem, tables))]
+
+
+def _ratios(problem: Problem, tables: Sequence[CostTable]) -> Table:
+    """Return how many times as long layers take on each unit when 2, 3, ... units are in use."""
+    rows = [table.of(problem.network.name).layer_us for table in tables][:MAX_UNITS_SHOWN]
+    counts = [f"{used} units" for used in range(2, len(rows) + 1)]
+    table = plain_table("unit", *counts, numbers=counts)
+    for unit, name in enumerate(problem.platform.unit_names[:MAX_UNITS_SHOWN]):
+        table.add_row(name, *(_ratio(rows[0], beside, unit) for beside in rows[1:]))
+    return table
+
+
+def _ratio(alone: CostRows, beside: CostRows, unit: int) -> str:
+    pairs = [(a[unit], b[unit]) for a, b in zip(alone, beside, strict=True)]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        return "-"
+    whole = sum(b for _, b in known) / sum(a for a, _ in known)
+    each = [b / a for a, b in known]
+    return f"x{whole:.2f} ({min(each):.2f} to {max(each):.2f})"
+
+
+def _times(problem: Problem, costs: CostTable) -> Table:
     """Return the times by layer and unit, coloured from the shortest (green) to the longest (red)."""
     units = problem.platform.unit_names[:MAX_UNITS_SHOWN]
     table = plain_table("#", "layer", *units, "weights", numbers=("#", *units, "weights"))
-    rows = zip(problem.network.layers, problem.chain.layer_us, strict=True)
+    rows = zip(problem.network.layers, costs.of(problem.network.name).layer_us, strict=True)
     for index, (layer, times) in enumerate(islice(rows, MAX_LAYERS_SHOWN)):
         known = [time for time in times if time is not None]
         cells = [_heat(time, min(known, default=1)) for time in times[:MAX_UNITS_SHOWN]]

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..formulations.errors import BackendUnavailableError, UnsupportedFeatureError
 from ..formulations.judge import check
 from ..formulations.objective import CHAIN_TERMS, WORKLOAD_TERMS, Term
-from ..formulations.plan import Plan
+from ..formulations.plan import Plan, plan_distance
 from ..formulations.problem import Problem
 from ..formulations.scores import Score, Violation
 from ..formulations.simulate import Trace, simulate
@@ -68,6 +68,8 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
     if result.candidates:
         legend = _LEGEND if problem.workload is None else _WORKLOAD_LEGEND
         parts += ["", indented(_candidates(problem, result)), legend]
+        if result.distance > 1:
+            parts.append(Text("differs by: layers on other units than in plan 1", style="dim"))
     if result.handling and any(how is not RuleHandling.LOWERED for how in result.handling.values()):
         handled = ", ".join(f"{name} ({how})" for name, how in result.handling.items())
         parts.append(Text(f"rules: {handled}", style="dim"))
@@ -93,7 +95,9 @@ def _candidates(problem: Problem, result: SolveResult) -> Table:
     terms = (*result.asked.terms, *(term for term in shown if term not in result.asked.terms))
     names = [term_name(term) for term in terms]
     what = "plan" if problem.workload is None else "order"
-    table = plain_table("#", what, *names, "requests/s", numbers=("#", *names, "requests/s"))
+    apart = ("differs by",) if result.distance > 1 else ()
+    numbers = (*names, "requests/s", *apart)
+    table = plain_table("#", what, *numbers, numbers=("#", *numbers))
     for rank, candidate in enumerate(result.candidates[:MAX_PLANS_SHOWN], start=1):
         score = candidate.score
         table.add_row(
@@ -101,6 +105,7 @@ def _candidates(problem: Problem, result: SolveResult) -> Table:
             order_words(candidate.plan) if candidate.plan.order else str(candidate.plan),
             *(term_value(term, score.value(term)) for term in terms),
             f"{score.throughput:,.1f}",
+            *(str(plan_distance(candidate.plan, result.candidates[0].plan)) for _ in apart),
             style="" if rank <= result.proven else "dim" if result.proven else "",
         )
     hidden = len(result.candidates) - MAX_PLANS_SHOWN

@@ -104,7 +104,8 @@ def status_words(result: SolveResult) -> str:
     match result.status:
         case SolveStatus.OPTIMAL:
             words = "proved: no plan is better" if len(result.candidates) < 2 else _proven_words(result)
-            return f"{words}; there are no further plans" if result.exhausted else words
+            none = "no further plan is so different" if result.distance > 1 else "there are no further plans"
+            return f"{words}; {none}" if result.exhausted else words
         case SolveStatus.FEASIBLE:
             words = f"a valid plan, not proved to be the best one: {stop}"
             if result.bound is None:
@@ -119,6 +120,8 @@ def status_words(result: SolveResult) -> str:
 def _proven_words(result: SolveResult) -> str:
     if result.proven == len(result.candidates):
         words = f"proved: these {result.proven} plans are the best ones"
+        if result.distance > 1:
+            words += f" with at least {result.distance} layers elsewhere than in all before"
         shown = result.asked.present_by
         return f"{words}, in this order" if shown is None else f"{words}, shown by {term_name(shown)}"
     best = "the first plan is" if result.proven == 1 else f"the first {result.proven} plans are"

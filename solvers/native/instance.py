@@ -85,8 +85,8 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
     weigh = chain.device_memory is not None or Term.PEAK_MEMORY in terms or Quantity.PEAK in spoken
     restrictions = facts.restrictions
     tables = Tables(chain, restrictions, weigh_memory=weigh)
-    most_units = problem.limits.max_units
-    chunks = min(chain.unit_count if most_units is None else most_units, tables.last)
+    limit = problem.limits.max_units
+    chunks = min(chain.unit_count, tables.last, chain.unit_count if limit is None else limit)
     return Instance(
         chain=chain,
         rules=rules,

@@ -74,7 +74,8 @@ class ChainSolve:
         )
         widening = Widening(instance.tables, instance.lattices, setting, instance.narrowing)
         try:
-            widening.run()
+            if instance.narrowing.most_chunks > 1:  # plans of one chunk are in the pool already
+                widening.run()
         except StopSearch as stop:
             return self._claim(instance, pool, stop.reason, widening.frontier)
         claim = self._claim(instance, pool, StopReason.COMPLETE, None)

@@ -52,7 +52,7 @@ def test_doctor_survives_a_broken_backend(cli: Cli, monkeypatch: pytest.MonkeyPa
 def test_platforms_lists_the_shipped_problems(cli: Cli) -> None:
     assert SPARSE in cli("platforms").out
     problems = cli("platforms", "--json").document["problems"]
-    assert {"name": SPARSE, "costs": ["heavy", "isolated"]} in problems
+    assert {"name": SPARSE, "costs": ["isolated", "heavy", "interpolated"]} in problems
     assert len(problems) == 12
 
 

@@ -152,6 +152,9 @@ LIMITS = [
     for name, value, objective in (
         ("max_period_us", 120, "latency"),
         ("min_units", 2, "latency"),
+        ("max_units", 2, "period"),
+        ("max_units", 1, "latency"),
+        ("max_units", 9, "period"),
         ("min_balance_permille", 700, "period"),
         ("min_balance_permille", 1, "latency"),
         ("max_gapness_us", 25, "period"),
@@ -226,6 +229,23 @@ def ranked(problem: Problem) -> list[Plan]:
         if judged.valid:
             found.append((rank_key(problem, plan, judged), plan))
     return [plan for _, plan in sorted(found)]
+
+
+def values_of(problem: Problem, plan: Plan) -> tuple[int, ...]:
+    """Return the terms of the objective of a plan."""
+    return score(problem, plan).values(problem.objective.terms)
+
+
+def every(problem: Problem) -> list[Plan]:
+    """Return all valid plans, best first, by brute force over the whole problem; slack mode, too."""
+    slack = problem.objective.period_slack_permille
+    if slack is None:
+        return ranked(problem)
+    plain = problem.with_objective(Objective(terms=problem.objective.terms))
+    plans = ranked(plain)
+    periods = {p: score(plain, p).period_us for p in plans}
+    cap = min(periods.values(), default=0) * (1000 + slack) // 1000
+    return [p for p in plans if periods[p] <= cap]
 
 
 def claims(backend: Backend, jobs: list[tuple[Problem, SolveOptions]]) -> list[Claim]:

@@ -109,6 +109,7 @@ class _Random:
     def limit(self) -> dict[str, Any]:
         limits: list[dict[str, Any]] = [
             {"min_units": 2},
+            {"max_units": 1},
             {"min_balance_permille": 300},
             {"max_gapness_us": 30},
             {"min_utilisation_permille": 300},
