@@ -24,7 +24,15 @@ from .measurement import (
     UnitUse,
 )
 from .runner import Budget, Verification
-from .simulation import BLOCKS, IMPOSSIBLE, Noise, device_name, requests_within, simulated_receipt
+from .simulation import (
+    BLOCKS,
+    IMPOSSIBLE,
+    Noise,
+    charged_for,
+    device_name,
+    requests_within,
+    simulated_receipt,
+)
 
 
 class SimulatedRunner:
@@ -69,7 +77,8 @@ class SimulatedRunner:
         ExecutionError
             A unit is unknown or shared, or cannot run a layer; the message says which.
         """
-        plays = [self._play(stream) for stream in self._checked(deployment)]
+        charged = charged_for(self._problem, deployment)
+        plays = [_play(charged, stream) for stream in self._checked(deployment)]
         noise = self._noise.visit(deployment.deployment_id)
         runs = [
             _Run(play=play, factors=tuple(islice(noise, requests_within(budget, play.period_us))))
@@ -82,13 +91,14 @@ class SimulatedRunner:
 
     def trace(self, deployment: Deployment, *, requests: int) -> MeasuredTrace:
         """Return when everything happens by the table, without noise; errors as for `measure`."""
+        charged = charged_for(self._problem, deployment)
         return MeasuredTrace(
             deployment=deployment,
             events=tuple(
                 sorted(
                     event
                     for stream in self._checked(deployment)
-                    for event in _events(self._play(stream), self._simulate(stream, requests))
+                    for event in _events(_play(charged, stream), _simulate(charged, stream, requests))
                 )
             ),
         )
@@ -124,29 +134,31 @@ class SimulatedRunner:
             if any(a == b or (a, b) in exclusive or (b, a) in exclusive for a, b in pairs):
                 yield one.name, other.name
 
-    def _simulate(self, stream: Stream, requests: int) -> Trace:
-        plan = Plan(chunks=stream.chunks)
-        return simulate(self._problem, plan, requests=requests, interval_us=0, task_slots=stream.slots)
 
-    def _play(self, stream: Stream) -> _Play:
-        """Play a stream until it repeats itself, which it does every `slots` requests."""
-        trace = self._simulate(stream, 8 * stream.slots)
-        cycle = 4 * stream.slots
-        last = [event for event in trace.events if event.request == len(trace.arrivals_us) - 1]
-        chain = self._problem.chain_of(trace.plan)
-        return _Play(
-            stream=stream,
-            period_us=(trace.output_us[-1] - trace.output_us[-1 - cycle]) / cycle,
-            latency_us=last[-1].end_us - last[0].start_us,
-            chunk_us=tuple(
-                (
-                    chain.transfer_in_us[start][unit],
-                    chain.prefix_us[unit][stop] - chain.prefix_us[unit][start],
-                    chain.transfer_out_us[stop][unit],
-                )
-                for start, stop, unit in chain.parts(trace.plan)
-            ),
-        )
+def _simulate(problem: Problem, stream: Stream, requests: int) -> Trace:
+    plan = Plan(chunks=stream.chunks)
+    return simulate(problem, plan, requests=requests, interval_us=0, task_slots=stream.slots)
+
+
+def _play(problem: Problem, stream: Stream) -> _Play:
+    """Play a stream until it repeats itself, which it does every `slots` requests."""
+    trace = _simulate(problem, stream, 8 * stream.slots)
+    cycle = 4 * stream.slots
+    last = [event for event in trace.events if event.request == len(trace.arrivals_us) - 1]
+    chain = problem.chain_of(trace.plan)
+    return _Play(
+        stream=stream,
+        period_us=(trace.output_us[-1] - trace.output_us[-1 - cycle]) / cycle,
+        latency_us=last[-1].end_us - last[0].start_us,
+        chunk_us=tuple(
+            (
+                chain.transfer_in_us[start][unit],
+                chain.prefix_us[unit][stop] - chain.prefix_us[unit][start],
+                chain.transfer_out_us[stop][unit],
+            )
+            for start, stop, unit in chain.parts(trace.plan)
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.judge import MALFORMED
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
+from .deployment import Deployment
 from .engine import PlacementReceipt
 from .runner import Budget
 
@@ -59,6 +60,13 @@ class Noise:
 
     def _factor(self, rng: random.Random) -> float:
         return math.exp(rng.gauss(0.0, self._deviation)) if self._deviation else 1.0
+
+
+def charged_for(problem: Problem, deployment: Deployment) -> Problem:
+    """Return the problem with the costs that hold in a deployment: units of all its streams are company."""
+    if problem.co_run_costs is None:
+        return problem
+    return problem.using(len({chunk.unit for stream in deployment.streams for chunk in stream.chunks}))
 
 
 def device_name(problem: Problem) -> str:

@@ -23,6 +23,7 @@ from .formulations.problem import Problem
 from .formulations.scores import Score, Violation
 from .formulations.simulate import Trace
 from .formulations.workloads.score import WorkloadScore
+from .rounds import Loop
 from .solvers.result import Candidate, Conflict, SolveResult
 from .workflow import Comparison
 
@@ -116,6 +117,7 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "bound": result.bound,
         "gap": result.gap,
         "proven": result.proven,
+        "distance": result.distance,
         "exhausted": result.exhausted,
         "runtime_s": round(result.runtime_s, 6),
         "handling": {name: str(how) for name, how in result.handling.items()},
@@ -212,9 +214,10 @@ def trace_document(problem: Problem, trace: Trace) -> Document:
     }
 
 
-def tuning_document(problem: Problem, result: TuningResult) -> Document:
-    """Return the document of `gapless tune`."""
-    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result)}
+def tuning_document(problem: Problem, result: TuningResult, loop: Loop | None = None) -> Document:
+    """Return the document of `gapless tune`; `loop`: all rounds, where more than one was asked for."""
+    rounds = {} if loop is None else {"loop": plain_data(loop)}
+    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result), **rounds}
 
 
 def error_document(error: BaseException, exit_code: int, text: str) -> Document:

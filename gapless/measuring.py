@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from .closed_loop import check_rounds
 from .device import common_engine, engine_for, this_device
 from .execution import models_for, profile, resolve_engine
 from .executor.graph.shapes import parse_shapes
@@ -24,6 +25,7 @@ from .profiler.profile import Profile
 from .report.progress import StepLine
 from .rules_file import load_rules
 from .side_by_side import Together, profile_together
+from .solvers.diverse import check_distance
 from .tuning import Tuned, tune, tune_simulated
 
 BUSY = 0.15
@@ -79,31 +81,20 @@ class TuneChoice:
     rules: Path | None
     backends: tuple[str, ...]
     top: int
+    distance: int
     costs: str
+    rounds: int
     time_limit_s: float | None
-    mode: str
-    budget_s: float | None
-    seed: int
+    options: TuningOptions
     store: Path
     resume: bool
-
-    @property
-    def options(self) -> TuningOptions:
-        """How to tune.
-
-        Raises
-        ------
-        InvalidInputError
-            There is no such mode.
-        """
-        if self.mode not in set(TuningMode):
-            raise InvalidInputError(f"--mode is {self.mode!r}, must be one of {', '.join(TuningMode)}")
-        return TuningOptions(mode=TuningMode(self.mode), budget_s=self.budget_s, seed=self.seed)
 
     def subject(
         self, subjects: Sequence[str], shape: Sequence[str] | None, granularity: str, *, materialize: bool
     ) -> Model | list[Model] | Problem:
         """Return what to tune: a profiled problem when one JSON file is named, else the models."""
+        check_rounds(self.rounds, workload=self.workload is not None)  # before anything is profiled
+        check_distance(self.distance, workload=self.workload is not None)
         if len(subjects) == 1 and subjects[0].endswith(".json"):
             return load_problem(subjects[0])
         opened = open_all if self.workload is None else open_apart
@@ -115,6 +106,8 @@ class TuneChoice:
         return {
             "backends": self.backends,
             "top": self.top,
+            "distance": self.distance,
+            "rounds": self.rounds,
             "objective": self.objective,
             "rules": () if self.rules is None else load_rules(self.rules),
             "options": self.options,
@@ -122,6 +115,19 @@ class TuneChoice:
             "store": self.store,
             "resume": self.resume,
         }
+
+
+def tuning_options(mode: str, *, budget_s: float | None, seed: int) -> TuningOptions:
+    """Return how to tune.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such mode.
+    """
+    if mode not in set(TuningMode):
+        raise InvalidInputError(f"--mode is {mode!r}, must be one of {', '.join(TuningMode)}")
+    return TuningOptions(mode=TuningMode(mode), budget_s=budget_s, seed=seed)
 
 
 def folder(path: Path) -> Path:
@@ -232,29 +238,29 @@ def tune_simulated_watched(
     subjects: Sequence[str],
     choice: TuneChoice,
     *,
-    costs: str,
     truth: str,
     noise: str,
-) -> Tuned:
-    """Tune a shipped problem, or a problem file, on a simulated device."""
+) -> tuple[Tuned, list[str]]:
+    """Tune a shipped problem, or a problem file, on a simulated device; no notes."""
     if len(subjects) != 1:
         raise InvalidInputError("--engine simulated takes one shipped problem or problem file")
     name = subjects[0]
     if Path(name).exists():
         planned = obeyed = load_problem(name)
     else:
-        planned, obeyed = load_problem(name, costs=costs), load_problem(name, costs=truth)
+        planned, obeyed = load_problem(name, costs=choice.costs), load_problem(name, costs=truth)
     if choice.workload is not None:
         planned, obeyed = (with_workload(problem, choice.workload) for problem in (planned, obeyed))
     with StepLine() as line:
-        return tune_simulated(
+        tuned = tune_simulated(
             planned,
             obeyed,
             noise_permille=parse_permille("--noise", noise) or 0,
-            seed=choice.seed,
+            seed=choice.options.seed,
             report=line.report,
             **choice.shared,
         )
+    return tuned, []
 
 
 def busy_notes() -> list[str]:

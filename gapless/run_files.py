@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from .closed_loop import executed_plans
 from .execution import DEFAULT_METHOD, profiled_problem
 from .executor.deployment import Deployment, deploy
 from .executor.measurement import MeasuredTrace, Measurement
 from .executor.pipeline.trace_export import trace_parts
+from .executor.tuning.candidates import deployed_plans
 from .executor.tuning.documents import MEASUREMENT, TUNING
 from .executor.tuning.tables import csv_text, markdown_text, rows_table
-from .formulations.co_run import BUILT_IN_MODELS, get_co_run_model
+from .formulations.co_run import possible_models
 from .formulations.errors import InvalidPlanError
 from .formulations.files import Schema, dump, dump_plan, dump_problem, load, load_origin, load_plan, save
 from .formulations.judge import check
@@ -20,7 +22,9 @@ from .formulations.problem import Problem
 from .formulations.simulate import Trace
 from .origins import problem_of
 from .problems import load_problem
+from .profiler.prediction.executions import EXECUTIONS, Executions
 from .profiler.profile import PROFILE, Profile
+from .rounds import LOOP
 from .side_by_side import Together
 from .tuning import Tuned
 
@@ -57,8 +61,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
         _require_valid(problem, plan, path)
         return deploy(plan, workload=problem.workload)
     deployment = load(path, DEPLOYMENT)
-    whole = deployment.plan
-    for plan in (Plan(chunks=stream.chunks) for stream in deployment.streams) if whole is None else (whole,):
+    for plan in deployed_plans(deployment):
         _require_valid(problem, plan, path)
     return deployment
 
@@ -67,10 +70,9 @@ def write_profile(taken: Profile, place: Path) -> list[str]:
     """Write the profile, and a problem for each co-run cost model that it allows; return what was written."""
     texts = {place / "profile.json": dump(taken, PROFILE)}
     measured = {table.provenance.method for table in taken.tables}
-    for model in BUILT_IN_MODELS:
-        if get_co_run_model(model).needs <= measured:
-            name = "problem.json" if model == DEFAULT_METHOD else f"problem-{model}.json"
-            texts[place / name] = dump_problem(profiled_problem(taken, costs=model))
+    for model in possible_models(measured):
+        name = "problem.json" if model == DEFAULT_METHOD else f"problem-{model}.json"
+        texts[place / name] = dump_problem(profiled_problem(taken, costs=model))
     return _written(texts)
 
 
@@ -91,6 +93,11 @@ def write_tuned(tuned: Tuned, place: Path) -> list[str]:
         place / "table.md": markdown_text(table),
         place / "table.csv": csv_text(table),
     }
+    if tuned.loop is not None:
+        texts[place / "rounds.json"] = dump(tuned.loop, LOOP)
+    executions = _executions(tuned)
+    if executions is not None:
+        texts[place / "executions.json"] = dump(executions, EXECUTIONS)
     if tuned.profile is None:
         texts[place / "problem.json"] = dump_problem(tuned.problem_without_opaque_rules)
     notes = [] if tuned.profile is None else write_profile(tuned.profile, place)
@@ -101,6 +108,30 @@ def write_tuned(tuned: Tuned, place: Path) -> list[str]:
         texts[place / "plan.json"] = dump_plan(best, tuned.problem)
     notes += _written(texts)
     return notes
+
+
+def _executions(tuned: Tuned) -> Executions | None:
+    """Return all plans that were executed beside the tables that foretold them; None where there are none.
+
+    Replicas are not one plan, plans for a workload have no period, and of a problem that was given with
+    combined or unnamed tables nobody knows the measured ones.
+    """
+    problem, taken = tuned.problem, tuned.profile
+    tables = (problem.costs,) if taken is None else taken.tables
+    if problem.workload is not None or (taken is None and problem.co_run_costs is not None):
+        return None
+    found = executed_plans(
+        [tuned.result] if tuned.loop is None else [one.result for one in tuned.loop.rounds]
+    )
+    if not found or not possible_models([table.provenance.method for table in tables]):
+        return None
+    return Executions(
+        platform=problem.platform,
+        network=problem.network,
+        tables=tables,
+        executed=found,
+        source=f"gapless tune on {tuned.result.device}",
+    )
 
 
 def write_measurement(found: Measurement, out: Path | None) -> list[str]:

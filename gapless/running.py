@@ -163,7 +163,7 @@ def text(words: str) -> Any:
 def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:
     """Run what tuning chose once more and write its trace; return the note that says so."""
     deployment = tuned.deployment
-    if deployment is None or tuned.result.interrupted:
+    if deployment is None or tuned.interrupted:
         return []
     try:
         with open_pipeline(tuned.problem, deployment, engine=engine) as pipeline:

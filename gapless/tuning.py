@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .closed_loop import Course, check_rounds, close_loop
 from .device import this_device
 from .execution import (
     DEFAULT_METHOD,
@@ -22,25 +23,22 @@ from .executor.engine import Engine
 from .executor.machine.fingerprint import fingerprint
 from .executor.model import Model
 from .executor.pipeline.runner import PipelineRunner
-from .executor.progress import Report, Step, silent
-from .executor.runner import Runner
+from .executor.progress import Report, silent
 from .executor.simulated import SimulatedRunner
 from .executor.simulated_workload import SimulatedWorkloadRunner
 from .executor.tuning.candidates import (
     TuningCandidate,
     baselines,
+    deployed_plans,
     plan_candidates,
-    predicted_us,
+    predicted,
     workload_baselines,
 )
 from .executor.tuning.options import TuningOptions
 from .executor.tuning.result import TuningResult
 from .executor.tuning.store import Store
-from .executor.tuning.tuner import Subject
-from .executor.tuning.tuner import tune as tune_candidates
 from .formulations.co_run import BUILT_IN_MODELS
 from .formulations.errors import InvalidInputError
-from .formulations.files import dump_problem
 from .formulations.hardware import Platform
 from .formulations.judge import check
 from .formulations.objective import Objective
@@ -48,7 +46,8 @@ from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .formulations.rules import AnyRule, RuleFunction
 from .profiler.profile import Method, Profile, ProfileOptions
-from .workflow import Comparison, compare
+from .rounds import Loop, LoopStop
+from .workflow import Comparison
 
 DEFAULT_TOP = 10
 
@@ -69,13 +68,21 @@ class Tuned:
     comparison
         What the backends answered.
     result
-        What was measured.
+        What was measured; of several rounds, in the last one that came to its end.
+    loop
+        All rounds, where more than one was asked for.
     """
 
     problem: Problem
     profile: Profile | None
     comparison: Comparison
     result: TuningResult
+    loop: Loop | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody stopped it."""
+        return self.result.interrupted or (self.loop is not None and self.loop.stop is LoopStop.INTERRUPTED)
 
     @property
     def deployment(self) -> Deployment | None:
@@ -86,7 +93,7 @@ class Tuned:
     @property
     def problem_without_opaque_rules(self) -> Problem:
         """The problem as far as it has a written form."""
-        return _without_opaque(self.problem)
+        return replace(self.problem, rules=self.problem.expression_rules)
 
     @property
     def plan(self) -> Plan | None:
@@ -101,9 +108,11 @@ def tune(
     engine: str | Engine | None = None,
     backends: Sequence[str] = ("native",),
     top: int = DEFAULT_TOP,
+    distance: int = 1,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     costs: str = DEFAULT_METHOD,
+    rounds: int = 1,
     options: TuningOptions = TuningOptions(),
     profile_options: ProfileOptions = PROFILING,
     time_limit_s: float | None = None,
@@ -119,13 +128,16 @@ def tune(
         A model or locators (see `profile`), or a problem that was profiled before, e.g. with a workload.
     platform, engine, profile_options
         As for `profile`.
-    backends, top, objective, rules, time_limit_s
-        Who plans how many plans of what; plans of several backends are merged.
+    backends, top, distance, objective, rules, time_limit_s
+        Who plans how many plans of what, and how different; plans of several backends are merged.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
         Its predictions and those of the built-in ones are recorded.
+    rounds
+        Most rounds of the closed loop: with more than one, the costs are corrected by what was measured,
+        planned with again, and so on (`closed_loop`). For one network without a workload.
     options
-        How to tune.
+        How to tune; the budget is for all rounds together.
     store
         File of measurements; ":memory:" keeps none.
     resume
@@ -141,8 +153,10 @@ def tune(
     Raises
     ------
     GaplessError
-        As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
+        As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
+        asked for a workload.
     """
+    check_rounds(rounds, workload=isinstance(subject, Problem) and subject.workload is not None)
     models = _opened(subject)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
@@ -164,28 +178,22 @@ def tune(
                 resume=resume,
             )
             tables = {name: profiled_problem(taken, costs=name) for name in (costs, *BUILT_IN_MODELS)}
-        runner = stack.enter_context(
-            PipelineRunner(
-                models,
-                next(iter(tables.values())).platform,
-                found,
-                device=str(fingerprint()),
-            )
-        )
+        placed = next(iter(tables.values())).platform
+        runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
         asked = {name: _asked(problem, objective, rules) for name, problem in tables.items()}
-        return _tuned(
-            asked,
-            taken,
-            runner,
+        course = Course(
+            runner=runner,
             device=f"{fingerprint().digest} {found.name} {found.availability().version}",
             backends=backends,
             top=top,
+            distance=distance,
             time_limit_s=time_limit_s,
             options=options,
             store=kept,
             resume=resume,
             report=report,
         )
+        return _tuned(asked, taken, course, rounds=rounds)
 
 
 def tune_simulated(
@@ -194,10 +202,12 @@ def tune_simulated(
     *,
     backends: Sequence[str] = ("native",),
     top: int = DEFAULT_TOP,
+    distance: int = 1,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     noise_permille: int = 0,
     seed: int = 0,
+    rounds: int = 1,
     options: TuningOptions = TuningOptions(),
     time_limit_s: float | None = None,
     store: Store | str | Path = ":memory:",
@@ -214,29 +224,30 @@ def tune_simulated(
         The same problem with the table that the simulated device obeys.
     noise_permille, seed
         Random variation of every execution.
-    backends, top, objective, rules, options, time_limit_s, store, resume, report
+    backends, top, distance, objective, rules, rounds, options, time_limit_s, store, resume, report
         As for `tune`.
     """
     tables = {
         problem.costs.provenance.method or "planned": problem,
         truth.costs.provenance.method or "truth": truth,
     }
+    check_rounds(rounds, workload=problem.workload is not None)
     with ExitStack() as stack:
-        device = SimulatedRunner if truth.workload is None else SimulatedWorkloadRunner
-        runner = device(truth, noise_permille=noise_permille, seed=seed)
-        return _tuned(
-            {name: _asked(table, objective, rules) for name, table in tables.items()},
-            None,
-            runner,
+        simulated = SimulatedRunner if truth.workload is None else SimulatedWorkloadRunner
+        course = Course(
+            runner=simulated(truth, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
             top=top,
+            distance=distance,
             time_limit_s=time_limit_s,
             options=options,
             store=open_store(store, stack),
             resume=resume,
             report=report,
         )
+        asked = {name: _asked(table, objective, rules) for name, table in tables.items()}
+        return _tuned(asked, None, course, rounds=rounds)
 
 
 def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:
@@ -247,38 +258,22 @@ def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dic
     return {model.network.name: model}
 
 
-def _tuned(
-    tables: Mapping[str, Problem],
-    taken: Profile | None,
-    runner: Runner,
-    *,
-    device: str,
-    backends: Sequence[str],
-    top: int,
-    time_limit_s: float | None,
-    options: TuningOptions,
-    store: Store,
-    resume: bool,
-    report: Report,
-) -> Tuned:
+def _tuned(tables: Mapping[str, Problem], taken: Profile | None, course: Course, *, rounds: int) -> Tuned:
     problem = next(iter(tables.values()))
-    report(Step(text=f"planning with {', '.join(backends)}"))
-    comparison = compare(problem, backends=backends, top=top, time_limit_s=time_limit_s)
-    plans = list(dict.fromkeys(c.plan for result in comparison.results for c in result.candidates))
+    comparison, plans = course.plan(problem, top=course.top)
     if not plans:
         raise InvalidInputError(
             "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"
         )
-    result = tune_candidates(
-        [*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)],
-        runner,
-        store=store,
-        options=options,
-        subject=Subject(problem=dump_problem(_without_opaque(problem)), device=device),
-        resume=resume,
-        report=report,
+    first = course.race([*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)], problem)
+    loop = close_loop(tables, first, course, rounds=rounds) if rounds > 1 else None
+    return Tuned(
+        problem=problem,
+        profile=taken,
+        comparison=comparison,
+        result=first if loop is None else loop.answer,
+        loop=loop,
     )
-    return Tuned(problem=problem, profile=taken, comparison=comparison, result=result)
 
 
 def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
@@ -289,14 +284,11 @@ def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
         found = baselines(network.name, len(network.layers), problem.platform, able=_able(problem))
     else:
         found = workload_baselines(problem)
-    kept = []
-    for baseline in found:
-        whole = baseline.deployment.plan
-        plans = [whole] if whole else [Plan(chunks=stream.chunks) for stream in baseline.deployment.streams]
-        if not any(check(problem, plan) for plan in plans):
-            predicted = tuple((name, _replicated_us(table, plans)) for name, table in tables.items())
-            kept.append(replace(baseline, predicted_us=predicted))
-    return kept
+    return [
+        predicted(baseline, tables)
+        for baseline in found
+        if not any(check(problem, plan) for plan in deployed_plans(baseline.deployment))
+    ]
 
 
 def _able(problem: Problem) -> list[str]:
@@ -309,17 +301,8 @@ def _able(problem: Problem) -> list[str]:
     ]
 
 
-def _replicated_us(table: Problem, plans: Sequence[Plan]) -> int:
-    """Return the period of plans that run side by side: one over the sum of their rates."""
-    return round(1 / sum(1 / predicted_us(table, plan) for plan in plans))
-
-
 def _asked(
     problem: Problem, objective: str | Objective | None, rules: Iterable[RuleFunction | AnyRule]
 ) -> Problem:
     asked = problem if objective is None else problem.with_objective(objective)
     return asked.with_rules(*rules)
-
-
-def _without_opaque(problem: Problem) -> Problem:
-    return replace(problem, rules=problem.expression_rules)

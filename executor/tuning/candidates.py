@@ -16,6 +16,7 @@ from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
 from ...formulations.workload import Mode
 from ..deployment import Deployment, deploy, replicas
+from ..simulation import charged_for
 
 MOST_REPLICA_SETS = 6
 """Most sets of cores on which a network is replicated: one replica a core, one a cluster, mixtures."""
@@ -81,7 +82,7 @@ class TuningCandidate:
 
 
 def plan_candidates(
-    plans: Sequence[Plan], *, tables: Mapping[str, Problem], task_slots: int | None = None
+    plans: Sequence[Plan], *, tables: Mapping[str, Problem], first_rank: int = 1
 ) -> tuple[TuningCandidate, ...]:
     """Return plans, best first, as candidates.
 
@@ -91,20 +92,42 @@ def plan_candidates(
         Valid plans of one problem.
     tables
         The problem with each cost table that shall predict, by the name of the table; at least one.
-    task_slots
-        Most requests of each stream on their way at once; None: as `deploy` says.
+    first_rank
+        Rank of the first plan: more than 1 where others were proposed before.
     """
     workload = next(iter(tables.values())).workload
     return tuple(
-        TuningCandidate(
-            labels=(f"plan {rank}",),
-            deployment=deploy(plan, workload=workload, task_slots=task_slots),
-            kind=CandidateKind.PLAN,
-            predicted_us=tuple((name, predicted_us(table, plan)) for name, table in tables.items()),
-            rank=rank,
+        predicted(
+            TuningCandidate(
+                labels=(f"plan {rank}",),
+                deployment=deploy(plan, workload=workload),
+                kind=CandidateKind.PLAN,
+                rank=rank,
+            ),
+            tables,
         )
-        for rank, plan in enumerate(plans, start=1)
+        for rank, plan in enumerate(plans, start=first_rank)
     )
+
+
+def predicted(candidate: TuningCandidate, tables: Mapping[str, Problem]) -> TuningCandidate:
+    """Return a candidate with what each cost table predicts for it, by the name of the table.
+
+    Streams side by side have together one over the sum of their rates.
+    """
+    plans = deployed_plans(candidate.deployment)
+    charged = {name: charged_for(table, candidate.deployment) for name, table in tables.items()}
+    found = tuple(
+        (name, round(1 / sum(1 / predicted_us(table, plan) for plan in plans)))
+        for name, table in charged.items()
+    )
+    return replace(candidate, predicted_us=found)
+
+
+def deployed_plans(deployment: Deployment) -> tuple[Plan, ...]:
+    """Return what a deployment runs, as plans: one, or of replicas one for each of them."""
+    whole = deployment.plan
+    return (whole,) if whole else tuple(Plan(chunks=stream.chunks) for stream in deployment.streams)
 
 
 def predicted_us(problem: Problem, plan: Plan) -> int:

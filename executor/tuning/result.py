@@ -57,6 +57,8 @@ class TuningRow:
         Lower limit of the ratio (`racing.lower_limit`): above 1 it is slower than the winner beyond noise.
     latency_p50_us, latency_p95_us
         Latency of its slowest stream: median over its visits.
+    chunk_us
+        Busy time of each chunk of each stream, in their order: median over its visits, as it was measured.
     requests, measured_s
         Requests and seconds that were measured in all.
     receipts
@@ -79,6 +81,7 @@ class TuningRow:
     lower_ratio: float | None = None
     latency_p50_us: float | None = None
     latency_p95_us: float | None = None
+    chunk_us: tuple[float, ...] = ()
     requests: int = 0
     measured_s: float = 0.0
     receipts: tuple[PlacementReceipt, ...] = ()

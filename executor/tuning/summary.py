@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 from statistics import median
 
-from ..measurement import Spread
+from ..measurement import Measurement, Spread
 from . import racing
 from .candidates import CandidateKind, TuningCandidate
 from .race import Race
@@ -82,10 +82,15 @@ def _row(race: Race, candidate: TuningCandidate, periods: racing.Periods, ties: 
         period_us=Spread.of(list(periods[key].values())),
         latency_p50_us=median(m.latency_us.median for m in found),
         latency_p95_us=median(m.latency_us.p95 for m in found),
+        chunk_us=tuple(median(times) for times in zip(*map(_chunk_us, found), strict=True)),
         requests=sum(m.requests for m in found),
         measured_s=sum(m.seconds for m in found),
         receipts=found[-1].receipts,
     )
+
+
+def _chunk_us(found: Measurement) -> list[float]:
+    return [chunk.busy_us.median for chunk in found.chunks]
 
 
 def _rung_us(race: Race, key: str, rung: int) -> float | None:

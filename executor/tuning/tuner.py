@@ -27,10 +27,13 @@ class Subject:
         The problem that the plans solve, as JSON.
     device
         Fingerprint of the device and of the engine that executes them.
+    after
+        Numbers of the runs whose findings the candidates were made from; empty for a first round.
     """
 
     problem: str = ""
     device: str = ""
+    after: tuple[int, ...] = ()
 
 
 def tune(
@@ -98,6 +101,8 @@ def _description(
 ) -> RunDescription:
     asked = asdict(options)
     del asked["budget_s"]  # a run that has used up its budget goes on with a larger one
+    if subject.after:
+        asked["after"] = subject.after
     return RunDescription(
         candidates=json.dumps([asdict(candidate) for candidate in contest]),
         options=json.dumps(asked),

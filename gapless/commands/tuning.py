@@ -23,6 +23,7 @@ from ..model_options import (
     parse_names,
 )
 from ..options import (
+    DistanceOption,
     JsonOption,
     ObjectiveOption,
     RulesOption,
@@ -43,6 +44,15 @@ PlannedCostsOption = Annotated[
     typer.Option(
         help="Co-run cost model that plans are made from: heavy, isolated, interpolated, or a "
         "registered one.",
+        rich_help_panel=_TUNING,
+    ),
+]
+RoundsOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Most rounds of measuring, correcting the costs by what was measured, and planning again; ends "
+        "earlier when the best plan stands and none is predicted to be faster.",
         rich_help_panel=_TUNING,
     ),
 ]
@@ -98,7 +108,9 @@ def tune(
     rules: RulesOption = None,
     backends: BackendsOption = "native",
     top: TopOption = 10,
+    distance: DistanceOption = 1,
     costs: PlannedCostsOption = "heavy",
+    rounds: RoundsOption = 1,
     time_limit: TimeLimitOption = None,
     mode: ModeOption = "race",
     budget: BudgetOption = None,
@@ -112,7 +124,7 @@ def tune(
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from .. import measuring, run_files, running
-    from ..report import running as views
+    from ..report.tuning import tuned_view
 
     place = measuring.folder(out)
     wish = measuring.TuneChoice(
@@ -121,25 +133,24 @@ def tune(
         rules=rules,
         backends=parse_names(backends),
         top=top,
+        distance=distance,
         costs=costs,
+        rounds=rounds,
         time_limit_s=time_limit,
-        mode=mode,
-        budget_s=budget,
-        seed=seed,
+        options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
         store=store or place / "store.sqlite",
         resume=resume,
     )
     if engine == "simulated":
-        tuned = measuring.tune_simulated_watched(subjects, wish, costs=costs, truth=truth, noise=noise)
-        notes: list[str] = []
+        tuned, notes = measuring.tune_simulated_watched(subjects, wish, truth=truth, noise=noise)
     else:
         device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
         subject = wish.subject(subjects, shape, granularity, materialize=materialize)
         tuned, notes = measuring.tune_watched(subject, device, wish)
         notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
     return Answer(
-        document=lambda: documents.tuning_document(tuned.problem, tuned.result),
-        view=lambda: views.tuning_view(tuned.result),
-        code=ExitCode.INTERRUPTED if tuned.result.interrupted else ExitCode.OK,
+        document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
+        view=lambda: tuned_view(tuned),
+        code=ExitCode.INTERRUPTED if tuned.interrupted else ExitCode.OK,
         notes=[*run_files.write_tuned(tuned, place), *notes],
     )

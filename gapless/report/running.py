@@ -1,4 +1,4 @@
-"""Measurements for people: profiles, executed plans, tuning."""
+"""Measurements for people: profiles, executed plans."""
 
 from __future__ import annotations
 
@@ -9,25 +9,11 @@ from rich.text import Text
 
 from ..executor.engine import PlacementReceipt
 from ..executor.measurement import Measurement
-from ..executor.tuning.candidates import CandidateKind
-from ..executor.tuning.result import TuningResult, TuningRow, TuningStop
-from ..executor.tuning.statistics import PredictionQuality
-from ..executor.tuning.tables import outcome
 from ..profiler.profile import Profile
 from .layout import indented, plain_table
 from .words import microseconds, millis, size
 
 MAX_WARNINGS_SHOWN = 8
-MAX_ROWS_SHOWN = 30
-DRIFT_PERCENT = 10.0
-"""Drift from which on a warning is due."""
-
-_STOPS = {
-    TuningStop.DECIDED: "decided: everybody else is clearly slower",
-    TuningStop.COMPLETE: "all rungs climbed",
-    TuningStop.BUDGET: "the time was used up",
-    TuningStop.INTERRUPTED: "interrupted; go on with --resume",
-}
 
 
 def profiles_view(profiles: Sequence[Profile]) -> Group:
@@ -154,104 +140,3 @@ def receipt_words(receipt: PlacementReceipt) -> str:
     if receipt.quota_permille is not None:
         words.append(f"emulated at {receipt.quota_permille / 10:g} %")
     return ", ".join(words)
-
-
-def tuning_view(result: TuningResult) -> Group:
-    """Return what `gapless tune` shows: the verdict first, then everybody."""
-    parts: list[RenderableType] = [
-        *_verdict(result),
-        Text(
-            f"{_STOPS[result.stop]}; {result.measured_s:.1f} s measured of {result.spent_s:.1f} s spent"
-            + (f"; drift {result.drift_percent:+.1f} %" if result.drift_percent is not None else ""),
-            style="dim",
-        ),
-        *_drift(result),
-        "",
-        indented(_rows(result)),
-    ]
-    if result.quality:
-        parts += ["", Text("predicted against measured:"), indented(_quality(result.quality))]
-    return Group(*parts)
-
-
-def _drift(result: TuningResult) -> list[Text]:
-    if result.drift_percent is None or abs(result.drift_percent) < DRIFT_PERCENT:
-        return []
-    words = (
-        f"The machine changed its speed by {result.drift_percent:+.0f} % meanwhile. Candidates were compared "
-        "within rounds, so the order holds; do not trust the times themselves."
-    )
-    return [Text(words, style="yellow")]
-
-
-def _verdict(result: TuningResult) -> list[Text]:
-    winner = result.winner
-    if winner is None or winner.period_us is None:
-        return [Text("nothing was measured", style="bold magenta")]
-    text = Text(winner.candidate.label, style="bold green")
-    deployment, median_us = winner.candidate.deployment, winner.period_us.median
-    rate = (len(deployment.streams) if deployment.rounds else 1) * 1e6 / median_us
-    text.append(
-        f" is the fastest: {'makespan' if deployment.is_batch else 'period'} {microseconds(median_us)}, "
-        f"{rate:,.1f} requests/s  [{deployment}]",
-        style="not bold default",
-    )
-    lines = [text]
-    others = [row.candidate.label for row in result.rows if row.candidate.key in result.ties[1:]]
-    if others:
-        lines.append(
-            Text(f"tie with {', '.join(others)}: the difference is within the noise", style="yellow")
-        )
-    plan = result.best(CandidateKind.PLAN)
-    if result.baseline_wins:
-        beaten = f" (the best one takes {plan.ratio:.3f} times as long)" if plan and plan.ratio else ""
-        lines.append(Text(f"A baseline wins: no plan is faster beyond the noise{beaten}.", style="yellow"))
-    else:
-        best = result.best(CandidateKind.BASELINE)
-        if best is not None and best.ratio is not None:
-            lines.append(
-                Text(f"The best baseline, {best.candidate.label}, takes {best.ratio:.3f} times as long.")
-            )
-    return lines
-
-
-def _rows(result: TuningResult) -> RenderableType:
-    tables = tuple(dict.fromkeys(name for row in result.rows for name, _ in row.candidate.predicted_us))
-    numbers = ("#", *(f"{name} says" for name in tables), "period", "ratio", "latency p50")
-    table = plain_table("#", "candidate", "chunks", *numbers[1:], "outcome", numbers=numbers)
-    for place, row in enumerate(result.rows[:MAX_ROWS_SHOWN], start=1):
-        candidate = row.candidate
-        table.add_row(
-            str(place),
-            candidate.label,
-            str(candidate.deployment),
-            *(microseconds(candidate.predicted(name)) for name in tables),
-            microseconds(row.comparable_us),
-            "-" if row.ratio is None else f"{row.ratio:.3f}",
-            microseconds(row.latency_p50_us),
-            outcome(row, result),
-            style=_style(row, result),
-        )
-    return table
-
-
-def _style(row: TuningRow, result: TuningResult) -> str:
-    if row.failure is not None:
-        return "red"
-    return "bold" if row is result.winner else "dim" if row.left_after is not None else ""
-
-
-def _quality(found: Sequence[PredictionQuality]) -> RenderableType:
-    numbers = ("plans", "Pearson", "Spearman", "MAPE", "regret of top 1")
-    table = plain_table("table", "of", *numbers, numbers=numbers)
-    for entry in found:
-        regret = dict(entry.regret_percent).get(1)
-        table.add_row(
-            entry.table,
-            entry.scope,
-            str(entry.plans),
-            *("-" if value is None else f"{value:.3f}" for value in (entry.pearson, entry.spearman)),
-            "-" if entry.mape_percent is None else f"{entry.mape_percent:.1f} %",
-            "-" if regret is None else f"{regret:.1f} %",
-        )
-    return table

@@ -12,6 +12,7 @@ from gapless.executor.deployment import Deployment, Stream, deploy, replicas
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS
+from gapless.executor.tuning.candidates import baselines, predicted
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.plan import Chunk, Plan
@@ -159,3 +160,18 @@ def test_what_cannot_be_simulated_is_refused() -> None:
     )
     with pytest.raises(InvalidInputError, match="plays one network, the problem has 2"):
         SimulatedRunner(replace(problem, networks=(problem.networks[0], other), costs=costs))
+
+
+def test_replicas_keep_each_other_company() -> None:
+    """With co-run costs all units of a deployment count, not those of each stream by itself."""
+    shared = load_problem("pixel7a/alexnet-sparse", costs="interpolated")
+    whole = replicas(shared.network.name, len(shared.network.layers), shared.platform.unit_names)
+    heavy = SimulatedRunner(SPARSE).measure(whole, Budget(seconds=0.1))
+    found = SimulatedRunner(shared).measure(whole, Budget(seconds=0.1))
+    assert found.period_us == pytest.approx(heavy.period_us)
+    (candidate,) = [
+        predicted(one, {"interpolated": shared})
+        for one in baselines("alexnet-sparse", 9, shared.platform)
+        if len(one.deployment.streams) == len(shared.platform.units)
+    ]
+    assert candidate.predicted("interpolated") == pytest.approx(found.period_us, abs=1)

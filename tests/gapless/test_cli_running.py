@@ -14,7 +14,10 @@ import pytest
 from gapless.device import this_device
 from gapless.executor.pipeline.trace_export import check_trace
 from gapless.formulations.files import dump_plan, load_problem
+from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
+from gapless.problems import load_problem as load_any_problem
+from gapless.profiler.prediction.published import load_executions
 from gapless.profiler.zoo.catalog import zoo_names
 from gapless.solvers.session import solve
 from gapless.tuning import DEFAULT_TOP
@@ -190,6 +193,7 @@ def test_tune_keeps_the_fastest_and_resumes(cli: Cli, model_file: Path, tmp_path
     assert rows[0]["receipts"]
     assert {path.name for path in out.iterdir()} >= {
         "deployment.json",
+        "executions.json",
         "plan.json",
         "problem.json",
         "profile.json",
@@ -218,6 +222,12 @@ def test_tuning_on_a_simulated_device(cli: Cli, tmp_path: Path) -> None:
     truth = solve_heavy()
     assert run.document["rows"][0]["period_us"]["median"] >= truth
     assert len([row for row in run.document["rows"] if row["candidate"]["kind"] == "plan"]) == DEFAULT_TOP
+    found = load_executions(tmp_path / "executions.json")
+    assert len(found.executed) >= DEFAULT_TOP
+    device = load_any_problem("pixel7a/alexnet-sparse")
+    for one in found.executed:
+        assert one.period_us == pytest.approx(score(device, one.plan).period_us)
+        assert max(one.chunk_us) == pytest.approx(one.period_us)
 
 
 def solve_heavy() -> int:
