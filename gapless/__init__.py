@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .executor.deployment import Deployment as Deployment
     from .executor.model import TensorSpec as TensorSpec
     from .executor.runner import Budget as Budget
+    from .formulations.co_run import register_co_run_model as register_co_run_model
     from .formulations.errors import GaplessError as GaplessError
     from .formulations.judge import check as check
     from .formulations.judge import score as score
@@ -65,6 +66,7 @@ _HOME = {
     "Budget": ".executor.runner",
     "measure_contention": ".contention",
     "measure_interference": ".interference",
+    "register_co_run_model": ".formulations.co_run",
     "measure_plan_interference": ".interference",
     "open_model": ".models",
     "open_models": ".models",
@@ -133,6 +135,7 @@ __all__ = [
     "profile",
     "profile_together",
     "profiled_problem",
+    "register_co_run_model",
     "run",
     "score",
     "simulate",
