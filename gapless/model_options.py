@@ -15,6 +15,8 @@ from .formulations.hardware import Precision
 
 _MODEL = "The model"
 _DEVICE = "The device"
+MEASURING = "How to measure"
+"""Heading of the options that say how long something is measured."""
 
 _LOCATOR_HELP = (
     "An ONNX file, a built-in network or application (see `gapless networks`), or path.py:NAME of a "
@@ -94,6 +96,19 @@ PrecisionOption = Annotated[
 ]
 OutDirOption = Annotated[
     Path, typer.Option(help="Folder for everything that is written.", rich_help_panel="Output")
+]
+SecondsOption = Annotated[
+    float,
+    typer.Option(min=0.001, max=60.0, help="Least seconds of each measurement.", rich_help_panel=MEASURING),
+]
+RoundsOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=1000,
+        help="How often all of it is repeated; more even noise out.",
+        rich_help_panel=MEASURING,
+    ),
 ]
 
 _EMULATED = re.compile(r"([^=]+)=(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)

@@ -8,11 +8,18 @@ import typer
 
 from .. import documents
 from ..formulations.hardware import Precision
-from ..model_options import EmulateOption, EngineOption, PrecisionOption, ShapeOption, UnitsOption
+from ..model_options import (
+    MEASURING,
+    EmulateOption,
+    EngineOption,
+    PrecisionOption,
+    RoundsOption,
+    SecondsOption,
+    ShapeOption,
+    UnitsOption,
+)
 from ..options import JsonOption, OutOption, check_writable
 from .answer import Answer, command
-
-_MEASURING = "How to measure"
 
 NetworksArgument = Annotated[
     list[str],
@@ -23,25 +30,13 @@ NetworksArgument = Annotated[
         show_default=False,
     ),
 ]
-SecondsOption = Annotated[
-    float, typer.Option(min=0.001, max=60.0, help="Seconds of each measurement.", rich_help_panel=_MEASURING)
-]
-RoundsOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=1000,
-        help="How often all of it is repeated; more even noise out.",
-        rich_help_panel=_MEASURING,
-    ),
-]
 PairsOption = Annotated[
     bool,
     typer.Option(
         "--pairs/--no-pairs",
         help="Measure every network beside every other one, or each beside the memory probe and itself only: "
         "much faster for many networks.",
-        rich_help_panel=_MEASURING,
+        rich_help_panel=MEASURING,
     ),
 ]
 PartsOption = Annotated[
@@ -50,13 +45,13 @@ PartsOption = Annotated[
         min=0,
         max=64,
         help="Also measure each network in so many parts against the probe.",
-        rich_help_panel=_MEASURING,
+        rich_help_panel=MEASURING,
     ),
 ]
 PercentileOption = Annotated[
     int,
     typer.Option(
-        min=0, max=100, help="Networks of an intensity above it are high.", rich_help_panel=_MEASURING
+        min=0, max=100, help="Networks of an intensity above it are high.", rich_help_panel=MEASURING
     ),
 ]
 

@@ -11,9 +11,12 @@ from .. import documents
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Precision
 from ..model_options import (
+    MEASURING,
     EmulateOption,
     EngineOption,
     PrecisionOption,
+    RoundsOption,
+    SecondsOption,
     ShapeOption,
     UnitsOption,
     parse_names,
@@ -21,7 +24,6 @@ from ..model_options import (
 from ..options import JsonOption, OutOption, check_writable
 from .answer import Answer, command, write_out
 
-_MEASURING = "How to measure"
 _NO_MAP = "--svg draws heat maps, and plans have none; leave it out, or show their network without --plan"
 
 InterferenceSubjectsArgument = Annotated[
@@ -40,7 +42,7 @@ BesideOption = Annotated[
     typer.Option(
         metavar="UNIT,UNIT",
         help="Units that make load together; can be repeated. Otherwise each other unit, and all others.",
-        rich_help_panel=_MEASURING,
+        rich_help_panel=MEASURING,
         show_default=False,
     ),
 ]
@@ -50,7 +52,7 @@ PlansOption = Annotated[
         "--plan",
         metavar="FILE",
         help="Measure each chunk of this plan while its other chunks run in a loop; can be repeated.",
-        rich_help_panel=_MEASURING,
+        rich_help_panel=MEASURING,
         show_default=False,
     ),
 ]
@@ -60,32 +62,19 @@ MeasuredOption = Annotated[
         "--measured",
         metavar="FILE",
         help="What `gapless run --out` measured of one of the plans, to compare with; can be repeated.",
-        rich_help_panel=_MEASURING,
+        rich_help_panel=MEASURING,
         show_default=False,
-    ),
-]
-SecondsOption = Annotated[
-    float,
-    typer.Option(min=0.001, max=60.0, help="Least seconds of each measurement.", rich_help_panel=_MEASURING),
-]
-RoundsOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=1000,
-        help="How often all of it is repeated; more even noise out.",
-        rich_help_panel=_MEASURING,
     ),
 ]
 StoreOption = Annotated[
     Path | None,
     typer.Option(
-        help="Keep each finished measurement in this file.", rich_help_panel=_MEASURING, show_default=False
+        help="Keep each finished measurement in this file.", rich_help_panel=MEASURING, show_default=False
     ),
 ]
 ResumeOption = Annotated[
     bool,
-    typer.Option("--resume", help="Go on with what --store holds.", rich_help_panel=_MEASURING),
+    typer.Option("--resume", help="Go on with what --store holds.", rich_help_panel=MEASURING),
 ]
 SvgOption = Annotated[
     Path | None,

@@ -22,7 +22,7 @@ from gapless.formulations.co_run import (
     possible_models,
     register_co_run_model,
 )
-from gapless.formulations.costs import CostRows, CostTable, NetworkCosts, Provenance, TransferRows
+from gapless.formulations.costs import CostRows, CostTable
 from gapless.formulations.errors import BackendFailedError, InvalidInputError, InvalidProblemError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import score
@@ -30,7 +30,8 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.validation import MAX_COUNT
 from gapless.problems import table_problem
 
-UNITS = ("a", "b", "c", "d")
+from .cost_tables import UNITS, table
+
 BOARD = Platform(name="board", units=tuple(ProcessingUnit(name=name) for name in UNITS))
 
 
@@ -38,24 +39,6 @@ def combine(name: str, found: Sequence[CostTable]) -> CoRunCosts:
     """Combine tables of units that can all run at once."""
     units = BOARD.units[: len(found[0].units) if found else 1]
     return co_run.combine(name, found, replace(BOARD, units=units))
-
-
-def table(
-    method: str,
-    rows: CostRows,
-    *,
-    into: TransferRows = (),
-    out: TransferRows = (),
-    notes: str = "",
-    batch: int = 1,
-) -> CostTable:
-    costs = NetworkCosts(network="net", layer_us=rows, transfer_in_us=into, transfer_out_us=out)
-    return CostTable(
-        units=UNITS[: len(rows[0])],
-        networks=(costs,),
-        batch=batch,
-        provenance=Provenance(method=method, source="here", notes=notes),
-    )
 
 
 def tables(isolated: CostRows, heavy: CostRows) -> list[CostTable]:

@@ -12,7 +12,7 @@ from gapless.formulations.co_run import (
     Interpolated,
     get_co_run_model,
 )
-from gapless.formulations.costs import CostRows, CostTable, NetworkCosts, Provenance, TransferRows
+from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.expr import IntVar, variables
 from gapless.formulations.files import dump_problem, parse_problem
@@ -27,25 +27,7 @@ from gapless.problems import table_problem
 from gapless.solvers.conformance import sample_problem
 from tests.instances import co_run_problems
 
-UNITS = ("a", "b", "c", "d")
-
-
-def table(
-    method: str,
-    rows: CostRows,
-    *,
-    into: TransferRows = (),
-    out: TransferRows = (),
-    notes: str = "",
-    batch: int = 1,
-) -> CostTable:
-    costs = NetworkCosts(network="net", layer_us=rows, transfer_in_us=into, transfer_out_us=out)
-    return CostTable(
-        units=UNITS[: len(rows[0])],
-        networks=(costs,),
-        batch=batch,
-        provenance=Provenance(method=method, source="here", notes=notes),
-    )
+from .cost_tables import UNITS, table
 
 
 def plan(*parts: tuple[int, int, str], network: str = "net") -> Plan:
