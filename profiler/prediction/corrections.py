@@ -47,22 +47,13 @@ UNITS_ONLY = Shrinkage(layer=(0.0,))
 """One factor a unit, and none for layers."""
 
 _NOISES = (0.03, 0.06, 0.12)
-"""Errors of the time of the longest chunk of a plan that are tried; shorter ones err more (`_SHORT`)."""
+"""Errors of the time of a chunk that are tried, as shares of the longest chunk of its plan."""
 
 _USUAL_LAYER, _USUAL_NOISE = 0.2, 0.1
 """What outliers are recognised with."""
 
 _LEAST = 0.2
 """Least factor of a layer: the prior is Gaussian, times are positive."""
-
-_SHORT = 4
-"""How fast the error of a chunk grows as it gets shorter than the longest one of its plan.
-
-A unit that waits for the others is another one than when it is always busy: its clock or its quota of
-processor time is fresh at every chunk. No period depends on its chunks. On nine sets of executed plans (one
-of a phone, four of two cores, four of the same with one core slowed by a quota) 4 and 8 foretold left-out
-plans alike, and 1 clearly worse under a quota.
-"""
 
 _TAIL = 4.0
 """Degrees of freedom of the errors: Student's distribution, so that outliers count little."""
@@ -79,7 +70,7 @@ class _Seen:
     ratio
         Measured over predicted time, by [chunk].
     weight
-        Measured time over that of the longest chunk of the plan, to the power `_SHORT`, by [chunk].
+        Measured time over that of the longest chunk of the plan, by [chunk].
     """
 
     shares: Array
@@ -143,7 +134,7 @@ def fit_corrections(
     """Learn corrections of a problem's costs from executed plans of it.
 
     1. One factor a unit: the mean of log(measured / predicted) over its chunks, weighted by how much of
-       the period a chunk takes (`_SHORT`), shrunk to 0.
+       the period a chunk takes (short chunks are mostly noise, and no period depends on them), shrunk to 0.
     2. One factor for each layer on each unit, from what is left of the chunks: linear Bayesian regression
        with an independent Gaussian prior of each layer. A chunk that was measured is then nearly foretold,
        others as far as they share its layers. How far layers may differ, and how noisy chunks are, is
@@ -207,7 +198,7 @@ def _seen(problem: Problem, executed: Sequence[tuple[ExecutedPlan, _Times]]) -> 
             shares[start:stop] = [
                 (chain.layer_us[layer][unit] or 0) / predicted for layer in range(start, stop)
             ]
-            rows[unit].append((shares, taken / predicted, (taken / longest) ** _SHORT))
+            rows[unit].append((shares, taken / predicted, taken / longest))
     return [
         _Seen(
             shares=np.array([shares for shares, _, _ in those]).reshape(-1, layers),
