@@ -47,7 +47,7 @@ UNITS_ONLY = Shrinkage(layer=(0.0,))
 """One factor a unit, and none for layers."""
 
 _NOISES = (0.03, 0.06, 0.12)
-"""Errors of the time of a chunk that are tried, as shares of the longest chunk of its plan."""
+"""Errors of chunks that are tried: of the longest ones of their unit (`_weights`), shorter ones err more."""
 
 _USUAL_LAYER, _USUAL_NOISE = 0.2, 0.1
 """What outliers are recognised with."""
@@ -70,7 +70,7 @@ class _Seen:
     ratio
         Measured over predicted time, by [chunk].
     weight
-        Measured time over that of the longest chunk of the plan, by [chunk].
+        How much each says, up to 1, by [chunk].
     """
 
     shares: Array
@@ -203,10 +203,18 @@ def _seen(problem: Problem, executed: Sequence[tuple[ExecutedPlan, _Times]]) -> 
         _Seen(
             shares=np.array([shares for shares, _, _ in those]).reshape(-1, layers),
             ratio=np.array([ratio for _, ratio, _ in those]),
-            weight=np.array([weight for _, _, weight in those]),
+            weight=_weights(np.array([share for _, _, share in those])),
         )
         for those in rows
     ]
+
+
+def _weights(share: Array) -> Array:
+    """Return how much each chunk of a unit says, from its time over that of the longest of its plan.
+
+    Against the largest share of its unit, so that units that are never the busiest are corrected, too.
+    """
+    return share / share.max() if len(share) else share
 
 
 def _unit_factor(seen: _Seen, shrinkage: float) -> float:
