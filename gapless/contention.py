@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .device import common_engine, this_device
+from .device import this_device
+from .execution import resolve_engine
 from .executor.engine import Engine
-from .executor.engines.registry import get_engine
 from .executor.model import Model
 from .executor.progress import Report, silent
 from .formulations.files import dump, load, save
@@ -60,8 +60,7 @@ def measure_contention(
     ((0, 42, 0), (36, 0, 0), (0, 0, 0))
     """
     opened = [model for given in models for model in _opened(given)]
-    runner = common_engine(opened) if engine is None else engine
-    found = get_engine(runner) if isinstance(runner, str) else runner
+    found = resolve_engine(engine, *opened)
     units = this_device(engine=found) if platform is None else platform
     return measure(opened, units, found, options=options, report=report)
 

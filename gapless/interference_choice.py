@@ -13,7 +13,7 @@ from .executor.graph.shapes import parse_shapes
 from .executor.model import Model
 from .executor.tuning.documents import MEASUREMENT
 from .formulations.errors import InvalidInputError, InvalidModelError, SchemaVersionError
-from .formulations.files import load, load_plan
+from .formulations.files import format_of, load, load_plan
 from .formulations.problem import Problem
 from .measuring import DeviceChoice, busy_notes
 from .models import open_each
@@ -100,10 +100,8 @@ class InterferenceChoice:
             raise InvalidModelError(f"{error}; of shipped tables, {' and '.join(near)} are near") from error
 
     def _of_plans(self, subject: str) -> tuple[InterferenceRatios, list[str]]:
-        try:
-            problem: Profile | Problem = load(subject, PROFILE)
-        except SchemaVersionError:
-            problem = load_problem(subject)
+        is_profile = format_of(subject) == PROFILE.format
+        problem: Profile | Problem = load(subject, PROFILE) if is_profile else load_problem(subject)
         plans = [load_plan(path) for path in self.plans]
         measured = [load(path, MEASUREMENT) for path in self.measured]
         notes = busy_notes()
@@ -120,10 +118,8 @@ class InterferenceChoice:
 
 
 def _of_file(path: str) -> InterferenceRatios:
-    try:
+    if format_of(path) == PROFILE.format:
         return story.interference_of_tables(load(path, PROFILE))
-    except SchemaVersionError:
-        pass
     try:
         return story.load_interference(path)
     except SchemaVersionError as error:

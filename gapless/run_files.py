@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from .closed_loop import executed_plans
@@ -15,7 +14,17 @@ from .executor.tuning.documents import MEASUREMENT, TUNING
 from .executor.tuning.tables import csv_text, markdown_text, rows_table
 from .formulations.co_run import possible_models
 from .formulations.errors import InvalidPlanError
-from .formulations.files import Schema, dump, dump_plan, dump_problem, load, load_origin, load_plan, save
+from .formulations.files import (
+    Schema,
+    dump,
+    dump_plan,
+    dump_problem,
+    format_of,
+    load,
+    load_origin,
+    load_plan,
+    save,
+)
 from .formulations.judge import check
 from .formulations.plan import Plan
 from .formulations.problem import Problem
@@ -146,11 +155,7 @@ def save_trace(trace: MeasuredTrace | Trace, out: Path) -> int:
 
 
 def _is_deployment(path: Path) -> bool:
-    try:
-        head = json.loads(path.read_bytes()[: 64 * 2**20])
-    except (OSError, ValueError, RecursionError):
-        return False  # `load_plan` says what is wrong
-    return isinstance(head, dict) and head.get("format") == DEPLOYMENT.format
+    return format_of(path) == DEPLOYMENT.format
 
 
 def _require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:

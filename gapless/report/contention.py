@@ -10,10 +10,8 @@ from rich.text import Text
 from ..profiler.contention.observations import CoRun
 from ..profiler.contention.rank_one import RankOne
 from ..profiler.contention.result import Contention
-from .layout import indented, plain_table
+from .layout import indented, notes_view, plain_table
 from .words import size
-
-MAX_WARNINGS_SHOWN = 8
 
 _LEGEND = (
     "intensity, sensitivity: slowdown that a network causes and suffers, relative to a typical one of these; "
@@ -39,7 +37,7 @@ def contention_view(found: Contention) -> Group:
         rows = [one for one in found.pairs if (one.victim_unit, one.aggressor_unit) == units]
         title = f"Slowdown on {units[0]} (rows) beside a network on {units[1]} (columns):"
         parts += ["", Text(title), indented(_matrix(found.networks, rows))]
-    parts += ["", *_fits(found), *_warnings(found.warnings)]
+    parts += ["", *_fits(found), *notes_view(found.warnings)]
     return Group(*parts)
 
 
@@ -125,11 +123,3 @@ def _fit(fit: RankOne) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:+.1f} %"
-
-
-def _warnings(warnings: Sequence[str]) -> list[Text]:
-    shown = [Text(f"note: {warning}", style="yellow") for warning in warnings[:MAX_WARNINGS_SHOWN]]
-    hidden = len(warnings) - MAX_WARNINGS_SHOWN
-    if hidden > 0:
-        shown.append(Text(f"... and {hidden} more notes (--json shows all)", style="yellow"))
-    return shown

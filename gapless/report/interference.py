@@ -16,10 +16,8 @@ from ..profiler.interference.ratios import (
     heat_maps,
 )
 from .heat_map import NEAR, heat_map_svg, heat_table, shade, sign
-from .layout import indented, plain_table
+from .layout import indented, notes_view, plain_table
 from .words import microseconds
-
-MAX_WARNINGS_SHOWN = 8
 
 _PRINTED = "paper"
 _RATIO = "time beside load over time alone"
@@ -34,7 +32,7 @@ def interference_view(found: InterferenceRatios) -> Group:
         parts += ["", Text(f"{heat_map.title}:"), indented(heat_table(heat_map, extra=extra))]
     for plan in found.plans:
         parts += ["", Text(f"plan [{plan.plan}]:"), indented(_chunks(plan)), indented(_periods(plan))]
-    parts += ["", *(Text(note, style="dim") for note in _notes(found)), *_warnings(found)]
+    parts += ["", *(Text(note, style="dim") for note in _notes(found)), *notes_view(found.warnings)]
     return Group(*parts)
 
 
@@ -109,11 +107,3 @@ def _periods(plan: PlanInterference) -> Table:
     if plan.period_us is not None:
         table.add_row(Text("measured run", style="bold"), microseconds(plan.period_us), "")
     return table
-
-
-def _warnings(found: InterferenceRatios) -> list[Text]:
-    shown = [Text(f"note: {warning}", style="yellow") for warning in found.warnings[:MAX_WARNINGS_SHOWN]]
-    hidden = len(found.warnings) - MAX_WARNINGS_SHOWN
-    if hidden > 0:
-        shown.append(Text(f"... and {hidden} more notes (--json shows all)", style="yellow"))
-    return shown

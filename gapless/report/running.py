@@ -10,10 +10,8 @@ from rich.text import Text
 from ..executor.engine import PlacementReceipt
 from ..executor.measurement import Measurement
 from ..profiler.profile import Profile
-from .layout import indented, plain_table
+from .layout import indented, notes_view, plain_table
 from .words import microseconds, millis, size
-
-MAX_WARNINGS_SHOWN = 8
 
 
 def profiles_view(profiles: Sequence[Profile]) -> Group:
@@ -57,15 +55,7 @@ def profile_view(profile: Profile) -> Group:
             Text(f"sums of layers against chunks measured as such: mean error {100 * error:.1f} %"),
             indented(checks),
         ]
-    return Group(*parts, *_warnings(profile.warnings))
-
-
-def _warnings(warnings: Sequence[str]) -> list[Text]:
-    shown = [Text(f"note: {warning}", style="yellow") for warning in warnings[:MAX_WARNINGS_SHOWN]]
-    hidden = len(warnings) - MAX_WARNINGS_SHOWN
-    if hidden > 0:
-        shown.append(Text(f"... and {hidden} more notes (--json shows all)", style="yellow"))
-    return shown
+    return Group(*parts, *notes_view(profile.warnings))
 
 
 def measurement_view(found: Measurement) -> Group:

@@ -12,7 +12,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.files import Schema
 from ...formulations.hardware import Platform
 from ...formulations.validation import STRICT, Defects
-from ..profile import MAX_SECONDS_PER_ITEM
+from ..profile import check_rounds
 from ..sampling import Effort
 from .features import Features
 from .observations import CoRun
@@ -20,8 +20,6 @@ from .probe import PROBE
 from .rank_one import RankOne
 from .ridge import Ridge
 from .split import DEFAULT_PERCENTILE
-
-MAX_ROUNDS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +60,7 @@ class ContentionOptions:
 
     def __post_init__(self) -> None:
         defects = Defects("contention options")
-        if defects.check_count("rounds", self.rounds, least=1) and self.rounds > MAX_ROUNDS:
-            defects.add(f"rounds is {self.rounds}, must be at most {MAX_ROUNDS}")
-        if not 0 < self.seconds_per_item <= MAX_SECONDS_PER_ITEM:
-            defects.add(
-                f"seconds_per_item is {self.seconds_per_item}, must be above 0, and at most "
-                f"{MAX_SECONDS_PER_ITEM:g}"
-            )
+        check_rounds(defects, rounds=self.rounds, seconds_per_item=self.seconds_per_item)
         defects.check_count("parts", self.parts)
         if not 0 <= self.percentile <= 100:
             defects.add(f"percentile is {self.percentile}, must be between 0 and 100")

@@ -14,12 +14,10 @@ from ...formulations.hardware import Platform
 from ...formulations.plan import Chunk, Plan
 from ...formulations.validation import STRICT, Defects
 from ..corun import companions
-from ..profile import MAX_SECONDS_PER_ITEM, ProfileOptions
+from ..profile import ProfileOptions, check_rounds
 
 ALL_OTHERS = "all others"
 """The load of as many other units as can run at once."""
-
-MAX_ROUNDS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +47,7 @@ class InterferenceOptions:
 
     def __post_init__(self) -> None:
         defects = Defects("interference options")
-        if defects.check_count("rounds", self.rounds, least=1) and self.rounds > MAX_ROUNDS:
-            defects.add(f"rounds is {self.rounds}, must be at most {MAX_ROUNDS}")
-        if not 0 < self.seconds_per_item <= MAX_SECONDS_PER_ITEM:
-            defects.add(
-                f"seconds_per_item is {self.seconds_per_item}, must be above 0, and at most "
-                f"{MAX_SECONDS_PER_ITEM:g}"
-            )
+        check_rounds(defects, rounds=self.rounds, seconds_per_item=self.seconds_per_item)
         defects.raise_as(InvalidInputError)
 
     @property
