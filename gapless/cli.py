@@ -11,13 +11,39 @@ import typer
 from rich.text import Text
 
 from . import __version__, documents
-from .commands import about, contention, interference, models, planning, prediction, running, tuning
+from .commands import (
+    about,
+    contention,
+    exporting,
+    formats,
+    interference,
+    models,
+    planning,
+    prediction,
+    reporting,
+    running,
+    showing,
+    tuning,
+)
 from .commands.answer import Answer, app
 from .exits import ExitCode, code_of_error
 from .formulations.errors import GaplessError
 from .report.terminal import clean, console, discard_output
 
-ROOMS = (about, planning, models, running, contention, interference, prediction, tuning)
+ROOMS = (
+    planning,
+    tuning,
+    running,
+    reporting,
+    showing,
+    exporting,
+    models,
+    contention,
+    interference,
+    prediction,
+    about,
+    formats,
+)
 """Modules that register commands when they are loaded, in the order of `gapless --help`."""
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

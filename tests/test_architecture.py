@@ -33,6 +33,8 @@ ONLY_IN = {
     "onnxslim": {"executor/graph/simplify.py"},
     "spox": {"profiler/zoo"},
     "sqlite3": {"executor/tuning"},
+    "jinja2": {"gapless/report/page"},
+    "matplotlib": {"gapless/plots.py"},
     "pydantic": {"formulations/files.py"},
     "typer": {"gapless"},
     "rich": {"gapless"},

@@ -12,13 +12,11 @@ from rich.text import Text
 from .. import __version__, documents
 from ..diagnosis import diagnose
 from ..formulations.co_run import possible_models
-from ..formulations.files import dump_problem
 from ..model_options import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
-from ..options import Asked, JsonOption, OutOption, asking
+from ..options import JsonOption, OutOption
 from ..profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
 from ..profiler.platforms.workloads import phone_names, phone_network_names
 from ..report import describe
-from ..solvers.native.exhaustive import count_plans
 from .answer import Answer, command, write_out
 
 
@@ -112,23 +110,4 @@ def _detected(engine: str | None, units: str | None, emulate: list[str] | None, 
         document=lambda: {**documents.header("platform"), **json_module.loads(text)},
         view=lambda: describe.platform_view(platform),
         notes=write_out(out, lambda: text),
-    )
-
-
-@command
-@asking
-def show(asked: Asked, *, out: OutOption = None, json: JsonOption = False) -> Answer:
-    """Show a problem: units, layers, times, objective, limits, rules. --out writes it as a file to edit."""
-    problem = asked.problem
-    notes = write_out(out, lambda: dump_problem(problem))
-    plans = count_plans(problem)
-    return Answer(
-        document=lambda: {
-            **documents.header("description"),
-            "problem": documents.problem_data(problem),
-            "most_plans": plans,
-            "document": None if problem.opaque_rules else json_module.loads(dump_problem(problem)),
-        },
-        view=lambda: describe.problem_view(problem, plans),
-        notes=notes,
     )

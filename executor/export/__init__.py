@@ -1,0 +1,1 @@
+"""Plans for other runtimes: sliced models, session settings, core masks, and a runner of its own."""
