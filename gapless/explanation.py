@@ -19,7 +19,7 @@ class Alternative:
     values
         Its values of the objective terms; None where it cannot be scored.
     reason
-        What stands against it: which rule, limit or fact it breaks, or why there is none. Empty for a valid plan.
+        What it breaks (rule, limit, fact of the device), or why there is none; empty for a valid plan.
     proven
         Whether it is proven that no plan of its kind is better (or that there is none).
     """
