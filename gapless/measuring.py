@@ -19,7 +19,7 @@ from .formulations.hardware import Platform, Precision
 from .formulations.problem import Problem
 from .model_options import parse_emulation, parse_names
 from .models import open_each, open_models
-from .options import parse_permille
+from .origins import parse_permille
 from .problems import load_problem, with_workload
 from .profiler.profile import Profile
 from .report.progress import StepLine
@@ -255,7 +255,7 @@ def tune_simulated_watched(
         tuned = tune_simulated(
             planned,
             obeyed,
-            noise_permille=parse_permille("--noise", noise) or 0,
+            noise_permille=parse_permille("--noise", noise),
             seed=choice.options.seed,
             report=line.report,
             **choice.shared,

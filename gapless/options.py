@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -209,8 +208,6 @@ JsonOption = Annotated[
     typer.Option("--json", help="Print one JSON document and nothing else.", rich_help_panel=_OUTPUT),
 ]
 
-_PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -268,19 +265,15 @@ def ask(
         task_slots=task_slots,
         contention=contention,
         costs=costs,
+        objective=objective,
+        max_period_us=max_period_us,
+        min_units=min_units,
+        max_units=max_units,
+        min_balance=min_balance,
+        max_gapness_us=max_gapness_us,
+        min_utilisation=min_utilisation,
     )
     asked = problem_of(origin)
-    if objective is not None:
-        asked = asked.with_objective(objective)
-    limits = {
-        "max_period_us": max_period_us,
-        "min_units": min_units,
-        "max_units": max_units,
-        "min_balance_permille": parse_permille("--min-balance", min_balance),
-        "max_gapness_us": max_gapness_us,
-        "min_utilisation_permille": parse_permille("--min-utilisation", min_utilisation),
-    }
-    asked = asked.with_limits(**{name: value for name, value in limits.items() if value is not None})
     return Asked(
         problem=asked if rules is None else add_rules(asked, rules),
         origin=origin,
@@ -374,21 +367,3 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
     return {name: p.replace(annotation=hints[name]) for name, p in parameters.items()}
-
-
-def parse_permille(option: str, text: str | None) -> int | None:
-    """Return a percentage of the command line in permille; None without one.
-
-    Raises
-    ------
-    InvalidInputError
-        It is no percentage.
-    """
-    if text is None:
-        return None
-    found = _PERCENT.fullmatch(text.strip())
-    if found is None:
-        raise InvalidInputError(
-            f"{option} is {text!r}, must be a percentage with at most one decimal, e.g. 80% or 62.5%"
-        )
-    return 10 * int(found[1]) + int(found[2] or 0)

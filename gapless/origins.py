@@ -1,10 +1,11 @@
-"""How a problem is named: by a file or a shipped name, or by requests on a platform.
+"""How a problem is named: by a file or a shipped name, or by requests on a platform, and what is asked of it.
 
 A plan file keeps the origin of its problem, so that `gapless simulate PLAN` finds it again.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +25,20 @@ _NAMES = (
     "task_slots",
     "contention",
     "costs",
+    "objective",
+    "max_period_us",
+    "min_units",
+    "max_units",
+    "min_balance",
+    "max_gapness_us",
+    "min_utilisation",
 )
+_COUNTS = ("task_slots", "max_period_us", "min_units", "max_units", "max_gapness_us")
+"""Whole numbers."""
+
+_PERCENTAGES = ("min_balance", "min_utilisation")
+
+_PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 _SERVICE = ("platform", "order", "execution", "mode", "contention")
 """What only a workload has."""
 
@@ -49,19 +63,31 @@ def ask_parameters(origin: Mapping[str, str]) -> dict[str, Any]:
             f"the plan file names its problem by {name!r}, which this gapless does not know"
         )
     parameters: dict[str, Any] = {name: text for name, text in origin.items() if name != "mode"}
-    if "task_slots" in origin:
-        parameters["task_slots"] = _count(origin["task_slots"])
+    parameters |= {name: _count(name, origin[name]) for name in _COUNTS if name in origin}
     return {**parameters, "stream": origin.get("mode") == Mode.STREAM}
 
 
 def problem_of(origin: Mapping[str, str]) -> Problem:
-    """Return the problem that an origin names.
+    """Return the problem that an origin names, with its objective and limits.
 
     Raises
     ------
     InvalidInputError
-        It names nothing, or something that is not there.
+        It names nothing, or something that is not there; an objective or a limit is not valid.
     """
+    problem = _named(origin)
+    if "objective" in origin:
+        problem = problem.with_objective(origin["objective"])
+    limits = {name: _count(name, origin[name]) for name in _COUNTS[1:] if name in origin}
+    limits |= {
+        f"{name}_permille": parse_permille(f"--{name.replace('_', '-')}", origin[name])
+        for name in _PERCENTAGES
+        if name in origin
+    }
+    return problem.with_limits(**limits) if limits else problem
+
+
+def _named(origin: Mapping[str, str]) -> Problem:
     if "workload" in origin:
         return load_workload(
             origin["workload"],
@@ -71,7 +97,7 @@ def problem_of(origin: Mapping[str, str]) -> Problem:
             order=_choice("order", RequestOrder, origin, RequestOrder.FREE),
             execution=_choice("execution", Execution, origin, Execution.ASYNCHRONOUS),
             mode=_choice("mode", Mode, origin, Mode.BATCH),
-            task_slots=_count(origin.get("task_slots")),
+            task_slots=_count("task_slots", origin.get("task_slots")),
             contention=origin.get("contention"),
         )
     stray = [name for name in _SERVICE if name in origin]
@@ -97,9 +123,25 @@ def _choice(name: str, kind: Any, origin: Mapping[str, str], default: Any) -> An
         raise InvalidInputError(f"{name} is {text!r}, must be {' or '.join(kind)}") from None
 
 
-def _count(text: str | None) -> int | None:
+def _count(name: str, text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal() or len(text) > 9:
-        raise InvalidInputError(f"task_slots is {text!r}, must be a whole number")
+    if not text.isdecimal() or len(text) > 15:
+        raise InvalidInputError(f"{name} is {text!r}, must be a whole number")
     return int(text)
+
+
+def parse_permille(option: str, text: str) -> int:
+    """Return a percentage of the command line in permille.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no percentage.
+    """
+    found = _PERCENT.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInputError(
+            f"{option} is {text!r}, must be a percentage with at most one decimal, e.g. 80% or 62.5%"
+        )
+    return 10 * int(found[1]) + int(found[2] or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .closed_loop import executed_plans
+from .documents import comparison_document, json_text
 from .execution import DEFAULT_METHOD, profiled_problem
 from .executor.deployment import Deployment, deploy
 from .executor.measurement import MeasuredTrace, Measurement
@@ -67,21 +68,47 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
     """
     if not _is_deployment(Path(path)):
         plan = load_plan(path)
-        _require_valid(problem, plan, path)
+        require_valid(problem, plan, path)
         return deploy(plan, workload=problem.workload)
     deployment = load(path, DEPLOYMENT)
     for plan in deployed_plans(deployment):
-        _require_valid(problem, plan, path)
+        require_valid(problem, plan, path)
     return deployment
 
 
-def write_profile(taken: Profile, place: Path) -> list[str]:
-    """Write the profile, and a problem for each co-run cost model that it allows; return what was written."""
+def require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
+    """Refuse the plan of a file that breaks its problem.
+
+    Raises
+    ------
+    InvalidPlanError
+        It does; everything is named.
+    """
+    violations = check(problem, plan)
+    if violations:
+        raise InvalidPlanError(
+            f"{path} cannot be run on this problem:", [violation.message for violation in violations]
+        )
+
+
+def write_profile(taken: Profile, place: Path, *, asked: Problem | None = None) -> list[str]:
+    """Write the profile, and a problem for each co-run cost model that it allows; return what was written.
+
+    Parameters
+    ----------
+    taken, place
+        What was measured, and the folder.
+    asked
+        The problem with objective, limits and rules that the written ones are to have, too.
+    """
     texts = {place / "profile.json": dump(taken, PROFILE)}
     measured = {table.provenance.method for table in taken.tables}
     for model in possible_models(measured):
         name = "problem.json" if model == DEFAULT_METHOD else f"problem-{model}.json"
-        texts[place / name] = dump_problem(profiled_problem(taken, costs=model))
+        problem = profiled_problem(taken, costs=model)
+        if asked is not None:
+            problem = asked.with_costs(problem.costs, problem.co_run_costs)
+        texts[place / name] = dump_problem(problem)
     return _written(texts)
 
 
@@ -101,15 +128,18 @@ def write_tuned(tuned: Tuned, place: Path) -> list[str]:
         place / "tuning.json": dump(tuned.result, TUNING),
         place / "table.md": markdown_text(table),
         place / "table.csv": csv_text(table),
+        place / "comparison.json": json_text(comparison_document(tuned.comparison)),
     }
     if tuned.loop is not None:
         texts[place / "rounds.json"] = dump(tuned.loop, LOOP)
     executions = _executions(tuned)
     if executions is not None:
         texts[place / "executions.json"] = dump(executions, EXECUTIONS)
-    if tuned.profile is None:
-        texts[place / "problem.json"] = dump_problem(tuned.problem_without_opaque_rules)
-    notes = [] if tuned.profile is None else write_profile(tuned.profile, place)
+    asked, taken, notes = tuned.problem_without_opaque_rules, tuned.profile, []
+    if taken is None:
+        texts[place / "problem.json"] = dump_problem(asked)
+    else:
+        notes = write_profile(taken, place, asked=asked)
     if tuned.deployment is not None:
         texts[place / "deployment.json"] = dump(tuned.deployment, DEPLOYMENT)
     best = tuned.plan
@@ -156,14 +186,6 @@ def save_trace(trace: MeasuredTrace | Trace, out: Path) -> int:
 
 def _is_deployment(path: Path) -> bool:
     return format_of(path) == DEPLOYMENT.format
-
-
-def _require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
-    violations = check(problem, plan)
-    if violations:
-        raise InvalidPlanError(
-            f"{path} cannot be run on this problem:", [violation.message for violation in violations]
-        )
 
 
 def _written(texts: dict[Path, str]) -> list[str]:
