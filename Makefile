@@ -5,13 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo demo-ocr test bench lint format clean
+.PHONY: help demo demo-ocr test bench docs picture wheel lint format clean
 
 help:
 	@echo "make demo    profile, plan and tune two built-in networks on this machine"
 	@echo "make demo-ocr  the same with the PP-OCRv4 models (detection, direction, recognition)"
 	@echo "make test    all tests"
 	@echo "make bench   backends side by side; the pipeline runtime; tuned plans against baselines"
+	@echo "make docs    the documentation, out/docs/index.html"
+	@echo "make wheel   build the wheel, and try it in an environment of its own"
+	@echo "make picture the picture of a report in docs/images (needs chromium)"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make format  rewrite the sources in the house style"
 	@echo "make clean   remove .venv and caches"
@@ -25,7 +28,8 @@ $(READY): pyproject.toml
 
 demo: $(READY)
 	$(BIN)/gapless tune mobilenetv2 squeezenet --backends native,cpsat --top 6 --out out/demo
-	@echo "Plan, table and trace are in out/demo; open out/demo/table.md, and out/demo/trace.json at ui.perfetto.dev"
+	$(BIN)/gapless report out/demo --out out/demo/report.html
+	@echo "Everything is in out/demo: open report.html in a browser, and trace.json at ui.perfetto.dev"
 
 OCR = $$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec("rapidocr_onnxruntime").origin).parent / "models")')
 
@@ -41,6 +45,23 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.pipeline
 	$(BIN)/python -m benchmarks.devices
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs out/docs
+	@echo "Open out/docs/index.html"
+
+WHEEL := out/wheel
+
+# The wheel in an environment of its own, outside the checkout: what is missing in it shows here and nowhere else.
+wheel: $(READY)
+	rm -rf $(WHEEL) build
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL) .
+	$(PYTHON) -m venv $(WHEEL)/venv
+	$(WHEEL)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(WHEEL)/gapless-*.whl
+	mkdir $(WHEEL)/empty
+	cd $(WHEEL)/empty && ../venv/bin/gapless doctor
+	cd $(WHEEL)/empty && ../venv/bin/gapless plan pixel7a/alexnet-sparse --top 3 --out plan.json
+	cd $(WHEEL)/empty && ../venv/bin/gapless report plan.json --backends native,exhaustive --out report.html
 
 lint: $(READY)
 	$(BIN)/ruff check .

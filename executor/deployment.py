@@ -166,7 +166,24 @@ def deploy(plan: Plan, *, workload: Workload | None = None, task_slots: int | No
         The plan is not for this workload, or the runtime does not work in the way that the workload asks.
     """
     if workload is not None:
-        return _deploy_rounds(plan, workload, task_slots)
+        asks = [
+            text for value, text in _NOT_RUN.items() if value in (workload.execution, workload.load_policy)
+        ]
+        if asks:
+            raise InvalidPlanError("the runtime cannot serve this workload:", asks)
+    return arrange(plan, workload=workload, task_slots=task_slots)
+
+
+def arrange(plan: Plan, *, workload: Workload | None = None, task_slots: int | None = None) -> Deployment:
+    """Return a plan as `deploy` does, also for a workload that the runtime cannot serve: to be looked at.
+
+    Raises
+    ------
+    InvalidPlanError
+        The plan is not for this workload.
+    """
+    if workload is not None:
+        return _arrange_rounds(plan, workload, task_slots)
     if plan.order:
         raise InvalidPlanError(f"[{plan}] is a plan for a workload; say which one")
     names = dict.fromkeys(chunk.network for chunk in plan.chunks)
@@ -195,10 +212,7 @@ def replicas(network: str, layers: int, units: tuple[str, ...]) -> Deployment:
     )
 
 
-def _deploy_rounds(plan: Plan, workload: Workload, task_slots: int | None) -> Deployment:
-    asks = [text for value, text in _NOT_RUN.items() if value in (workload.execution, workload.load_policy)]
-    if asks:
-        raise InvalidPlanError("the runtime cannot serve this workload:", asks)
+def _arrange_rounds(plan: Plan, workload: Workload, task_slots: int | None) -> Deployment:
     arrivals = {request.name: request.arrival_us for request in workload.requests}
     if sorted(plan.order) != sorted(arrivals):
         raise InvalidPlanError(f"[{plan}] is no plan for the requests {', '.join(workload.names)}")
