@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .executor.deployment import Deployment as Deployment
     from .executor.model import TensorSpec as TensorSpec
     from .executor.runner import Budget as Budget
+    from .explaining import explain as explain
     from .formulations.co_run import register_co_run_model as register_co_run_model
     from .formulations.errors import GaplessError as GaplessError
     from .formulations.judge import check as check
@@ -76,6 +77,7 @@ _HOME = {
     "profiled_problem": ".execution",
     "open_pipeline": ".execution",
     "run": ".execution",
+    "explain": ".explaining",
     "tune": ".tuning",
     "GaplessError": ".formulations.errors",
     "check": ".formulations.judge",
@@ -123,6 +125,7 @@ __all__ = [
     "Workload",
     "check",
     "compare",
+    "explain",
     "load_problem",
     "load_workload",
     "measure_contention",

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from .formulations.objective import Term
 from .formulations.plan import Plan
 
+TIME_LIMIT_S = 5.0
+"""Seconds for all questions of an explanation, when nothing is said."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
@@ -21,7 +24,7 @@ class Alternative:
     reason
         What it breaks (rule, limit, fact of the device), or why there is none; empty for a valid plan.
     proven
-        Whether it is proven that no plan of its kind is better (or that there is none).
+        Whether it is proven that no plan of its kind has better values (or that there is none).
     """
 
     plan: Plan | None
@@ -70,12 +73,15 @@ class UnitReason:
         What it cannot run: (network, layer, operator types) for each such layer.
     otherwise
         The best plan that does not use it (where it is used), or that uses it (where it is not).
+    excluded_by
+        Used units that share cores with it, so that it cannot be used beside them.
     """
 
     unit: str
     used: bool
     unsupported: tuple[tuple[str, str, tuple[str, ...]], ...]
     otherwise: Alternative
+    excluded_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +93,9 @@ class Binding:
     name, text
         The rule, the limit, or what the device lacks (memory), and what it demands in words.
     binds
-        Whether the best plan without it is better: then the demand costs that much.
+        Whether the best plan without it is better than the best plan with it: then it costs that much.
     without
-        The best plan without it.
+        The best plan without it; where nothing better is known, the best plan with it.
     """
 
     name: str
@@ -107,11 +113,15 @@ class Explanation:
     terms, values
         Objective terms, and the values of the explained plan.
     summary
-        One or two sentences: which unit sets the pace (or which requests the makespan), and what limits it.
+        A few short sentences: which unit sets the pace (or which requests the makespan), and what limits it.
     cuts, units, bindings
         Details, in the order of the plan, the platform and the problem.
     next_best
-        The best other plan.
+        The best other plan. It is better than the explained plan where that is not an optimum.
+    proven
+        Whether it is proven that no plan has better values than the explained one.
+    left_out
+        What there was no time to look at, in words.
     """
 
     terms: tuple[Term, ...]
@@ -121,3 +131,5 @@ class Explanation:
     units: tuple[UnitReason, ...]
     bindings: tuple[Binding, ...]
     next_best: Alternative
+    proven: bool = False
+    left_out: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -41,18 +41,41 @@ def memory_usage(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Usa
     resident; a request between two chunks holds the tensors alive at the cut. Resident weights count
     once for each network, layer and unit, however many requests use them.
     """
-    base = _resident_bytes(shop, schedule) if shop.workload.load_policy is LoadPolicy.RESIDENT else 0
-    changes = sorted(_changes(shop, schedule, runs))
+    resident = shop.workload.load_policy is LoadPolicy.RESIDENT
+    return usage_of(
+        _changes(shop, schedule, runs),
+        ((schedule.order[run.position], run.start_us, run.end_us) for run in runs),
+        base=_resident_bytes(shop, schedule) if resident else 0,
+        requests=shop.request_count,
+    )
+
+
+def usage_of(
+    changes: Iterable[tuple[int, int]], spans: Iterable[tuple[int, int, int]], *, base: int, requests: int
+) -> Usage:
+    """Return memory over time from what is taken and given back.
+
+    Parameters
+    ----------
+    changes
+        (microsecond, bytes taken, or given back if negative), in any order; what happens in the same
+        microsecond happens at once.
+    spans
+        (request, start, end in microseconds) of each chunk that has run.
+    base
+        Bytes that are always in use.
+    requests
+        Number of requests.
+    """
     steps, used = [], base
-    for time, group in groupby(changes, key=lambda change: change[0]):
+    for time, group in groupby(sorted(changes), key=lambda change: change[0]):
         used += sum(change[1] for change in group)
         steps.append((time, used))
-    most = [0] * shop.request_count
+    most = [0] * requests
     times = [time for time, _ in steps]
-    for run in runs:
-        request = schedule.order[run.position]
-        during = steps[bisect_left(times, run.start_us) : bisect_left(times, run.end_us)]
-        most[request] = max(most[request], *(used for _, used in during))
+    for request, start_us, end_us in spans:
+        during = steps[bisect_left(times, start_us) : bisect_left(times, end_us)]
+        most[request] = max([most[request], *(used for _, used in during)])
     return Usage(tuple(steps), tuple(most))
 
 
