@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .executor.deployment import Deployment as Deployment
     from .executor.model import TensorSpec as TensorSpec
     from .executor.runner import Budget as Budget
+    from .executor.tuning.options import Rung as Rung
+    from .executor.tuning.options import TuningOptions as TuningOptions
     from .explaining import explain as explain
     from .formulations.co_run import register_co_run_model as register_co_run_model
     from .formulations.errors import GaplessError as GaplessError
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from .formulations.rules import PlanView as PlanView
     from .formulations.simulate import simulate as simulate
     from .formulations.simulate import simulate_workload as simulate_workload
+    from .formulations.workload import Execution as Execution
     from .formulations.workload import Request as Request
+    from .formulations.workload import RequestOrder as RequestOrder
     from .formulations.workload import Workload as Workload
     from .interference import measure_interference as measure_interference
     from .interference import measure_plan_interference as measure_plan_interference
@@ -50,9 +54,13 @@ if TYPE_CHECKING:
     from .problems import load_workload as load_workload
     from .problems import table_problem as table_problem
     from .problems import with_workload as with_workload
+    from .profiler.profile import ProfileOptions as ProfileOptions
+    from .reporting import subject as subject
+    from .reporting import write_report as write_report
     from .side_by_side import profile_together as profile_together
     from .solvers.result import SolveResult as SolveResult
     from .tuning import tune as tune
+    from .tuning import tune_simulated as tune_simulated
     from .workflow import Comparison as Comparison
     from .workflow import compare as compare
     from .workflow import plan as plan
@@ -60,6 +68,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "tune_simulated": ".tuning",
+    "write_report": ".reporting",
+    "subject": ".reporting",
+    "Rung": ".executor.tuning.options",
+    "TuningOptions": ".executor.tuning.options",
+    "ProfileOptions": ".profiler.profile",
+    "RequestOrder": ".formulations.workload",
+    "Execution": ".formulations.workload",
     "CallableLayer": ".executor.callable_layers",
     "CallableModel": ".executor.callable_layers",
     "TensorSpec": ".executor.model",
@@ -111,6 +127,7 @@ __all__ = [
     "Chunk",
     "Comparison",
     "Deployment",
+    "Execution",
     "GaplessError",
     "Limits",
     "Objective",
@@ -118,10 +135,14 @@ __all__ = [
     "Plan",
     "PlanView",
     "Problem",
+    "ProfileOptions",
     "Request",
+    "RequestOrder",
+    "Rung",
     "SolveResult",
     "TensorSpec",
     "Term",
+    "TuningOptions",
     "Workload",
     "check",
     "compare",
@@ -143,10 +164,13 @@ __all__ = [
     "score",
     "simulate",
     "simulate_workload",
+    "subject",
     "table_problem",
     "this_device",
     "tune",
+    "tune_simulated",
     "with_workload",
+    "write_report",
 ]
 
 
