@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .explaining import explain as explain
     from .formulations.co_run import register_co_run_model as register_co_run_model
     from .formulations.errors import GaplessError as GaplessError
+    from .formulations.files import load_plan as load_plan
     from .formulations.judge import check as check
     from .formulations.judge import score as score
     from .formulations.objective import Limits as Limits
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from .profiler.profile import ProfileOptions as ProfileOptions
     from .reporting import subject as subject
     from .reporting import write_report as write_report
+    from .run_files import load_deployment as load_deployment
     from .side_by_side import profile_together as profile_together
     from .solvers.result import SolveResult as SolveResult
     from .tuning import tune as tune
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "load_plan": ".formulations.files",
+    "load_deployment": ".run_files",
     "tune_simulated": ".tuning",
     "write_report": ".reporting",
     "subject": ".reporting",
@@ -147,6 +151,8 @@ __all__ = [
     "check",
     "compare",
     "explain",
+    "load_deployment",
+    "load_plan",
     "load_problem",
     "load_workload",
     "measure_contention",

@@ -161,6 +161,7 @@ class _Reader:
         self.finish()
         for number, known in enumerate(self.known[before:]):
             known.title = f"{folder}: the best plan" if number else str(folder)
+        self._problem, self._named = None, ""  # the problem of a folder is for its own files
 
     def _planned(self, folder: Path) -> str:
         """Return the file of the problem that plans were made for: of all cost models, the compared one."""

@@ -78,6 +78,14 @@ def test_a_problem_without_a_plan_waits_for_its_best_one(cli: Cli, tmp_path: Pat
         sorted_(compared)
 
 
+def test_a_plan_behind_a_folder_names_its_own_problem(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert cli("plan", "oneplus11/alexnet-dense", "--out", path).code == 0
+    known = sorted_(folder, path)
+    assert known[-1].problem.platform.name == "oneplus11"
+    assert known[-1].answers == ()
+
+
 def test_what_the_runtime_cannot_serve_can_be_looked_at(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     words = ("--workload", "squeezenetx2", "--platform", "kirin990", "--execution", "columns")
