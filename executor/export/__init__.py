@@ -1,1 +1,1 @@
-"""Plans for other runtimes: sliced models, session settings, core masks, and a runner of its own."""
+"""Plans for other runtimes: sliced models, a manifest, and a runner that needs only the engine."""

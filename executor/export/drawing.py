@@ -1,0 +1,295 @@
+"""What goes into an exported folder: the manifest and all other files, before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...formulations.errors import InvalidInputError
+from ...formulations.hardware import Platform
+from ...formulations.plan import Chunk
+from ..deployment import Deployment
+from ..engines.mnn_engine import MnnEngine
+from ..engines.ort_engine import OrtEngine
+from ..model import Model, Piece, TensorSpec, tolerance
+from ..names import distinct
+from .frames import write_npz
+from .kinds import ExportKind
+from .manifest import (
+    RUNNER_NAME,
+    SCRIPT_NAME,
+    ExportedChunk,
+    ExportedNetwork,
+    ExportedRounds,
+    ExportedStep,
+    ExportedStream,
+    ExportedTensor,
+    Manifest,
+    Predicted,
+    TakenTensor,
+)
+from .settings import exported_unit
+from .standalone import runner_source
+from .taskset import script_for
+
+if TYPE_CHECKING:
+    from ..model import Arrays
+
+SAMPLES = 3
+"""Different inputs of each network that an export holds."""
+
+_LONGEST_STEM = 80
+_SUFFIXES = {"onnxruntime": ".onnx", "mnn": ".mnn"}
+
+Content = Callable[[], bytes]
+"""Gives the content of a file when it is written: models are large."""
+
+Contents = dict[str, Content]
+"""By the name of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be exported.
+
+    Attributes
+    ----------
+    kind, engine
+        To what, and for which engine ("onnxruntime" or "mnn").
+    deployment, models, platform
+        What runs, the networks by name, and the units.
+    gapless, plan_id, problem, predicted, chunk_us
+        For the manifest, as there; the time of each chunk by stream.
+    """
+
+    kind: ExportKind
+    engine: str
+    deployment: Deployment
+    models: Mapping[str, Model]
+    platform: Platform
+    gapless: str
+    plan_id: str | None
+    problem: str
+    predicted: Predicted
+    chunk_us: Sequence[Sequence[int | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """An export that can be written.
+
+    Attributes
+    ----------
+    manifest
+        Its `files` are still empty: digests are known when the files are.
+    contents
+        All other files by name.
+    notes
+        What the user should know.
+    """
+
+    manifest: Manifest
+    contents: Contents
+    notes: tuple[str, ...]
+
+
+def draw(order: Order) -> Drawing:
+    """Return what an export holds.
+
+    Raises
+    ------
+    InvalidInputError
+        A network has no ONNX form, an engine cannot drive a unit, or the kind does not suit the plan.
+    ConversionError, EngineUnavailableError
+        MNN cannot convert a chunk, or is not there.
+    """
+    platform = {unit.name: unit for unit in order.platform.units}
+    units = tuple(exported_unit(platform[name], order.engine, order.kind) for name in order.deployment.units)
+    pieces = _pieces(order)
+    files = _file_names(pieces, _SUFFIXES[order.engine])
+    networks, samples, notes = _networks(order)
+    rounds = order.deployment.rounds
+    manifest = Manifest(
+        kind=order.kind,
+        engine=order.engine,
+        gapless=order.gapless,
+        plan_id=order.plan_id,
+        deployment_id=order.deployment.deployment_id,
+        problem=order.problem,
+        platform=order.platform.name,
+        predicted=order.predicted,
+        tolerance=max(tolerance(unit.precision) for unit in units),
+        units=units,
+        networks=networks,
+        streams=tuple(_stream(order, index, pieces, files) for index in range(len(order.deployment.streams))),
+        rounds=None
+        if rounds is None
+        else ExportedRounds(mode=str(rounds.mode), task_slots=rounds.task_slots),
+        files={},
+    )
+    contents = {**_model_contents(order, pieces, files), **samples, RUNNER_NAME: _runner}
+    if order.kind is ExportKind.TASKSET:
+        script = script_for(manifest)
+        contents[SCRIPT_NAME] = script.encode
+    return Drawing(manifest=manifest, contents=contents, notes=tuple(notes))
+
+
+def _runner() -> bytes:
+    return runner_source().encode()
+
+
+def _pieces(order: Order) -> dict[Chunk, tuple[Piece, ...]]:
+    found = {}
+    for chunk in (chunk for stream in order.deployment.streams for chunk in stream.chunks):
+        found[chunk] = order.models[chunk.network].pieces(chunk.start, chunk.stop)
+        if any(piece.content.kind != "onnx" for piece in found[chunk]):
+            raise InvalidInputError(
+                f"network {chunk.network!r} is made of Python functions, which have no ONNX form: it cannot "
+                f"be exported; run it with `gapless run`, or with gapless.open_pipeline"
+            )
+    return found
+
+
+def _file_names(pieces: Mapping[Chunk, Sequence[Piece]], suffix: str) -> dict[str, str]:
+    """Return a file name for each piece, by digest: its network, its layers, and the units that run it."""
+    stems: dict[str, str] = {}
+    units: dict[str, dict[str, None]] = {}
+    for chunk, some in pieces.items():
+        for number, piece in enumerate(some):
+            part = f".{number}" if len(some) > 1 else ""
+            stems.setdefault(piece.digest, f"{chunk.network}.{chunk.start}-{chunk.stop - 1}{part}")
+            units.setdefault(piece.digest, {})[chunk.unit] = None
+    named = (_file_stem(f"{stem}.{'+'.join(units[digest])}") for digest, stem in stems.items())
+    return {digest: name + suffix for digest, name in zip(stems, distinct(named), strict=True)}
+
+
+def _file_stem(text: str) -> str:
+    """Return a text as a name that every file system and shell takes; names in models may hold anything."""
+    plain = re.sub(r"[^A-Za-z0-9._+-]+", "_", text).strip("._-+")[:_LONGEST_STEM]
+    return plain if plain == text else f"{plain or 'network'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _model_contents(
+    order: Order, pieces: Mapping[Chunk, Sequence[Piece]], files: Mapping[str, str]
+) -> Contents:
+    unique = {piece.digest: piece for some in pieces.values() for piece in some}
+    if order.engine != "mnn":
+        return {files[digest]: piece.content.read for digest, piece in unique.items()}
+    artifacts = MnnEngine().prepare(tuple(unique.values()))
+    return {files[made.digest]: Path(made.path).read_bytes for made in artifacts}
+
+
+def _networks(order: Order) -> tuple[tuple[ExportedNetwork, ...], Contents, list[str]]:
+    """Return the networks, the files of their samples, and what is missing among them."""
+    known: list[ExportedNetwork] = []
+    contents: Contents = {}
+    checked = OrtEngine().availability()
+    for name in order.deployment.networks:
+        model, stem = order.models[name], _file_stem(name)
+        frames = [model.sample_inputs(1 + seed) for seed in range(SAMPLES)]
+        sample, expected = f"{stem}.sample.npz", f"{stem}.expected.npz" if checked.ok else None
+        contents[sample] = partial(_npz, frames)
+        if expected is not None:
+            contents[expected] = partial(_npz, [model.reference(frame) for frame in frames])
+        known.append(
+            ExportedNetwork(
+                name=name,
+                inputs=tuple(map(_tensor, model.inputs)),
+                outputs=tuple(map(_tensor, model.outputs)),
+                sample=sample,
+                expected=expected,
+            )
+        )
+    notes = [] if checked.ok else [f"run.py cannot check its numbers: {checked.reason}"]
+    return tuple(known), contents, notes
+
+
+def _npz(frames: Sequence[Arrays]) -> bytes:
+    import numpy as np
+
+    buffer = io.BytesIO()
+    write_npz(buffer, {name: np.stack([frame[name] for frame in frames]) for name in frames[0]})
+    return buffer.getvalue()
+
+
+def _stream(
+    order: Order, index: int, pieces: Mapping[Chunk, tuple[Piece, ...]], files: Mapping[str, str]
+) -> ExportedStream:
+    stream, rounds = order.deployment.streams[index], order.deployment.rounds
+    model = order.models[stream.network]
+    flow = _Flow(model, [pieces[chunk] for chunk in stream.chunks])
+    return ExportedStream(
+        name=stream.name,
+        network=stream.network,
+        slots=stream.slots,
+        arrival_us=0 if rounds is None else rounds.arrivals_us[index],
+        chunks=tuple(
+            ExportedChunk(
+                number=number,
+                start=chunk.start,
+                stop=chunk.stop,
+                unit=chunk.unit,
+                predicted_us=order.chunk_us[index][number],
+                steps=tuple(_step(piece, files[piece.digest]) for piece in pieces[chunk]),
+                takes=flow.takes(number),
+                gives=flow.gives(number),
+                alive=flow.alive(number),
+            )
+            for number, chunk in enumerate(stream.chunks)
+        ),
+    )
+
+
+def _step(piece: Piece, file: str) -> ExportedStep:
+    return ExportedStep(
+        file=file,
+        prefix=piece.prefix,
+        inputs=tuple(spec.name for spec in piece.inputs),
+        outputs=tuple(spec.name for spec in piece.outputs),
+    )
+
+
+def _tensor(spec: TensorSpec) -> ExportedTensor:
+    return ExportedTensor(name=spec.name, shape=spec.shape, dtype=spec.dtype)
+
+
+class _Flow:
+    """Which tensors go from where to where in a stream."""
+
+    def __init__(self, model: Model, chunks: Sequence[Sequence[Piece]]) -> None:
+        self._outputs = [spec.name for spec in model.outputs]
+        self._specs = {spec.name: spec for spec in model.inputs}
+        self._source: dict[str, int | None] = dict.fromkeys(self._specs)
+        self._takes: list[list[str]] = []
+        for number, pieces in enumerate(chunks):
+            taken: dict[str, None] = {}
+            for piece in pieces:
+                own = (piece.prefix + spec.name for spec in piece.inputs)
+                taken |= dict.fromkeys(name for name in own if self._source[name] != number)
+                made = {piece.prefix + spec.name: spec for spec in piece.outputs}
+                self._specs |= {name: replace(spec, name=name) for name, spec in made.items()}
+                self._source |= dict.fromkeys(made, number)
+            self._takes.append(list(taken))
+
+    def takes(self, chunk: int) -> tuple[TakenTensor, ...]:
+        specs = (self._specs[name] for name in self._takes[chunk])
+        return tuple(
+            TakenTensor(name=spec.name, shape=spec.shape, dtype=spec.dtype, source=self._source[spec.name])
+            for spec in specs
+        )
+
+    def gives(self, chunk: int) -> tuple[ExportedTensor, ...]:
+        return tuple(_tensor(self._specs[name]) for name, source in self._source.items() if source == chunk)
+
+    def alive(self, chunk: int) -> tuple[str, ...]:
+        """Return what is made before a chunk, and used there or later."""
+        used = {*self._outputs, *(name for taken in self._takes[chunk:] for name in taken)}
+        return tuple(
+            n for n, source in self._source.items() if n in used and (source is None or source < chunk)
+        )
