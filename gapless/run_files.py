@@ -30,6 +30,7 @@ from .formulations.judge import check
 from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .formulations.simulate import Trace
+from .formulations.usage import trace_usage
 from .origins import problem_of
 from .problems import load_problem
 from .profiler.prediction.executions import EXECUTIONS, Executions
@@ -178,9 +179,22 @@ def write_measurement(found: Measurement, out: Path | None) -> list[str]:
     return [] if out is None else _written({out: dump(found, MEASUREMENT)})
 
 
-def save_trace(trace: MeasuredTrace | Trace, out: Path) -> int:
-    """Write a trace; return the number of its events (chunks of requests)."""
-    save("".join(trace_parts(trace)), out)
+def save_trace(trace: MeasuredTrace | Trace, out: Path, *, problem: Problem | None = None) -> int:
+    """Write a trace; return the number of its events (chunks of requests).
+
+    Parameters
+    ----------
+    trace, out
+        What, and where.
+    problem
+        What a simulated trace is a plan of: then the file has memory over time, too.
+    """
+    steps: tuple[tuple[int, int], ...] = ()
+    if problem is not None and isinstance(trace, Trace):
+        steps = trace_usage(problem, trace).steps
+    # Where sizes are not known, a line at zero would say that nothing is needed.
+    known = any(used for _, used in steps)
+    save("".join(trace_parts(trace, memory_steps=steps if known else ())), out)
     return len(trace.events)
 
 

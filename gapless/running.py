@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from .execution import models_for, open_pipeline
+from .executor.measurement import MeasuredTrace
 from .executor.model import Model
 from .executor.pipeline.pipeline import Pipeline
 from .executor.pipeline.verify import References, verify
 from .executor.runner import Budget
 from .formulations.errors import GaplessError, InvalidInputError
-from .formulations.simulate import simulate, simulate_workload
+from .formulations.problem import Problem
+from .formulations.simulate import Trace, simulate, simulate_workload
 from .run_files import load_deployment, problem_for, save_trace
 from .tuning import Tuned
 
@@ -142,15 +144,38 @@ def write_trace(pipeline: Pipeline, out: Path | None) -> list[str]:
     return [f"wrote {out}: open it at ui.perfetto.dev"]
 
 
-def write_simulated_trace(problem: str, plan: Path, *, requests: int, out: Path) -> int:
-    """Play a plan on its table and write the trace; return the number of events."""
+def traced(
+    problem: str,
+    plan: Path,
+    *,
+    requests: int,
+    simulated: bool,
+    engine: str | None,
+    at: Sequence[str] | None,
+) -> tuple[MeasuredTrace | Trace, Problem | None]:
+    """Return the trace of a plan file, and of a simulated one the problem, too; errors as for `opened`."""
+    if simulated:
+        asked, played = simulated_trace(problem, plan, requests=requests)
+        return played, asked
+    with opened(problem, plan, engine=engine, at=at) as work:
+        return work.pipeline.trace(requests=requests), None
+
+
+def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem, Trace]:
+    """Play a plan file on its table; return the problem, too.
+
+    Raises
+    ------
+    InvalidInputError
+        A file is not valid, or holds replicas.
+    """
     asked = problem_for(problem, plan)
     played = load_deployment(plan, asked).plan
     if played is None:
         raise InvalidInputError(f"{plan} holds replicas; --simulated is for plans")
     if asked.workload is not None:
-        return save_trace(simulate_workload(asked, played), out)
-    return save_trace(simulate(asked, played, requests=requests), out)
+        return asked, simulate_workload(asked, played)
+    return asked, simulate(asked, played, requests=requests)
 
 
 def text(words: str) -> Any:

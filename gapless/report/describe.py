@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,25 +14,22 @@ from ..executor.model import TensorSpec
 from ..formulations.availability import Availability
 from ..formulations.co_run import possible_models
 from ..formulations.costs import CostRows, CostTable
-from ..formulations.files import LINE_LENGTH
 from ..formulations.hardware import Platform
 from ..formulations.objective import CHAIN_TERMS, LIMIT_NAMES, WORKLOAD_TERMS, Term
+from ..formulations.plan import Plan
 from ..formulations.problem import Feature, Problem
 from ..profiler.applications.catalog import Application
 from ..profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
 from ..profiler.platforms.workloads import phone_names, phone_network_names
 from ..profiler.zoo.catalog import ZooEntry
 from ..solvers.protocol import Capabilities
+from .layer_times import layer_map
 from .layout import indented, plain_table
 from .tables import title
-from .words import millis, percent, size
+from .words import percent, size
 from .workloads import workload_view
 
-MAX_LAYERS_SHOWN = 60
 MAX_UNITS_SHOWN = 12
-
-_HEAT = ((1.0, "bold green"), (1.5, "green"), (3.0, "yellow"), (float("inf"), "red"))
-"""Colour of a time by how many times as long it is as the layer's shortest."""
 
 
 def doctor_view(diagnosis: Diagnosis) -> Group:
@@ -169,8 +165,10 @@ def platform_view(platform: Platform) -> Group:
     return Group(head, Text(platform.source, style="dim"), "", indented(_units(platform)))
 
 
-def problem_view(problem: Problem, plans: int) -> Group:
-    """Return what `gapless show` shows.
+def problem_view(
+    problem: Problem, plans: int, *, layers: range | None = None, plan: Plan | None = None
+) -> Group:
+    """Return what `gapless show` shows of a problem.
 
     Parameters
     ----------
@@ -178,11 +176,15 @@ def problem_view(problem: Problem, plans: int) -> Group:
         What to show.
     plans
         Upper bound on the number of its plans.
+    layers
+        Which layers of one network; None: all.
+    plan
+        A plan whose chunks are marked.
     """
     provenance = problem.costs.provenance
     parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]
     if problem.workload is None:
-        parts += [*_costs(problem), ""]
+        parts += [*_costs(problem, layers, plan), ""]
     else:
         parts += [*workload_view(problem), ""]
     facts = [
@@ -226,10 +228,10 @@ def _units(platform: Platform) -> Table:
     return table
 
 
-def _costs(problem: Problem) -> list[RenderableType]:
+def _costs(problem: Problem, layers: range | None, plan: Plan | None) -> list[RenderableType]:
     """Return the times; with co-run costs those of plans on all units, and how the other tables differ."""
     tables = (problem.costs, *(problem.co_run_costs or ()))
-    shown: list[RenderableType] = [indented(_times(problem, tables[-1])), *_hidden(problem)]
+    shown: list[RenderableType] = [layer_map(problem.network, tables[-1], layers=layers, plan=plan)]
     if problem.co_run_costs is None:
         return shown
     method = problem.costs.provenance.method or "co-run"
@@ -256,31 +258,3 @@ def _ratio(alone: CostRows, beside: CostRows, unit: int) -> str:
     whole = sum(b for _, b in known) / sum(a for a, _ in known)
     each = [b / a for a, b in known]
     return f"x{whole:.2f} ({min(each):.2f} to {max(each):.2f})"
-
-
-def _times(problem: Problem, costs: CostTable) -> Table:
-    """Return the times by layer and unit, coloured from the shortest (green) to the longest (red)."""
-    units = problem.platform.unit_names[:MAX_UNITS_SHOWN]
-    table = plain_table("#", "layer", *units, "weights", numbers=("#", *units, "weights"))
-    rows = zip(problem.network.layers, costs.of(problem.network.name).layer_us, strict=True)
-    for index, (layer, times) in enumerate(islice(rows, MAX_LAYERS_SHOWN)):
-        known = [time for time in times if time is not None]
-        cells = [_heat(time, min(known, default=1)) for time in times[:MAX_UNITS_SHOWN]]
-        name = layer.name if len(layer.name) <= LINE_LENGTH // 2 else f"{layer.name[: LINE_LENGTH // 2]}..."
-        table.add_row(str(index), name, *cells, size(layer.weight_bytes) if layer.weight_bytes else "-")
-    return table
-
-
-def _hidden(problem: Problem) -> list[Text]:
-    """Return how much of the table is not shown."""
-    layers = len(problem.network.layers) - MAX_LAYERS_SHOWN
-    units = len(problem.platform.units) - MAX_UNITS_SHOWN
-    more = [f"{n} more {what}" for n, what in ((layers, "layers"), (units, "units")) if n > 0]
-    return [Text(f"  ... and {' and '.join(more)} (--json shows all)")] if more else []
-
-
-def _heat(time_us: int | None, shortest_us: int) -> Text:
-    if time_us is None:
-        return Text("cannot run", style="dim")
-    style = next(style for ratio, style in _HEAT if time_us <= ratio * shortest_us)
-    return Text(millis(time_us), style=style)

@@ -39,19 +39,31 @@ def tuned_view(tuned: Tuned) -> Group:
     """Return what `gapless tune` shows: the rounds, if several were asked for, and the result."""
     if tuned.loop is None:
         return tuning_view(tuned.result)
-    words = Text(_loop_words(tuned.loop))
-    return Group(indented(_rounds(tuned, tuned.loop)), "", words, "", tuning_view(tuned.result))
+    return loop_view(tuned.loop, tuned.result, units=tuned.problem.platform.unit_names)
 
 
-def _rounds(tuned: Tuned, loop: Loop) -> RenderableType:
+def loop_view(loop: Loop, result: TuningResult, *, units: Sequence[str] = ()) -> Group:
+    """Return the rounds of a closed loop, and its result.
+
+    Parameters
+    ----------
+    loop, result
+        All rounds, and the one that the answer is from.
+    units
+        Names of the units, for the factors that were learned; empty: they are not known, and not shown.
+    """
+    words = Text(_loop_words(loop))
+    return Group(indented(_rounds(loop, result, units)), "", words, "", tuning_view(result))
+
+
+def _rounds(loop: Loop, answer: TuningResult, units: Sequence[str]) -> RenderableType:
     """Return one line for each round, that of the result in bold."""
-    units = tuned.problem.platform.unit_names
     times = tuple(f"x {unit}" for unit in units)
     numbers = ("round", "new plans", "predicted", "measured", "error", *times, "seconds")
     table = plain_table("round", "new plans", "best", *numbers[2:], numbers=numbers)
     for number, (one, count) in enumerate(zip(loop.rounds, loop.new_plans, strict=True), start=1):
         result, winner = one.result, one.result.winner
-        factors = () if one.corrections is None else one.corrections.unit_factor
+        factors = () if one.corrections is None else one.corrections.unit_factor[: len(units)]
         errors = [quality.mape_percent for quality in result.quality if quality.table == one.costs]
         table.add_row(
             str(number),
@@ -62,7 +74,7 @@ def _rounds(tuned: Tuned, loop: Loop) -> RenderableType:
             "-" if not errors or errors[0] is None else f"{errors[0]:.1f} %",
             *([f"{factor:.2f}" for factor in factors] or ["-" for _ in units]),
             f"{result.spent_s:.1f}",
-            style="bold" if result is tuned.result else "",
+            style="bold" if result is answer else "",
         )
     return table
 
@@ -82,7 +94,7 @@ def _loop_words(loop: Loop) -> str:
 def tuning_view(result: TuningResult) -> Group:
     """Return what `gapless tune` shows: the verdict first, then everybody."""
     parts: list[RenderableType] = [
-        *_verdict(result),
+        *verdict_view(result),
         Text(
             f"{_STOPS[result.stop]}; {result.measured_s:.1f} s measured of {result.spent_s:.1f} s spent"
             + (f"; drift {result.drift_percent:+.1f} %" if result.drift_percent is not None else ""),
@@ -107,7 +119,8 @@ def _drift(result: TuningResult) -> list[Text]:
     return [Text(words, style="yellow")]
 
 
-def _verdict(result: TuningResult) -> list[Text]:
+def verdict_view(result: TuningResult) -> list[Text]:
+    """Return who is the fastest, who ties, and whether a baseline wins."""
     winner = result.winner
     if winner is None or winner.period_us is None:
         return [Text("nothing was measured", style="bold magenta")]

@@ -10,7 +10,8 @@ import pytest
 
 from gapless.executor.deployment import Deployment
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
-from gapless.executor.pipeline.trace_export import check_trace, trace_parts
+from gapless.executor.pipeline.trace_check import check_trace
+from gapless.executor.pipeline.trace_export import ON_THEIR_WAY, trace_parts
 from gapless.formulations.plan import Plan
 from gapless.formulations.simulate import Trace, simulate
 from gapless.problems import table_problem
@@ -55,7 +56,13 @@ def test_a_measured_trace_nests() -> None:
     assert len(chunks) == 6
     assert len(slices) == 4 * 6
     assert chunks[0]["name"] == f"{HOSTILE} 0-1"
-    assert chunks[0]["args"] == {"request": 0, "stream": HOSTILE, "network": "net", "layers": "0-1"}
+    assert chunks[0]["args"] == {
+        "request": 0,
+        "stream": HOSTILE,
+        "network": "net",
+        "chunk": 0,
+        "layers": "0-1",
+    }
     assert chunks[1]["ts"] == pytest.approx(5.005)
     assert chunks[-1]["dur"] == pytest.approx(10.01)
     names = [event["args"]["name"] for event in found["traceEvents"] if event["name"] == "thread_name"]
@@ -85,6 +92,32 @@ def test_a_simulated_trace_nests() -> None:
     assert names == ["a", "b"]
     busy = sum(event["dur"] for event in found["traceEvents"] if event["ph"] == "X")
     assert busy == 4 * (5 + 4 + 6) * 1000
+
+
+def test_requests_on_their_way_are_counted() -> None:
+    counts = [
+        (event["ts"], event["args"]["requests"])
+        for event in document(measured())["traceEvents"]
+        if event["name"] == ON_THEIR_WAY
+    ]
+    assert counts == [(0.0, 1), (5.005, 2), (10.01, 3), (20.02, 2), (30.03, 1), (40.04, 0)]
+
+
+def _inside(events: list[dict[str, Any]]) -> None:
+    own = [event for event in events if event.get("cat") == "chunk" and event["tid"] == 1]
+    own[1]["ts"], own[1]["dur"] = own[0]["ts"] + 1, 1.0
+
+
+def _double_count(events: list[dict[str, Any]]) -> None:
+    events.append(events[-1])
+
+
+def _negative_count(events: list[dict[str, Any]]) -> None:
+    events[-1]["args"] = {"requests": -1}
+
+
+def _empty_count(events: list[dict[str, Any]]) -> None:
+    events[-1]["args"] = {}
 
 
 def _overlap(events: list[dict[str, Any]]) -> None:
@@ -122,6 +155,10 @@ def _strange(events: list[dict[str, Any]]) -> None:
         (_backwards, "in order of time"),
         (_endless, "must begin with 's' and end with 'f'"),
         (_strange, "its kind (ph) is '?'"),
+        (_inside, "lies inside of"),
+        (_double_count, "has a value at"),
+        (_negative_count, "requests is -1"),
+        (_empty_count, "the counter has no value"),
     ],
 )
 def test_the_check_finds_what_is_wrong(spoil: Callable[[list[dict[str, Any]]], None], text: str) -> None:

@@ -1,0 +1,160 @@
+"""Trace files, read again: the very trace that was written, or an error that says what was changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...formulations.errors import GaplessError, InvalidInputError
+from ...formulations.files import load
+from ...formulations.simulate import Trace, TraceEvent
+from ..deployment import Deployment
+from ..measurement import MeasuredEvent, MeasuredTrace
+from .trace_check import check_trace, nanoseconds
+from .trace_export import MEMORY, TRACE, Played, TraceDocument, trace_parts
+
+TRACE_FORMAT = TRACE.format
+
+MAX_DEFECTS = 10
+"""Defects that are named; a file that was edited by a program may have one in each line."""
+
+
+def load_trace(path: str | Path) -> MeasuredTrace:
+    """Read a file that `trace_parts` wrote of a measured trace, exactly to the nanosecond.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is missing, simulated, or not as it was written; what is wrong is named.
+    SchemaVersionError
+        It is a trace of another program, or of a version that this gapless does not read.
+    """
+    found = read_trace(path)
+    if isinstance(found, Trace):
+        raise InvalidInputError(
+            f"{path} is a simulated trace, a measured one is needed: `gapless trace` without --simulated"
+        )
+    return found
+
+
+def read_trace(path: str | Path) -> MeasuredTrace | Trace:
+    """Read a file that `trace_parts` wrote, measured or simulated; errors as for `load_trace`."""
+    document = load(path, TRACE)
+    if (document.measured is None) == (document.simulated is None):
+        raise InvalidInputError(f"{path} must say what was either measured or simulated")
+    defects = check_trace({"traceEvents": list(document.traceEvents)})
+    if defects:
+        raise _changed(path, defects)
+    try:
+        found = _trace(document)
+        written = json.loads("".join(trace_parts(found)))["traceEvents"]
+    except (GaplessError, KeyError, IndexError, ValueError, TypeError) as error:
+        missing = f"no {error}" if isinstance(error, KeyError) else str(error)
+        what = f"its slices do not tell what ran: {missing}"
+        raise _changed(path, [what]) from error
+    defects = list(_differences(list(document.traceEvents), written))
+    if defects:
+        raise _changed(path, defects)
+    return found
+
+
+def _changed(path: str | Path, defects: list[str]) -> InvalidInputError:
+    hidden = len(defects) - MAX_DEFECTS
+    more = [f"... and {hidden} more"] if hidden > 0 else []
+    return InvalidInputError(
+        f"{path} is not as gapless wrote it; write it again with `gapless trace`:",
+        defects[:MAX_DEFECTS] + more,
+    )
+
+
+def _trace(document: TraceDocument) -> MeasuredTrace | Trace:
+    slices = [event for event in document.traceEvents if event["ph"] == "X"]
+    if document.measured is not None:
+        return MeasuredTrace(deployment=document.measured, events=_measured(document.measured, slices))
+    assert document.simulated is not None
+    return _simulated(document.simulated, slices)
+
+
+def _measured(deployment: Deployment, slices: list[dict[str, Any]]) -> tuple[MeasuredEvent, ...]:
+    """Return the events: each chunk is one slice, and the run inside it is another."""
+    chunks = {stream.name: stream.chunks for stream in deployment.streams}
+    runs = {_key(event): event for event in slices if event["name"] == "run" and event["cat"] == "part"}
+    events = []
+    for whole in (event for event in slices if event["cat"] == "chunk"):
+        stream, request, chunk = _key(whole)
+        run = runs.get((stream, request, chunk))
+        if run is None or not 0 <= chunk < len(chunks.get(stream, ())):
+            raise ValueError(f"chunk {chunk} of request {request} of {stream!r} did not run")
+        events.append(
+            MeasuredEvent(
+                start_ns=nanoseconds(whole["ts"]),
+                run_ns=nanoseconds(run["ts"]),
+                copied_ns=nanoseconds(run["ts"]) + nanoseconds(run["dur"]),
+                end_ns=nanoseconds(whole["ts"]) + nanoseconds(whole["dur"]),
+                stream=stream,
+                request=request,
+                chunk=chunk,
+                unit=chunks[stream][chunk].unit,
+            )
+        )
+    return tuple(sorted(events))
+
+
+def _key(event: dict[str, Any]) -> tuple[str, int, int]:
+    args = event["args"]
+    return args["stream"], _whole(args, "request"), _whole(args, "chunk")
+
+
+def _whole(args: dict[str, Any], name: str, default: int | None = None) -> int:
+    value = args[name] if default is None else args.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} is {value!r}, must be a whole number")
+    return value
+
+
+def _simulated(played: Played, slices: list[dict[str, Any]]) -> Trace:
+    numbers = {name: number for number, name in enumerate(played.names)}
+    events = []
+    for whole in slices:
+        stream, request, chunk = _key(whole)
+        own = played.plan.of(stream) if played.names else played.plan.chunks
+        start_us = nanoseconds(whole["ts"]) // 1000
+        events.append(
+            TraceEvent(
+                start_us=start_us,
+                end_us=start_us + nanoseconds(whole["dur"]) // 1000,
+                request=numbers[stream] if played.names else request,
+                chunk=chunk,
+                unit=own[chunk].unit,
+                slowdown_us=_whole(whole["args"], "slowdown_us", 0),
+            )
+        )
+    return Trace(
+        plan=played.plan,
+        units=played.units,
+        arrivals_us=played.arrivals_us,
+        events=tuple(sorted(events)),
+        names=played.names,
+    )
+
+
+def _differences(found: list[dict[str, Any]], written: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield where a file differs from what is written of the trace in it; memory is in the file alone."""
+    kept = [(number, event) for number, event in enumerate(found) if not _is_memory(event)]
+    for (number, event), right in zip(kept, written, strict=False):
+        if event != right:
+            keys = [key for key in (*right, *event) if event.get(key) != right.get(key)]
+            yield f"traceEvents[{number}]: {keys[0]} is {event.get(keys[0])!r}, was {right.get(keys[0])!r}"
+    if len(kept) != len(written):
+        yield f"traceEvents has {len(kept)} events, was written with {len(written)}"
+
+
+def _is_memory(event: dict[str, Any]) -> bool:
+    return (event["ph"], event["name"]) == ("C", MEMORY)

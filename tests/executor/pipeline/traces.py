@@ -1,0 +1,68 @@
+"""Random measured traces, as a pipeline could leave them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from gapless.executor.deployment import Deployment, Rounds, Stream
+from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
+from gapless.formulations.plan import Chunk
+from gapless.formulations.workload import Mode
+
+NAMES = ("net", "vision", 'a"</script>\u2028é', "gapless run")
+UNITS = ("big", "gpu", "npu é")
+
+
+@st.composite
+def measured_traces(draw: st.DrawFn, *, most_requests: int = 6, longest_ns: int = 10**6) -> MeasuredTrace:
+    """Draw streams that share units, and when their chunks ran: one at a time, in order."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
+    streams = tuple(Stream(name=name, chunks=draw(_chunks())) for name in names)
+    rounds = None
+    if draw(st.booleans()):
+        mode = draw(st.sampled_from(Mode))
+        rounds = Rounds(
+            mode=mode, arrivals_us=(0,) * len(streams), task_slots=draw(st.none() | st.integers(1, 3))
+        )
+    deployment = Deployment(streams=streams, rounds=rounds)
+    requests = draw(st.integers(1, most_requests))
+    return MeasuredTrace(
+        deployment=deployment, events=tuple(sorted(_played(draw, deployment, requests, longest_ns)))
+    )
+
+
+@st.composite
+def _chunks(draw: st.DrawFn) -> tuple[Chunk, ...]:
+    network = draw(st.sampled_from(NAMES))
+    units = draw(st.lists(st.sampled_from(UNITS), min_size=1, max_size=4))
+    lengths = [draw(st.integers(1, 3)) for _ in units]
+    return tuple(
+        Chunk(network=network, start=sum(lengths[:k]), stop=sum(lengths[: k + 1]), unit=unit)
+        for k, unit in enumerate(units)
+    )
+
+
+def _played(draw: st.DrawFn, deployment: Deployment, requests: int, longest_ns: int) -> list[MeasuredEvent]:
+    free = dict.fromkeys(UNITS, 0)
+    events = []
+    for request in range(requests):
+        for stream in deployment.streams:
+            ready = 0
+            for number, chunk in enumerate(stream.chunks):
+                wait, copy_in, run, copy_out = (draw(st.integers(0, longest_ns)) for _ in range(4))
+                start = max(ready, free[chunk.unit]) + wait
+                copied = start + copy_in + run + 1  # an engine needs some time
+                ready = free[chunk.unit] = copied + copy_out
+                events.append(
+                    MeasuredEvent(
+                        start_ns=start,
+                        run_ns=start + copy_in,
+                        copied_ns=copied,
+                        end_ns=ready,
+                        stream=stream.name,
+                        request=request,
+                        chunk=number,
+                        unit=chunk.unit,
+                    )
+                )
+    return events
