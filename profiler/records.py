@@ -31,14 +31,22 @@ OPERATOR_REPETITIONS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Operators:
+    """The times of the operators of one piece.
+
+    Attributes
+    ----------
+    times
+        In the order in which they ran; None: the engine cannot tell.
+    """
+
     times: tuple[OperatorTime, ...] | None
 
 
 ALONE: Mapping[str, Probe] = {}
 """No load."""
 
-_TIMING = Schema(format="gapless.timing", version=1, content=Timing)
-_OPERATORS = Schema(format="gapless.operators", version=1, content=_Operators)
+TIMING = Schema(format="gapless.timing", version=1, content=Timing)
+OPERATORS = Schema(format="gapless.operators", version=1, content=_Operators)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,10 +159,10 @@ class RecordedBench:
             return self.bench.timing(unit, probe.prepared, effort=effort, beside=load)
 
         key = self._key(probe, [unit, *beside], what)
-        kept = self._find(key, _TIMING)
+        kept = self._find(key, TIMING)
         if kept is None:
             kept = steadiest(measure, retries=self.retries)
-            self.ledger.keep(KIND, key, dump(kept, _TIMING))
+            self.ledger.keep(KIND, key, dump(kept, TIMING))
         self.warnings += [f"{text}: {defect}" for defect in defects(kept.busy)]
         self.progress.advance(text)
         return kept
@@ -162,11 +170,11 @@ class RecordedBench:
     def operators(self, unit: str, probe: Probe) -> tuple[OperatorTime, ...] | None:
         """Return the times of the operators inside a probe; None: the engine cannot tell."""
         key = self._key(probe, [unit], {"operators": OPERATOR_REPETITIONS})
-        kept = self._find(key, _OPERATORS)
+        kept = self._find(key, OPERATORS)
         if kept is None:
             times = self.bench.operators(unit, probe.prepared, repetitions=OPERATOR_REPETITIONS)
             kept = _Operators(times=times)
-            self.ledger.keep(KIND, key, dump(kept, _OPERATORS))
+            self.ledger.keep(KIND, key, dump(kept, OPERATORS))
         self.progress.advance(f"operators of {probe.prepared.piece.name} on {unit}")
         return kept.times
 

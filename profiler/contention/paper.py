@@ -98,14 +98,14 @@ class PaperContention:
     text: tuple[PrintedPair, ...]
 
 
-_PAPER = Schema(format="gapless.paper_contention", version=1, content=PaperContention)
+PAPER = Schema(format="gapless.paper_contention", version=1, content=PaperContention)
 
 
 @cache
 def paper_contention() -> PaperContention:
     """Return what the paper prints."""
     data = files(__package__).joinpath("data/hetero2pipe.json").read_bytes()
-    return parse(data, _PAPER, name="the paper's contention")
+    return parse(data, PAPER, name="the paper's contention")
 
 
 def table_ii() -> tuple[CoRun, ...]:

@@ -7,13 +7,13 @@ read before it is asked for. Phones whose costs are computed are in `workloads`.
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 
 from ...formulations.co_run import combine
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import COSTS, NETWORK, PLATFORM
 from ...formulations.hardware import Platform
+from ...formulations.nearness import meant, near
 from ...formulations.problem import Problem
 from .shipped import file_names, folders_with, read_shipped
 
@@ -53,10 +53,7 @@ def is_shipped_name(name: str) -> bool:
 
 def near_names(name: str) -> tuple[str, ...]:
     """Return the shipped names that someone who typed `name` may have meant, nearest first."""
-    known = shipped_names()
-    near = difflib.get_close_matches(name[:100], known, n=3, cutoff=0.6)
-    within = [full for full in known if name and name in full.split("/")]
-    return tuple(dict.fromkeys([*near, *within]))
+    return near(name, shipped_names(), most=len(shipped_names()))
 
 
 def shipped_platform(platform: str) -> Platform:
@@ -94,8 +91,7 @@ def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
 
 def _split(name: str) -> tuple[str, str]:
     if not is_shipped_name(name):
-        near = near_names(name)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(shipped_names())}"
+        hint = meant(name, shipped_names(), listed_by="`gapless platforms` lists them")
         raise InvalidInputError(f"no shipped problem is called {name!r}; {hint}")
     platform, _, network = name.partition("/")
     return platform, network

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from ...executor.machine.memory import usable_bytes
 from ...executor.machine.quota import quota_availability
 from ...formulations.errors import InvalidInputError, PlacementError
 from ...formulations.hardware import MAX_UNITS, EngineSettings, Platform, ProcessingUnit, UnitKind
+from ...formulations.nearness import meant
 
 MAX_CORE_UNITS = 16
 """Most units of single cores: with more, plans are many and differ little."""
@@ -183,11 +183,7 @@ def _require_emulable(units: Sequence[ProcessingUnit]) -> None:
 
 def _require_units(platform: Platform, names: Sequence[str]) -> None:
     known = platform.unit_names
-    problems = []
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name[:100], known, n=1)
-            problems.append(f"{name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    problems = [f"{name!r}; {meant(name, known)}" for name in names if name not in known]
     if problems:
         raise InvalidInputError(
             f"platform {platform.name!r} has the units {', '.join(known)}, but not:", problems

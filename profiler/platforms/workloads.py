@@ -7,7 +7,6 @@ once.
 
 from __future__ import annotations
 
-import difflib
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from ...formulations.costs import CostTable, Interference
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import INTERFERENCE, NETWORK
 from ...formulations.hardware import UnitKind
+from ...formulations.nearness import meant, shown
 from ...formulations.network import Network
 from ...formulations.objective import Objective, Term
 from ...formulations.problem import Problem
@@ -67,9 +67,7 @@ def shipped_workload(platform: str, text: str) -> Problem:
     if platform in platform_names():
         return _measured(platform, requests_of(text, network_names(platform)))
     known = (*phone_names(), *platform_names())
-    near = difflib.get_close_matches(platform[:100].lower(), known, n=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(known)}"
-    raise InvalidInputError(f"no shipped platform is called {platform[:100]!r}; {hint}")
+    raise InvalidInputError(f"no shipped platform is called {shown(platform)}; {meant(platform, known)}")
 
 
 def balanced(platform: str, text: str) -> str:

@@ -7,7 +7,6 @@ Batch normalisations stay operators of their own, as in a file exported without 
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from ...executor.engines.cache import default_cache
 from ...executor.model import TensorSpec
 from ...formulations.errors import InvalidModelError
+from ...formulations.nearness import meant
 
 if TYPE_CHECKING:
     from .blocks import Blocks, Outputs
@@ -237,8 +237,7 @@ def zoo_entry(name: str) -> ZooEntry:
 def zoo_hint(name: str, *, also: Iterable[str] = ()) -> str:
     """Return what someone who typed `name` may have meant, in words: a built-in network, or one of `also`."""
     known = (*_ENTRIES, *also)
-    near = difflib.get_close_matches(name[:100].lower(), known, n=2)
-    return f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(known)}"
+    return meant(name, known, listed_by="`gapless networks` lists them")
 
 
 def build(name: str) -> bytes:

@@ -1,0 +1,1 @@
+"""Extensions of Sphinx that only this documentation needs."""

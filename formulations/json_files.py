@@ -1,0 +1,275 @@
+"""Versioned JSON documents: strict in, all defects at once; atomic out.
+
+This is the only module of its folder that needs a third-party library (pydantic reads the documents
+straight into the frozen types).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from .errors import InvalidInputError, SchemaVersionError
+from .file_kinds import foreign, in_folder, instead
+
+MAX_FILE_BYTES = 64 * 2**20
+"""Largest file that is read: far above any problem, far below what would exhaust a board."""
+
+MAX_DEFECTS_SHOWN = 50
+LINE_LENGTH = 100
+
+Document = TypeVar("Document")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema(Generic[Document]):
+    """One kind of file.
+
+    Attributes
+    ----------
+    format
+        Its name, which stands in the file.
+    version
+        Its current version; older ones are read, too.
+    content
+        The type that holds its content.
+    """
+
+    format: str
+    version: int
+    content: type[Document]
+
+
+def load(path: str | Path, schema: Schema[Document]) -> Document:
+    """Read one file of a known kind.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is missing, too large, not JSON, or its content is not valid; all defects are listed.
+    SchemaVersionError
+        It is a file of another kind, or of a version that this gapless does not read.
+    """
+    return parse(read_bytes(path, needed=schema.format), schema, name=str(path))
+
+
+def parse(data: bytes, schema: Schema[Document], *, name: str) -> Document:
+    """Read one document of a known kind; `name` stands for it in messages."""
+    tree = _json_tree(data, name)
+    _check_header(tree, schema, name)
+    content = {key: value for key, value in tree.items() if key not in ("format", "version")}
+    return _content(content, schema.content, f"{name} is not a valid {schema.format} file:")
+
+
+def format_of(path: str | Path) -> str | None:
+    """Return of which kind a file says it is, or None if it does not say; errors as for `load`."""
+    found = _json_tree(read_bytes(path), str(path)).get("format")
+    return found if isinstance(found, str) else None
+
+
+def load_foreign(path: str | Path, content: type[Document], *, called: str) -> Document:
+    """Read a file in a form that gapless did not make up: a JSON object without format and version.
+
+    Parameters
+    ----------
+    path
+        The file.
+    content
+        The type that holds it.
+    called
+        What such a file is, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `load`.
+    """
+    tree = _json_tree(read_bytes(path), str(path))
+    return _content(tree, content, f"{path} is not valid as {called}:")
+
+
+def _content(tree: dict[str, Any], content: type[Document], wrong: str) -> Document:
+    try:
+        return _adapter(content).validate_json(json.dumps(tree))
+    except ValidationError as error:
+        raise InvalidInputError(wrong, _shown(error)) from None
+
+
+def dump(value: Document, schema: Schema[Document]) -> str:
+    """Return a document as JSON text."""
+    content = _adapter(schema.content).dump_python(value, mode="json", exclude_defaults=True)
+    document = {"format": schema.format, "version": schema.version, **content}
+    return _pretty(document) + "\n"
+
+
+def save(text: str, path: str | Path) -> None:
+    """Write a file at once: it is whole or not there.
+
+    Raises
+    ------
+    InvalidInputError
+        The place cannot be written.
+    """
+    target, part = Path(os.path.realpath(path)), None
+    try:
+        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe is never replaced
+            Path(path).write_text(text, encoding="utf-8")
+            return
+        with tempfile.NamedTemporaryFile(
+            "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8"
+        ) as part:
+            part.write(text)
+        os.chmod(part.name, _mode_of(target))
+        os.replace(part.name, target)
+    except OSError as error:
+        if part is not None:
+            Path(part.name).unlink(missing_ok=True)
+        raise InvalidInputError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def _mode_of(target: Path) -> int:
+    """Return the permissions a file has, or that a new one gets here."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _pretty(value: Any, indent: str = "") -> str:
+    """Return JSON with one row of a table a line: short values stand on one line, long ones do not."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not isinstance(value, dict | list) or not value or len(line) + len(indent) <= LINE_LENGTH:
+        return line
+    deeper = indent + " "
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {_pretty(item, deeper)}" for key, item in value.items()]
+    else:
+        rows = [_pretty(item, deeper) for item in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n{deeper}{f',{chr(10)}{deeper}'.join(rows)}\n{indent}{closing}"
+
+
+def content_schema(content: type[Any]) -> dict[str, Any]:
+    """Return the JSON Schema of what is read into a type: names, types, what is needed; no headers.
+
+    Descriptions are whole docstrings. Ranges and what else a type checks by itself are not in it.
+    """
+    return _adapter(content).json_schema()
+
+
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def _adapter(content: type[Document]) -> TypeAdapter[Document]:
+    if content not in _ADAPTERS:
+        _ADAPTERS[content] = TypeAdapter(content)
+    return _ADAPTERS[content]
+
+
+def read_bytes(path: str | Path, *, needed: str = "") -> bytes:
+    """Return what a file holds.
+
+    Parameters
+    ----------
+    path
+        The file.
+    needed
+        The kind of JSON file that it has to be, for messages; empty: any.
+
+    Raises
+    ------
+    InvalidInputError
+        It cannot be read, or is too large.
+    """
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if path.is_dir():
+            raise InvalidInputError(f"cannot read {path}: it is a folder{in_folder(path, needed)}")
+        if needed and (known := foreign(path)):
+            raise InvalidInputError(f"{path} is no {needed} file: {known}")
+        if size > MAX_FILE_BYTES:
+            raise InvalidInputError(f"{path} has {size} bytes, more than the {MAX_FILE_BYTES} that are read")
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidInputError(f"{path} holds more than the {MAX_FILE_BYTES} bytes that are read")
+    return data
+
+
+def _json_tree(data: bytes, name: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise InvalidInputError(f"{name}: {constant} is not a number that can be planned with")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = sorted({key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1})
+            raise InvalidInputError(f"{name}: the key {twice[0]!r} stands twice in one object")
+        return found
+
+    try:
+        tree = json.loads(data, parse_constant=refuse, object_pairs_hook=unique)
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{name} is not a text file in UTF-8: {error.reason}") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InvalidInputError(f"{name} is not valid JSON: {error.msg} at {where}") from None
+    except RecursionError:
+        raise InvalidInputError(f"{name} is nested too deeply") from None
+    except InvalidInputError:
+        raise
+    except ValueError as error:  # e.g. an integer with more digits than Python converts
+        raise InvalidInputError(f"{name} is not valid JSON: {error}") from None
+    if not isinstance(tree, dict):
+        raise InvalidInputError(f"{name} holds a {type(tree).__name__}, not an object")
+    return tree
+
+
+def _check_header(tree: dict[str, Any], schema: Schema[Document], name: str) -> None:
+    found, version = tree.get("format"), tree.get("version")
+    if found != schema.format:
+        said = "missing" if found is None else repr(found)
+        hint = instead(name, str(found), schema.format)
+        raise SchemaVersionError(f"{name} is no {schema.format} file: its format is {said}{hint}")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise SchemaVersionError(f"{name}: its version is {version!r}, must be a whole number from 1")
+    if version > schema.version:
+        raise SchemaVersionError(
+            f"{name} has version {version} of {schema.format}; this gapless reads up to version "
+            f"{schema.version}. Update gapless, or write the file with an older one"
+        )
+
+
+def _shown(error: ValidationError) -> list[str]:
+    defects = [line for defect in error.errors(include_url=False) for line in _lines(defect)]
+    more = len(defects) - MAX_DEFECTS_SHOWN
+    return defects[:MAX_DEFECTS_SHOWN] + ([f"... and {more} more"] if more > 0 else [])
+
+
+def _lines(defect: Any) -> Iterator[str]:
+    where = ""
+    for part in defect["loc"]:
+        where += f"[{part}]" if isinstance(part, int) else f"{'.' if where else ''}{part}"
+    inner = defect.get("ctx", {}).get("error")
+    prefix = f"{where}: " if where else ""
+    if isinstance(inner, InvalidInputError) and inner.problems:
+        yield from (f"{prefix}{problem}" for problem in inner.problems)
+    elif defect["type"] == "unexpected_keyword_argument":
+        yield f"{where}: unknown key"
+    elif defect["type"] == "missing":
+        yield f"{where}: missing"
+    else:
+        value = repr(defect["input"])
+        text = defect["msg"].removeprefix("Value error, ")
+        yield f"{prefix}{text}, got {value if len(value) <= 60 else value[:57] + '...'}"

@@ -1,0 +1,78 @@
+"""What the pages tell users to type does what the pages say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from gapless.file_formats import file_format
+from gapless.formulations.files import parse, parse_problem
+from gapless.schemas import json_schema
+
+from ..documents import DOCS, PAGES, REASONS, ROOT, RUN, SHOWN, blocks_of, links_of
+
+LONGEST_S = 300
+RUNNING = [page for page in PAGES if any(block.language in RUN for block in blocks_of(page))]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", RUNNING, ids=name_of)
+def test_every_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.documents", str(page)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "110"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=LONGEST_S,
+    )
+    assert run.returncode == 0, run.stdout[-4000:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_block_gets_around_being_run(page: Path) -> None:
+    for block in blocks_of(page):
+        where = f"{name_of(page)}:{block.line}"
+        assert block.language in (*RUN, *SHOWN) or block.language.startswith("{"), where
+        assert not block.reason or block.reason in REASONS, where
+        if block.language == "console":
+            assert block.commands, f"{where} has no command"
+        if block.language in SHOWN:
+            assert not block.commands, f"{where} has commands that nothing runs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_shown_are_files_that_can_be_read(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language == "json" and (tree := json.loads(block.text)).get("format"):
+            entry = file_format(tree["format"])
+            where, data = f"{name_of(page)}:{block.line}", block.text.encode()
+            if entry.name == "problem":  # its rules are read in a second step
+                parse_problem(data, name=where)
+            else:
+                parse(data, entry.schema, name=where)
+            jsonschema.validate(tree, json_schema(entry.name))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_of_the_project(page: Path) -> None:
+    """Anchors and pages are checked when the documentation is built; this is how a forge shows them."""
+    for target in links_of(page):
+        path = target.partition("#")[0]
+        assert not path or path.startswith("https://") or (page.parent / path).exists(), target
+
+
+def test_there_are_pages() -> None:
+    assert {DOCS / "index.md", DOCS / "glossary.md", DOCS / "reference" / "commands.md"} <= set(PAGES)
+    assert len(RUNNING) > 10

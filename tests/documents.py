@@ -1,0 +1,165 @@
+"""The blocks of code of a page of Markdown, and how they are run.
+
+`python -m tests.documents PAGE` runs every block of a page in order, in the current folder: console blocks
+command by command, Python blocks in one namespace. The tests do that in a process and a folder for each
+page, so that no page lives on what another one has left behind.
+
+A block that cannot run everywhere has `<!-- not run: REASON -->` on the line before it. A command whose
+exit code is not 0 says so in its comment: `$ gapless plan ...  # exit code 3`.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+"""All pages that users read."""
+
+RUN = ("python", "console")
+"""Languages whose blocks are run."""
+
+SHOWN = ("text", "sh", "json", "toml")
+"""Languages whose blocks are only shown; `sh` for what installs, copies and needs another machine."""
+
+REASONS = {"it needs a board", "it needs the network", "it takes minutes"}
+"""Why a block may be left out."""
+
+PRELUDES = {"README.md": {"my_rules.py": "def rule(view):\n    return view.uses('GPU')\n"}}
+"""Files that a page takes for granted."""
+
+_BLOCK = re.compile(
+    r"(?:^ *<!-- not run: (?P<reason>.*?) -->\n)?"
+    r"^(?P<indent> *)(?P<fence>```+|~~~+|:::+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=indent)(?P=fence) *$",
+    re.MULTILINE | re.DOTALL,
+)
+_EXPECTED = re.compile(r"^(?!\s*#).*print\(.*\) +# (.*)$", re.MULTILINE)
+_EXIT_CODE = re.compile(r"# exit code (\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One fenced block.
+
+    Attributes
+    ----------
+    language
+        What stands behind the fence.
+    text
+        What is in it.
+    line
+        Where it begins, from 1.
+    reason
+        Why it is not run; empty: it is.
+    """
+
+    language: str
+    text: str
+    line: int
+    reason: str
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands of a console block; what stands below them is what they print."""
+        return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
+
+    @property
+    def expected(self) -> list[str]:
+        """What `print(...)  # this` says that it prints."""
+        return _EXPECTED.findall(self.text)
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            language=found["language"].strip(),
+            text=textwrap.dedent(found["text"]),
+            line=text.count("\n", 0, found.start("fence")) + 1,
+            reason=found["reason"] or "",
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def run_page(page: Path) -> None:
+    """Run the blocks of a page in this folder; the first one that does not do what it says raises."""
+    for name, text in PRELUDES.get(page.name, {}).items():
+        Path(name).write_text(text)
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks_of(page):
+        if block.reason or block.language not in RUN:
+            continue
+        where = f"{page.relative_to(ROOT)}:{block.line}"
+        _say(f"--- {where}\n")
+        if block.language == "python":
+            _run_python(block, where, names)
+        else:
+            for command in block.commands:
+                _run_command(command, where)
+
+
+def _run_python(block: Block, where: str, names: dict[str, object]) -> None:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(block.text, where, "exec"), names)
+    _say(printed.getvalue())
+    lines = iter(printed.getvalue().splitlines())
+    for expected in block.expected:
+        assert expected in lines, f"{where}: {expected!r} is not printed, or not in this order"
+
+
+def _run_command(command: str, where: str) -> None:
+    words, code = shlex.split(command, comments=True), _EXIT_CODE.search(command)
+    wanted = int(code[1]) if code else 0
+    _say(f"$ {shlex.join(words)}\n")
+    match words:
+        case ["gapless", *arguments]:
+            found, printed = _gapless(arguments)
+        case ["python", "-m", *_]:
+            done = subprocess.run(
+                [sys.executable, *words[1:]], stdout=subprocess.PIPE, text=True, check=False
+            )
+            found, printed = done.returncode, done.stdout
+        case _:
+            raise AssertionError(f"{where}: {words[0]} is not run by the tests; show it in a block `sh`")
+    _say(printed)
+    assert found == wanted, f"{where}: the exit code is {found}, not {wanted}: {command}"
+    assert printed or wanted, f"{where}: nothing is printed: {command}"
+
+
+def _gapless(arguments: Sequence[str]) -> tuple[int, str]:
+    from gapless.cli import main
+
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        code = main(arguments)
+    return int(code), printed.getvalue()
+
+
+def _say(text: str) -> None:
+    """Show how far it came: between the lines of child processes, in order."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def links_of(page: Path) -> Iterator[str]:
+    """Yield where the links of a page lead, outside its blocks."""
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    yield from re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text))
+
+
+if __name__ == "__main__":
+    run_page(Path(sys.argv[1]).resolve())
