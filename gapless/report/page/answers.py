@@ -1,0 +1,137 @@
+"""Exact against heuristic: what each backend answered to the same problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...formulations.objective import Term
+from ...solvers.protocol import Guarantee, SolveStatus, StopReason
+from ..words import seconds, stop_words, term_name, term_value
+from .scale import share
+from .standing import best_bound
+from .subject import SolverAnswer, Subject
+from .table import Cell, Column, Table, columns, numbers, table
+from .texts import clipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """One backend on the axis of the objective: its plan, and its bound; percent, None where not known."""
+
+    backend: str
+    guarantee: str
+    plan: float | None
+    bound: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What the backends answered: in words, as ranges between bound and plan, and as a table."""
+
+    words: str
+    ranges: tuple[Reach, ...]
+    ends: tuple[str, str]
+    table: Table
+
+
+_STATUS = {
+    SolveStatus.OPTIMAL: ("proved best", "good"),
+    SolveStatus.FEASIBLE: ("found, not proved", "warn"),
+    SolveStatus.INFEASIBLE: ("proved: no plan", "bad"),
+    SolveStatus.NO_SOLUTION: ("nothing found", "bad"),
+}
+
+
+def answers(subject: Subject) -> Answers | None:
+    """Return what the backends answered to the problem of a subject; None: nobody was asked."""
+    found = subject.answers
+    if not found:
+        return None
+    term = subject.problem.objective.terms[0]
+    values = [value for a in found for value in (a.objective, a.bound) if value is not None]
+    low, high = min(values, default=0), max(values, default=0)
+    return Answers(
+        words=_words(found, term, best_bound(subject)),
+        ranges=tuple(_reach(a, term, low, high) for a in found if not a.failure) if high > low else (),
+        ends=(term_value(term, low), term_value(term, high)),
+        table=_table(found, term),
+    )
+
+
+def _words(found: tuple[SolverAnswer, ...], term: Term, bound: tuple[int, str] | None) -> str:
+    """Return who is best, and by how much heuristics miss what exact backends have found."""
+    known = [a for a in found if a.objective is not None]
+    if not known:
+        return "No backend has found a plan."
+    best = min(a.objective for a in known if a.objective is not None)
+    first = [a.backend for a in known if a.objective == best]
+    words = [f"Least {term_name(term)}: {term_value(term, best)} ({', '.join(first)})"]
+    proved = [a.backend for a in known if a.status == SolveStatus.OPTIMAL]
+    if proved:
+        words.append(f"proved by {', '.join(proved)}")
+    elif bound is not None and bound[0] < best:
+        words.append(f"not proved; no plan has less than {term_value(term, bound[0])} ({bound[1]})")
+    else:
+        words.append("not proved")
+    missed = [a for a in known if a.guarantee == Guarantee.HEURISTIC and (a.objective or 0) > best > 0]
+    words += [f"{a.backend} misses it by {100 * ((a.objective or 0) / best - 1):.2f} %" for a in missed]
+    return f"{'; '.join(words)}."
+
+
+def _reach(answer: SolverAnswer, term: Term, low: int, high: int) -> Reach:
+    def at(value: int | None) -> float | None:
+        return None if value is None else share(value - low, high - low)
+
+    parts = [f"plan {term_value(term, answer.objective)}", f"bound {term_value(term, answer.bound)}"]
+    return Reach(
+        backend=answer.backend,
+        guarantee=answer.guarantee,
+        plan=at(answer.objective),
+        bound=at(answer.bound),
+        text=", ".join(parts),
+    )
+
+
+def _table(found: tuple[SolverAnswer, ...], term: Term) -> Table:
+    titles = columns(
+        "backend",
+        "guarantee",
+        "status",
+        *numbers(term_name(term), "bound", "gap", "time"),
+        Column(title="its best plan, or why there is none"),
+    )
+    best = min((a.objective for a in found if a.objective is not None), default=None)
+    strong = [i for i, a in enumerate(found) if a.objective is not None and a.objective == best]
+    if len(strong) == len(found):
+        strong = []
+    return table("What each backend answered", titles, (_row(a, term) for a in found), strong=strong)
+
+
+def _row(answer: SolverAnswer, term: Term) -> list[Cell | str]:
+    name = Cell(text=answer.backend, kind="name", note=answer.version)
+    if answer.failure:
+        failed = Cell(text="gave no answer", kind="bad")
+        return [
+            name,
+            answer.guarantee or "-",
+            failed,
+            "-",
+            "-",
+            "-",
+            "-",
+            Cell(text=answer.failure, kind="text"),
+        ]
+    status, kind = _STATUS[SolveStatus(answer.status)]
+    stop = StopReason(answer.stop) if answer.stop else StopReason.COMPLETE
+    stopped = "" if stop is StopReason.COMPLETE else stop_words(stop)
+    return [
+        name,
+        answer.guarantee or "-",
+        Cell(text=status, kind=kind, note=stopped),
+        term_value(term, answer.objective),
+        term_value(term, answer.bound),
+        "-" if answer.gap is None else f"{100 * answer.gap:.2f} %",
+        seconds(answer.runtime_s),
+        Cell(text=clipped(answer.plan or "-"), kind="code"),
+    ]

@@ -1,0 +1,134 @@
+"""A subject as the page shows it, and several subjects side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..words import microseconds, millis, percent, size
+from .answers import Answers, answers
+from .execution import achieved, predicted_pace_us
+from .headline import Headline, difference, headline, pace_name
+from .layers import MOST_ROWS, HeatMap, heat_maps
+from .memory import Memory, memory
+from .origin import Origin, origin
+from .race import Race, race
+from .reasoning import Reasoning, reasoning
+from .receipts import Receipts, receipts
+from .standing import standing
+from .subject import Subject
+from .table import Cell, Table, columns, numbers, table
+from .texts import clipped
+from .timeline import Timeline, timeline
+from .utilisation import Utilisation, chunk_table, utilisation
+
+_MOST_TITLE = 120
+"""Letters; subjects without a title are called by what runs, which can be long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """Everything that the page shows of one subject; None: that is not known.
+
+    Attributes
+    ----------
+    key
+        Beginning of the names of its places on the page.
+    title
+        What it is called.
+    headline, chunks, timeline, utilisation, race, answers, memory, heat_maps, reasoning, receipts, origin
+        The sections.
+    """
+
+    key: str
+    title: str
+    headline: Headline
+    chunks: Table
+    timeline: Timeline | None
+    utilisation: Utilisation | None
+    race: Race | None
+    answers: Answers | None
+    memory: Memory | None
+    heat_maps: tuple[HeatMap, ...]
+    reasoning: Reasoning | None
+    receipts: Receipts | None
+    origin: Origin
+
+    @property
+    def busy_title(self) -> str:
+        """Title of the section with the chunks."""
+        return "How busy the units are" if self.utilisation else "Chunks"
+
+    @property
+    def sections(self) -> tuple[tuple[str, str], ...]:
+        """(place, title) of the sections that are there."""
+        found = (
+            ("time", "Who runs when", self.timeline),
+            ("busy", self.busy_title, self.chunks),
+            ("why", "Why this plan", self.reasoning),
+            ("race", "Predicted against measured", self.race),
+            ("answers", "Exact against heuristic", self.answers),
+            ("memory", "Memory", self.memory),
+            ("layers", "Layer times", self.heat_maps),
+            ("receipts", "Receipts", self.receipts),
+            ("origin", "Where this comes from", self.origin),
+        )
+        return tuple((f"{self.key}-{place}", title) for place, title, there in found if there)
+
+
+def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
+    """Return what the page shows of a subject.
+
+    Parameters
+    ----------
+    subject
+        What is known.
+    key
+        Beginning of the names of its places on the page.
+    rows
+        Most rows of its heat maps together.
+    """
+    return Contents(
+        key=key,
+        title=clipped(subject.title, _MOST_TITLE),
+        headline=headline(subject),
+        chunks=chunk_table(subject),
+        timeline=timeline(subject),
+        utilisation=utilisation(subject),
+        race=race(subject),
+        answers=answers(subject),
+        memory=memory(subject),
+        heat_maps=heat_maps(subject, rows),
+        reasoning=reasoning(subject),
+        receipts=receipts(subject),
+        origin=origin(subject),
+    )
+
+
+def side_by_side(subjects: Sequence[Subject], keys: Sequence[str]) -> Table:
+    """Return a table that compares subjects, with links to each."""
+    titles = columns(
+        "what",
+        "runs",
+        "on",
+        *numbers("predicted", "measured", "difference", "utilisation", "peak memory"),
+        "standing",
+    )
+    rows = (_compared(subject, key) for subject, key in zip(subjects, keys, strict=True))
+    return table("What is compared", titles, rows)
+
+
+def _compared(subject: Subject, key: str) -> list[Cell | str]:
+    predicted, found, judged = predicted_pace_us(subject), achieved(subject), subject.score
+    off, state = difference(predicted, found), standing(subject)
+    return [
+        Cell(text=clipped(subject.title, _MOST_TITLE), kind="name", link=key),
+        Cell(text=clipped(str(subject.deployment)), kind="code"),
+        Cell(text=subject.problem.platform.name, kind="name"),
+        "-" if predicted is None else f"{millis(predicted)} ({pace_name(subject)})",
+        "-" if found is None else microseconds(found.pace_us),
+        "-" if off is None else f"{off:+.1f} %",
+        "-" if judged is None else percent(judged.utilisation_permille),
+        size(None if judged is None else judged.peak_bytes or None),
+        Cell(text=state.label, kind=state.kind),
+    ]

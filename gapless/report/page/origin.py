@@ -1,0 +1,131 @@
+"""Where everything in a report comes from: the problem, its tables, the execution, the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...formulations.costs import Provenance
+from ...formulations.hardware import ProcessingUnit
+from ...formulations.objective import LIMIT_NAMES
+from ..words import objective_words, percent, size
+from .subject import Subject
+from .table import Cell, Table, columns, table
+from .texts import clipped
+
+_MOST_LETTERS = 2000
+
+Fact = tuple[str, str]
+"""Name and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where everything comes from: facts, tables of costs, units, rules."""
+
+    facts: tuple[Fact, ...]
+    tables: Table
+    units: Table
+    rules: Table
+
+
+def origin(subject: Subject) -> Origin:
+    """Return where a subject comes from."""
+    problem = subject.problem
+    rules = (
+        (Cell(text=rule.name, kind="name"), Cell(text=rule.text or "(no words)", kind="text"))
+        for rule in problem.rules
+    )
+    return Origin(
+        facts=tuple((name, text) for name, text in _facts(subject) if text),
+        tables=_tables(subject),
+        units=_units(subject),
+        rules=table("Rules", columns("rule", "what it asks"), rules),
+    )
+
+
+def _facts(subject: Subject) -> Iterator[Fact]:
+    problem = subject.problem
+    yield "problem", f"fingerprint {problem.fingerprint}"
+    yield "objective", objective_words(problem.objective)
+    limits = ((name, getattr(problem.limits, name)) for name in LIMIT_NAMES)
+    yield "limits", ", ".join(f"{name} {value}" for name, value in limits if value is not None) or "none"
+    for network in problem.networks:
+        models = ", ".join(f"{model.locator} (digest {model.digest[:12]})" for model in network.models)
+        words = [f"{len(network.layers)} layers", models or network.source]
+        yield f"network {network.name}", "; ".join(filter(None, words))
+    memory = problem.platform.memory_bytes
+    capacity = "memory not known" if memory is None else f"memory {size(memory)}"
+    words = [f"{len(problem.platform.units)} units", capacity, problem.platform.source]
+    yield f"platform {problem.platform.name}", "; ".join(filter(None, words))
+    yield from _workload_facts(subject)
+    plan = subject.plan
+    yield "plan", "replicas, no plan" if plan is None else f"plan_id {plan.plan_id}"
+    yield "deployment", f"deployment_id {subject.deployment.deployment_id}"
+    yield "runs", clipped(str(subject.deployment), _MOST_LETTERS)
+    yield from _execution_facts(subject)
+    yield "files", ", ".join(subject.sources)
+
+
+def _workload_facts(subject: Subject) -> Iterator[Fact]:
+    workload = subject.problem.workload
+    if workload is None:
+        return
+    slots = "" if workload.task_slots is None else f", {workload.task_slots} task slots"
+    yield (
+        "workload",
+        f"{len(workload.requests)} requests, {workload.mode}, order {workload.order}, "
+        f"execution {workload.execution}, weights {workload.load_policy}{slots}",
+    )
+
+
+def _execution_facts(subject: Subject) -> Iterator[Fact]:
+    found, result = subject.measurement, subject.tuning
+    if found is not None:
+        times = f"{found.requests:,} requests in {found.seconds:.1f} s"
+        yield "measured", "; ".join(filter(None, (found.device, found.taken_at, times)))
+    if result is not None:
+        session = f"run {result.run}, {result.measured_s:.1f} s measured"
+        yield "race", "; ".join(filter(None, (result.device, session)))
+
+
+def _tables(subject: Subject) -> Table:
+    problem = subject.problem
+    known = [("costs", problem.costs.provenance)]
+    known += [
+        (f"costs on {used} units", costs.provenance)
+        for used, costs in enumerate(problem.co_run_costs or (), start=2)
+    ]
+    if problem.interference is not None:
+        known.append(("interference", problem.interference.provenance))
+    titles = columns("table", "method", "source", "device, engine, when", "notes")
+    return table("Tables of costs", titles, (_provenance(name, entry) for name, entry in known))
+
+
+def _provenance(name: str, entry: Provenance) -> list[Cell | str]:
+    how = f"{entry.method or '-'}{', estimated' if entry.estimated else ''}"
+    taken = "; ".join(filter(None, (entry.device, entry.engine, entry.taken_at)))
+    return [
+        name,
+        Cell(text=how, kind="warn" if entry.estimated else ""),
+        Cell(text=entry.source or "-", kind="text"),
+        Cell(text=taken or "-", kind="text"),
+        Cell(text=entry.notes or "-", kind="text"),
+    ]
+
+
+def _units(subject: Subject) -> Table:
+    units = (_unit(unit) for unit in subject.problem.platform.units)
+    return table("Units", columns("unit", "kind", "cores", "threads", "engine", "speed"), units)
+
+
+def _unit(unit: ProcessingUnit) -> list[Cell | str]:
+    engine = unit.engine
+    return [
+        Cell(text=unit.name, kind="name"),
+        str(unit.kind),
+        ", ".join(map(str, unit.cores)) or "-",
+        "-" if unit.threads is None else str(unit.threads),
+        f"{engine.backend}, precision {engine.precision}, memory {engine.memory}",
+        "as it is" if unit.quota_permille is None else f"emulated: {percent(unit.quota_permille)}",
+    ]

@@ -1,0 +1,84 @@
+"""How good a plan is: proved, found and not proved, and how far from the best bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...formulations.objective import Term
+from ...solvers.protocol import SolveStatus
+from ..words import term_name, term_value
+from .subject import SolverAnswer, Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How good a plan is.
+
+    Attributes
+    ----------
+    label
+        In two or three words.
+    text
+        In a sentence.
+    kind
+        "good": proved to be the best; "warn": found, not proved; "bad": something better is known; "".
+    """
+
+    label: str
+    text: str
+    kind: str
+
+
+_NO_PLAN = Standing(label="no plan", text="Replicas are no plan: no solver speaks about them.", kind="")
+
+
+def standing(subject: Subject) -> Standing:
+    """Return how good the plan of a subject is, by its explanation and by what the backends answered."""
+    if subject.score is None:
+        return _NO_PLAN
+    objective = subject.problem.objective
+    term, value = objective.terms[0], subject.score.value(objective.terms[0])
+    known = subject.explanation
+    better = [a for a in subject.answers if a.objective is not None and a.objective < value]
+    if objective.period_slack_permille is None and better:
+        return _beaten(min(better, key=lambda answer: answer.objective or 0), term, value)
+    if known is not None and known.proven:
+        return Standing(label="proved best", text="Proved: no plan is better.", kind="good")
+    if known is not None and known.next_best.values is not None and known.next_best.values < known.values:
+        return Standing(label="not the best", text="A better plan is known: see below.", kind="bad")
+    return _bounded(subject, term, value)
+
+
+def best_bound(subject: Subject) -> tuple[int, str] | None:
+    """Return the largest bound on the first objective term, and who has proved it; None: there is none."""
+    found = [(answer.bound, answer.backend) for answer in subject.answers if answer.bound is not None]
+    return max(found, key=lambda pair: pair[0], default=None)
+
+
+def _bounded(subject: Subject, term: Term, value: int) -> Standing:
+    if subject.problem.objective.period_slack_permille is not None:
+        return Standing(label="not proved", text="Found, not proved to be the best.", kind="warn")
+    name, bound = term_name(term), best_bound(subject)
+    if bound is not None and bound[0] >= value:
+        optimal = [a.backend for a in subject.answers if a.status == SolveStatus.OPTIMAL]
+        by = ", ".join(optimal) or bound[1]
+        return Standing(label="proved best", text=f"Proved by {by}: no plan has less {name}.", kind="good")
+    if bound is None or not value:
+        text = "Found, not proved: nothing is known about how much better a plan can be."
+        return Standing(label="not proved", text=text, kind="warn")
+    gap = 100 * (value - bound[0]) / value
+    text = (
+        f"Found, not proved: no plan has less {name} than {term_value(term, bound[0])} ({bound[1]}), "
+        f"so at most {gap:.1f} % could be gained."
+    )
+    return Standing(label=f"gap {gap:.1f} %", text=text, kind="warn")
+
+
+def _beaten(best: SolverAnswer, term: Term, value: int) -> Standing:
+    assert best.objective is not None
+    less = 100 * (value - best.objective) / value
+    text = (
+        f"Not the best plan: {best.backend} has found one with {term_name(term)} "
+        f"{term_value(term, best.objective)}, {less:.1f} % less."
+    )
+    return Standing(label="not the best", text=text, kind="bad")

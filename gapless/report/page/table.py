@@ -1,0 +1,113 @@
+"""Tables as data: columns, and rows of cells that know what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its title, whether it holds numbers, and what the title means, if that is not plain."""
+
+    title: str
+    number: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell.
+
+    Attributes
+    ----------
+    text
+        What it says.
+    kind
+        "good", "bad", "warn", "soft", "name" or "": how it is set; never the only carrier of a meaning.
+    note
+        What stands behind it, in smaller letters.
+    link
+        Place on the page that it leads to, or "".
+    """
+
+    text: str
+    kind: str = ""
+    note: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row; `strong` for the one that the others are compared with."""
+
+    cells: tuple[Cell, ...]
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    caption
+        What it shows.
+    columns, rows
+        Its content; every row has a cell for each column.
+    hidden
+        Rows that are left out because there are too many.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    hidden: int = 0
+
+
+def table(
+    caption: str,
+    titles: Sequence[Column],
+    rows: Iterable[Sequence[Cell | str]],
+    *,
+    strong: Iterable[int] = (),
+    most: int | None = None,
+) -> Table:
+    """Return a table.
+
+    Parameters
+    ----------
+    caption
+        What it shows.
+    titles
+        As `columns` and `numbers` make them.
+    rows
+        Cells, or only their texts.
+    strong
+        Indices of the rows that stand out.
+    most
+        Rows to keep; None: all.
+    """
+    marked = frozenset(strong)
+    built = tuple(Row(cells=tuple(map(_cell, row)), strong=index in marked) for index, row in enumerate(rows))
+    kept = built if most is None else built[:most]
+    return Table(
+        caption=caption,
+        columns=tuple(titles),
+        rows=kept,
+        hidden=len(built) - len(kept),
+    )
+
+
+def columns(*given: Column | str) -> tuple[Column, ...]:
+    """Return columns, some of them given by their titles alone."""
+    return tuple(Column(title=one) if isinstance(one, str) else one for one in given)
+
+
+def numbers(*titles: str) -> tuple[Column, ...]:
+    """Return columns of numbers."""
+    return tuple(Column(title=title, number=True) for title in titles)
+
+
+def _cell(content: Cell | str) -> Cell:
+    return Cell(text=content) if isinstance(content, str) else content

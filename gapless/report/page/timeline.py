@@ -1,0 +1,353 @@
+"""The Gantt chart: predicted and measured traces, one under the other, on one scale of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from ...formulations.network import Network
+from ..words import microseconds, percent
+from .execution import unlike
+from .played import Lane, Played, Work, lanes_of, played, together
+from .scale import Span, Tick, span, time_ticks, time_unit
+from .subject import Subject
+from .table import Table, columns, numbers, table
+from .texts import visible
+
+ROW, TITLE, STRIP, AXIS, GAP = 26, 26, 12, 26, 10
+"""Heights in pixels: a unit, the title of a trace, the strip of contention, the axis, between traces."""
+
+COLOURS = 8
+"""Colours of requests; they repeat."""
+
+_PRINTED = 640
+_CHARACTER = 7
+"""Width of a narrow or printed chart, and of a character, pixels: what labels are drawn without script."""
+
+_DENSE = 150
+"""Blocks in one row."""
+
+_MOST_LEGEND = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One chunk of one request: where it lies, its colour, its label if it is wide enough, its lost time."""
+
+    x: float
+    width: float
+    colour: int
+    label: str
+    lost: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRow:
+    """What one unit did.
+
+    Attributes
+    ----------
+    unit
+        Its name.
+    y
+        Pixels from the top of the chart.
+    blocks
+        In order of time.
+    bubbles
+        Idle times between its first and its last work.
+    busy_us, bubble_us
+        Their sums.
+    whole
+        From its first to its last work; None: it did nothing.
+    """
+
+    unit: str
+    y: int
+    blocks: tuple[Block, ...]
+    bubbles: tuple[Span, ...]
+    busy_us: float
+    bubble_us: float
+    whole: Span | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """One trace.
+
+    Attributes
+    ----------
+    title, note
+        What it is, and what of it is shown.
+    y, height
+        Pixels.
+    contention
+        When requests of high contention run at once.
+    contention_us
+        The sum of these times.
+    rows
+        One for each unit.
+    """
+
+    title: str
+    note: str
+    y: int
+    height: int
+    contention: tuple[Span, ...]
+    contention_us: float
+    rows: tuple[UnitRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """A Gantt chart.
+
+    Attributes
+    ----------
+    end_us
+        What is 100 percent.
+    bands
+        The traces.
+    ticks
+        Of the axis, without zoom.
+    height, axis_y
+        Pixels.
+    legend
+        (colour, name) of each request, where they have names and are few.
+    text
+        What there is to see, in words.
+    units
+        Table of what each unit did.
+    data
+        What the script shows of each block, in the order of the blocks.
+    blocks
+        How many.
+    strip, slowed
+        Whether contention and lost time are marked.
+    dense
+        Whether blocks are so narrow, without zoom, that colours of requests would be a flicker.
+    """
+
+    end_us: float
+    bands: tuple[Band, ...]
+    ticks: tuple[Tick, ...]
+    height: int
+    axis_y: int
+    legend: tuple[tuple[int, str], ...]
+    text: str
+    units: Table
+    data: dict[str, Any]
+    blocks: int
+    strip: bool
+    slowed: bool
+    dense: bool
+
+
+def timeline(subject: Subject) -> Timeline | None:
+    """Return the chart of a subject; None: no trace of it is known."""
+    traces, lanes = _noted(subject, played(subject)), lanes_of(subject)
+    if not traces:
+        return None
+    end_us = max(trace.end_us for trace in traces)
+    units = _units(subject, traces)
+    strip = subject.problem.workload is not None and sum(lane.high for lane in lanes) > 1
+    bands, y = [], 0
+    for trace in traces:
+        band = _band(trace, lanes, units, end_us, y, strip=strip)
+        bands.append(band)
+        y += band.height + GAP
+    named = subject.problem.workload is not None and len(lanes) <= _MOST_LEGEND
+    return Timeline(
+        end_us=end_us,
+        bands=tuple(bands),
+        ticks=time_ticks(end_us),
+        height=y + AXIS,
+        axis_y=y,
+        legend=tuple(sorted((lane.colour, lane.name) for lane in lanes)) if named else (),
+        text=_words(traces, bands),
+        units=_unit_table(bands, traces),
+        data=_data(subject, traces, lanes, units, end_us),
+        blocks=sum(len(trace.works) for trace in traces),
+        strip=strip,
+        dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
+        slowed=any(work.slowdown_us for trace in traces for work in trace.works),
+    )
+
+
+def _noted(subject: Subject, traces: Sequence[Played]) -> tuple[Played, ...]:
+    """Return traces with a note on the measured one where it was unlike the measurement."""
+    note = unlike(subject)
+    return tuple(
+        replace(trace, note="; ".join(filter(None, (trace.note, note))))
+        if trace.title == "measured"
+        else trace
+        for trace in traces
+    )
+
+
+def _units(subject: Subject, traces: Sequence[Played]) -> tuple[str, ...]:
+    """Return the units in use: in the order of the chunks of a single stream, else of the platform."""
+    used = {work.unit for trace in traces for work in trace.works}
+    streams = subject.deployment.streams
+    order = subject.deployment.units if len(streams) == 1 else subject.problem.platform.unit_names
+    return tuple(unit for unit in order if unit in used)
+
+
+def _band(
+    trace: Played, lanes: Sequence[Lane], units: Sequence[str], end_us: float, y: int, *, strip: bool
+) -> Band:
+    windows = tuple(together(trace.works, lanes)) if strip else ()
+    top = y + TITLE + (STRIP if strip else 0)
+    rows = tuple(
+        _row(unit, trace.on(unit), lanes, end_us, top + number * ROW) for number, unit in enumerate(units)
+    )
+    return Band(
+        title=trace.title,
+        note=trace.note,
+        y=y,
+        height=top - y + len(units) * ROW,
+        contention=tuple(span(start, end, end_us) for start, end in windows),
+        contention_us=sum(end - start for start, end in windows),
+        rows=rows,
+    )
+
+
+def _row(unit: str, works: Sequence[Work], lanes: Sequence[Lane], end_us: float, y: int) -> UnitRow:
+    idle = [(a.end_us, b.start_us) for a, b in pairwise(works) if b.start_us > a.end_us]
+    return UnitRow(
+        unit=unit,
+        y=y,
+        blocks=tuple(_block(work, lanes, end_us) for work in works),
+        bubbles=tuple(span(start, end, end_us) for start, end in idle),
+        busy_us=sum(work.end_us - work.start_us for work in works),
+        bubble_us=sum(end - start for start, end in idle),
+        whole=span(works[0].start_us, works[-1].end_us, end_us) if works else None,
+    )
+
+
+def _block(work: Work, lanes: Sequence[Lane], end_us: float) -> Block:
+    place, label = span(work.start_us, work.end_us, end_us), _label(work, lanes)
+    fits = place.width * _PRINTED / 100 >= len(label) * _CHARACTER + 4
+    lost = span(work.end_us - work.slowdown_us, work.end_us, end_us) if work.slowdown_us else None
+    return Block(
+        x=place.x, width=place.width, colour=_colour(work, lanes), label=label if fits else "", lost=lost
+    )
+
+
+def _colour(work: Work, lanes: Sequence[Lane]) -> int:
+    """Return the colour of a request: the same in both traces; neighbours differ."""
+    return (lanes[work.lane].colour + work.request * len(lanes)) % COLOURS
+
+
+def _label(work: Work, lanes: Sequence[Lane]) -> str:
+    lane = lanes[work.lane]
+    return lane.name if lane.alone else str(work.request)
+
+
+def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
+    """Return what the chart shows, for those who do not see it."""
+    parts = []
+    for trace, band in zip(traces, bands, strict=True):
+        used = [row for row in band.rows if row.blocks]
+        idle = sum(row.bubble_us for row in used)
+        words = (
+            f"{trace.title}: {len({(w.lane, w.request) for w in trace.works})} requests in "
+            f"{microseconds(trace.end_us)} on {len(used)} units, "
+            f"{microseconds(idle)} of bubbles in all"
+        )
+        if band.contention:
+            words += f", {microseconds(band.contention_us)} with two or more requests of high contention"
+        parts.append(words)
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
+    rows = []
+    for band, trace in zip(bands, traces, strict=True):
+        for row in band.rows:
+            works = trace.on(row.unit)
+            if not works:
+                rows.append((band.title, row.unit, "0", "-", "-", "-", "-", "-"))
+                continue
+            whole = works[-1].end_us - works[0].start_us
+            rows.append(
+                (
+                    band.title,
+                    row.unit,
+                    f"{len(works):,}",
+                    microseconds(works[0].start_us),
+                    microseconds(works[-1].end_us),
+                    microseconds(row.busy_us),
+                    microseconds(row.bubble_us),
+                    percent(round(1000 * row.busy_us / whole) if whole else None),
+                )
+            )
+    return table(
+        "What each unit did",
+        columns(
+            "trace",
+            "unit",
+            *numbers("blocks", "first start", "last end", "busy", "bubbles", "busy in between"),
+        ),
+        rows,
+    )
+
+
+def _data(
+    subject: Subject, traces: Sequence[Played], lanes: Sequence[Lane], units: Sequence[str], end_us: float
+) -> dict[str, Any]:
+    """Return what the script shows: chunks once, then five or six numbers for each block."""
+    networks = {network.name: network for network in subject.problem.networks}
+    chunks = [
+        [number, visible(chunk.network), _layers(networks.get(chunk.network), chunk.start, chunk.stop)]
+        for number, lane in enumerate(lanes)
+        for chunk in lane.chunks
+    ]
+    first, count = [], 0
+    for lane in lanes:
+        first.append(count)
+        count += len(lane.chunks)
+    us, name = time_unit(end_us)
+    return {
+        "end": round(end_us, 1),
+        "unit": [us, name],
+        "names": [visible(lane.name) for lane in lanes],
+        "alone": subject.deployment.rounds is not None,
+        "units": [visible(unit) for unit in units],
+        "chunks": chunks,
+        "bands": [
+            {
+                "title": trace.title,
+                "size": 6 if trace.works[0].parts_us else 5,
+                "rows": [
+                    [number for work in trace.on(unit) for number in _numbers(work, first)] for unit in units
+                ],
+            }
+            for trace in traces
+        ],
+    }
+
+
+def _numbers(work: Work, first: Sequence[int]) -> list[float]:
+    """Return request, chunk, start, then duration and slowdown, or copy in, run and copy out."""
+    times: tuple[float, ...] = (work.end_us - work.start_us, work.slowdown_us)
+    if work.parts_us:
+        times = work.parts_us
+    return [work.request, first[work.lane] + work.chunk, *map(_short, (work.start_us, *times))]
+
+
+def _short(value: float) -> float:
+    """Return a number that takes few characters as JSON: no .0, one place at most."""
+    rounded = round(value, 1)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _layers(network: Network | None, start: int, stop: int) -> str:
+    """Return the layers of a chunk: numbers and names."""
+    if network is None:
+        return f"{start}-{stop - 1}"
+    names = network.layer_names
+    ends = dict.fromkeys(visible(name) for name in (names[start], names[stop - 1]))
+    return f"{start}-{stop - 1} ({' to '.join(ends)})"

@@ -1,0 +1,198 @@
+"""How busy each unit is, predicted and measured, and the chunks that make it so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...executor.simulation import charged_for
+from ...formulations.chain import Chain
+from ...formulations.plan import Chunk
+from ...formulations.simulate import Trace
+from ..words import microseconds, millis
+from .execution import Achieved, achieved, is_batch, predicted_pace_us, race_row
+from .scale import share
+from .subject import Subject
+from .table import Cell, Table, columns, numbers, table
+
+_MOST_CHUNKS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """Busy share of a unit in one account ("predicted", "measured"), percent of the period or makespan."""
+
+    source: str
+    percent: float
+    busy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitBars:
+    """A unit; `bars` is empty where it is not used; `pace`: it is the busiest one."""
+
+    unit: str
+    bars: tuple[Bar, ...]
+    pace: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilisation:
+    """Busy shares of all units.
+
+    Attributes
+    ----------
+    units
+        In the order of the platform.
+    whole
+        What the shares are of: "period" or "makespan".
+    text
+        What there is to see, in words.
+    """
+
+    units: tuple[UnitBars, ...]
+    whole: str
+    text: str
+
+
+def utilisation(subject: Subject) -> Utilisation | None:
+    """Return the busy shares of the units; None: neither predicted nor measured."""
+    accounts = [account for account in (_predicted(subject), _measured(achieved(subject))) if account]
+    if not accounts:
+        return None
+    names = subject.problem.platform.unit_names
+    loads = accounts[0][2]
+    busiest = max(loads.values()) if len(set(loads.values())) > 1 else None
+    rows = tuple(
+        UnitBars(
+            unit=unit,
+            bars=tuple(
+                Bar(source=source, percent=share(busy[unit], pace), busy=microseconds(busy[unit]))
+                for source, pace, busy in accounts
+                if unit in busy
+            ),
+            pace=busiest is not None and loads.get(unit) == busiest,
+        )
+        for unit in names
+    )
+    whole = "makespan" if is_batch(subject) else "period"
+    shown = (
+        f"{row.unit} {', '.join(f'{bar.percent:.0f} % {bar.source}' for bar in row.bars)}"
+        for row in rows
+        if row.bars
+    )
+    return Utilisation(units=rows, whole=whole, text=f"Busy share of the {whole}: {'; '.join(shown)}.")
+
+
+_Account = tuple[str, float, dict[str, float]]
+"""Who says it, the period or makespan, and the busy time of each unit in it, microseconds."""
+
+
+def _predicted(subject: Subject) -> _Account | None:
+    pace, judged = predicted_pace_us(subject), subject.score
+    if judged is None or not pace:
+        return None
+    if is_batch(subject) and subject.predicted is not None:
+        return "predicted", pace, _busy(subject.predicted)  # with the time that is lost to slowdown
+    names = subject.problem.platform.unit_names
+    busy = {name: float(time) for name, time in zip(names, judged.busy_us, strict=True) if time is not None}
+    return "predicted", pace, busy
+
+
+def _measured(found: Achieved | None) -> _Account | None:
+    return ("measured", found.pace_us, found.busy_us) if found is not None and found.busy_us else None
+
+
+def _busy(trace: Trace) -> dict[str, float]:
+    spent = {unit: sum(e.end_us - e.start_us for e in trace.on(unit)) for unit in trace.units}
+    return {unit: float(time) for unit, time in spent.items() if time}
+
+
+def chunk_table(subject: Subject) -> Table:
+    """Return all chunks of a deployment: what they are charged with, and what they took.
+
+    In a workload a chunk takes longer than it would take alone: it loses time to its company.
+    """
+    took = _took(subject)
+    several = len(subject.deployment.streams) > 1
+    beside = _beside_others(subject.predicted)
+    titles = columns(
+        *(("request" if subject.deployment.rounds else "stream",) if several else ()),
+        "layers",
+        "from, to",
+        "unit",
+        *numbers(*(("alone", "predicted") if beside else ("predicted",))),
+        *(numbers("measured", "of that copies", "difference") if took else ()),
+    )
+    caption = "Chunks: median times" if took else "Chunks"
+    return table(caption, titles, _chunk_rows(subject, beside, took, several=several), most=_MOST_CHUNKS)
+
+
+_Key = tuple[str, int]
+"""Name of a stream, index of a chunk."""
+
+_Taken = tuple[float, float | None]
+"""Median busy time of a chunk, and of that its copies, if they are known; microseconds."""
+
+
+def _chunk_rows(
+    subject: Subject, beside: dict[_Key, int], took: dict[_Key, _Taken], *, several: bool
+) -> Iterator[list[Cell | str]]:
+    chains = _chains(subject)
+    layers = {network.name: network.layer_names for network in subject.problem.networks}
+    for stream in subject.deployment.streams:
+        for index, chunk in enumerate(stream.chunks):
+            names, key = layers[chunk.network], (stream.name, index)
+            first, last = names[chunk.start], names[chunk.stop - 1]
+            alone = _charged_us(chains[chunk.network], chunk)
+            row: list[Cell | str] = [Cell(text=stream.name, kind="name")] if several else []
+            row += [
+                f"{chunk.start}-{chunk.stop - 1}",
+                Cell(text=first if first == last else f"{first}, {last}", kind="name"),
+                Cell(text=chunk.unit, kind="name"),
+                millis(alone),
+            ]
+            row += [millis(beside.get(key))] if beside else []
+            yield row + (_taken(took.get(key), beside.get(key, alone)) if took else [])
+
+
+def _beside_others(trace: Trace | None) -> dict[_Key, int]:
+    """Return what the chunks of a workload take, with the time that they lose; empty without a workload."""
+    if trace is None:
+        return {}
+    return {(trace.names[e.request], e.chunk): e.end_us - e.start_us for e in trace.events if trace.names}
+
+
+def _took(subject: Subject) -> dict[_Key, _Taken]:
+    """Return what chunks took in the execution, or else in the race."""
+    found, row = subject.measurement, race_row(subject)
+    if found is not None:
+        return {
+            (c.stream, c.chunk): (c.busy_us.median, c.copy_in_us.median + c.copy_out_us.median)
+            for c in found.chunks
+        }
+    keys = [(s.name, index) for s in subject.deployment.streams for index in range(len(s.chunks))]
+    if row is None or len(row.chunk_us) != len(keys):
+        return {}
+    return {key: (time, None) for key, time in zip(keys, row.chunk_us, strict=True)}
+
+
+def _taken(times: _Taken | None, predicted: int | None) -> list[Cell | str]:
+    if times is None:
+        return ["-", "-", "-"]
+    busy, copies = times
+    off = "-" if not predicted else f"{100 * (busy / predicted - 1):+.1f} %"
+    return [microseconds(busy), microseconds(copies), off]
+
+
+def _chains(subject: Subject) -> dict[str, Chain]:
+    """Return the tables that the deployment is charged with, by network."""
+    charged = charged_for(subject.problem, subject.deployment)
+    chains = (charged.chain,) if charged.workload is None else charged.flow_shop.chains
+    return {chain.network: chain for chain in chains}
+
+
+def _charged_us(chain: Chain, chunk: Chunk) -> int | None:
+    """Return the time of a chunk, with its copies and without slowdown; None: it cannot run there."""
+    unit = chain.units.index(chunk.unit)
+    return chain.busy_us(chunk.start, chunk.stop, unit) if chain.runs(chunk.start, chunk.stop, unit) else None
