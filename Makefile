@@ -50,6 +50,15 @@ docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs out/docs
 	@echo "Open out/docs/index.html"
 
+# The networks of the picture on the front page; they share the units of this machine.
+PICTURE := squeezenetx3,mobilenetv2x2
+
+picture: $(READY)
+	$(BIN)/gapless tune squeezenet mobilenetv2 --workload "$(PICTURE)" --top 6 --budget 60 --out out/picture
+	$(BIN)/gapless report out/picture --out out/picture/report.html
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1.5 \
+	  --window-size=1200,900 --screenshot=docs/images/report.png file://$(CURDIR)/out/picture/report.html
+
 WHEEL := out/wheel
 
 # The wheel in an environment of its own, outside the checkout: what is missing in it shows here and nowhere else.

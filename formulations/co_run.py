@@ -20,6 +20,7 @@ from typing import Protocol
 from .costs import CostRows, CostTable, NetworkCosts, TransferRows, shape_of
 from .errors import BackendFailedError, InvalidInputError, InvalidProblemError
 from .hardware import Platform
+from .nearness import meant, shown
 
 ENTRY_POINT_GROUP = "gapless.co_run_models"
 
@@ -213,7 +214,7 @@ def get_co_run_model(name: str) -> CoRunModel:
     targets = _entry_points()
     if name not in targets:
         raise InvalidInputError(
-            f"no co-run cost model is called {name!r}; choose one of {', '.join(co_run_model_names())}"
+            f"no co-run cost model is called {shown(name)}; {meant(name, co_run_model_names())}"
         )
     module, attribute = targets[name]
     try:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
+from .nearness import meant, near
 from .validation import STRICT, Defects
 
 
@@ -163,10 +164,13 @@ def _parse_terms(text: str) -> tuple[Term, ...]:
     words = [word.strip() for word in text.split(",")]
     unknown = [word for word in words if word not in set(Term)]
     if unknown:
-        raise InvalidProblemError(
-            f"objective {text!r}: {', '.join(map(repr, unknown))} is not known; "
+        names = (*Term, "paper", "slack:PERMILLE")
+        hints = [f"{word!r} is not known; {meant(word, names)}" for word in unknown if near(word, names)]
+        listed = (
+            f"{', '.join(map(repr, unknown))} is not known; "
             f"use one or more of {', '.join(Term)} (comma-separated), paper, or slack:PERMILLE"
         )
+        raise InvalidProblemError(f"objective {text!r}: {'; '.join(hints) or listed}")
     return tuple(map(Term, words))
 
 

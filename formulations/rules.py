@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from .chain import Chain
 from .errors import ExpressionError, InvalidProblemError
 from .expr import BoolExpr, BoolVar, Expr, IntVar, Variable, all_of, any_of, as_bool, count, linear
+from .nearness import meant, python_hint
 from .network import Network
 from .plan import Plan
 from .quantities import Quantity, QuantityVariables
@@ -101,7 +102,8 @@ class PlanView:
     def _unit(self, name: str) -> int:
         if name in self._units:
             return self._units.index(name)
-        raise InvalidProblemError(f"no unit {name!r}; the platform has {', '.join(self._units)}")
+        hint = meant(name, self._units, choice="the platform has")
+        raise InvalidProblemError(f"no unit {name!r}; {hint}")
 
     def _layer(self, layer: LayerRef) -> int:
         if isinstance(layer, str) and layer in self._layers:
@@ -229,7 +231,8 @@ def build_rule(source: RuleFunction | AnyRule, view: PlanView | WorkloadView) ->
     except InvalidProblemError as error:
         raise InvalidProblemError(f"rule {name!r}: {error}") from error
     except Exception as error:
-        raise InvalidProblemError(f"rule {name!r} failed: {type(error).__name__}: {error}") from error
+        hint = python_hint(error)
+        raise InvalidProblemError(f"rule {name!r} failed: {type(error).__name__}: {error}{hint}") from error
     text = (getattr(source, "__doc__", None) or "").strip().split("\n")[0]
     return Rule(name=name, expr=result, text=text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from .errors import InvalidInputError, InvalidProblemError
+from .nearness import meant
 from .validation import STRICT, Defects
 
 MOST_REQUESTS = 10_000
@@ -228,6 +228,4 @@ def _unknown(text: str, known: Collection[str]) -> str:
         return "it is empty; write networks between commas"
     *_, (shown, _) = _readings(text[:100], "x")
     *_, (shown, _) = _readings(shown, "*")
-    near = difflib.get_close_matches(shown.lower(), known, n=2)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"choose among {', '.join(sorted(known))}"
-    return f"no network is called {shown!r}; {hint}"
+    return f"no network is called {shown!r}; {meant(shown, sorted(known))}"

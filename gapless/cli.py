@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from . import __version__, documents
-from .commands import (
-    about,
-    contention,
-    exporting,
-    formats,
-    interference,
-    models,
-    planning,
-    prediction,
-    reporting,
-    running,
-    showing,
-    tuning,
-)
+from . import __version__
+from .commands import catalog
 from .commands.answer import Answer, app
+from .completing import VARIABLE, complete
 from .exits import ExitCode, code_of_error
 from .formulations.errors import GaplessError
-from .report.terminal import clean, console, discard_output
-
-ROOMS = (
-    planning,
-    tuning,
-    running,
-    reporting,
-    showing,
-    exporting,
-    models,
-    contention,
-    interference,
-    prediction,
-    about,
-    formats,
+from .general_options import (
+    ColorOption,
+    DebugOption,
+    General,
+    JsonOption,
+    QuietOption,
+    split_general,
 )
-"""Modules that register commands when they are loaded, in the order of `gapless --help`."""
+from .report.terminal import clean, console, discard_output, speaking
+from .usage_errors import UsageError, unknown_command, usage_message
 
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Root of all usage errors; it lives in another module in each generation of typer."""
+_HELP = "--help"
 
 
 @app.callback(invoke_without_command=True)
@@ -55,11 +36,12 @@ def top_level(
     context: typer.Context,
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error (also after the command).")
-    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    color: ColorOption = None,
+    debug: DebugOption = False,
 ) -> None:
-    """Handle what is said before the command; `main` looks for --debug itself, wherever it stands."""
+    """Handle what is said before the command; `main` looks for the general options itself."""
     if version:
         typer.echo(f"gapless {__version__}")
         raise typer.Exit
@@ -81,42 +63,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code (`ExitCode`). Errors are one message on standard error, never a traceback.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    as_json, debug = "--json" in words, "--debug" in words
-    words = [word for word in words if word != "--debug"]
-    try:
-        answer = typer.main.get_command(app).main(words, prog_name="gapless", standalone_mode=False)
-        if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
-            raise KeyboardInterrupt
-        return _print(answer, as_json=as_json) if isinstance(answer, Answer) else int(answer or 0)
-    except BrokenPipeError:
-        discard_output()
-        return ExitCode.BROKEN_PIPE
-    except (Exception, KeyboardInterrupt) as error:
-        if debug:
-            traceback.print_exc()
-        return _fail(error, as_json=as_json)
+    if VARIABLE in os.environ:
+        return complete(sys.argv[1:] if arguments is None else arguments)
+    general, words = split_general(list(sys.argv[1:] if arguments is None else arguments))
+    with speaking(general.manner):
+        try:
+            answer = _called(words).main(words, prog_name="gapless", standalone_mode=False)
+            if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
+                raise KeyboardInterrupt
+            return _print(answer, general) if isinstance(answer, Answer) else int(answer or 0)
+        except BrokenPipeError:
+            discard_output()
+            return ExitCode.BROKEN_PIPE
+        except (Exception, KeyboardInterrupt) as error:
+            if general.debug:
+                traceback.print_exc()
+            return _fail(error, as_json=general.as_json)
 
 
-def _print(answer: Answer, *, as_json: bool) -> int:
-    if as_json:
+def commands() -> Any:
+    """Return all commands as the click group that the command line is, e.g. to write a reference."""
+    catalog.load()
+    app.registered_commands.sort(key=lambda info: catalog.place(info.name))
+    return typer.main.get_command(app)
+
+
+def _called(words: list[str]) -> Any:
+    """Return the commands, of which only those are loaded that the words need."""
+    if words[:1] == ["help"]:  # as in other programs
+        words[:] = [*words[1:2], _HELP]
+    name = next((word for word in words if not word.startswith("-")), None)
+    if name in catalog.COMMANDS:
+        catalog.load([name])
+        return typer.main.get_command(app)
+    everything = commands()
+    if name is not None and name not in everything.commands:
+        raise unknown_command(name)
+    return everything
+
+
+def _print(answer: Answer, general: General) -> int:
+    if general.as_json:
+        from . import documents
+
         sys.stdout.write(documents.json_text(answer.document()))
     else:
-        console(sys.stdout).print(answer.view())
+        view = answer.view()
+        if isinstance(view, str):  # a text that no terminal may break into lines: a script
+            sys.stdout.write(view)
+        else:
+            console(sys.stdout).print(view)
     sys.stdout.flush()
-    for note in answer.notes:
+    for note in () if general.manner.quiet else answer.notes:
         console(sys.stderr).print(clean(note), soft_wrap=True)
     return answer.code
 
 
 def _fail(error: BaseException, *, as_json: bool) -> int:
     """Say what went wrong, once, where it is looked for."""
-    if isinstance(error, _UsageError):
-        path = getattr(getattr(error, "ctx", None), "command_path", "gapless")
-        code, text = ExitCode.USAGE, f"{error.format_message()} See `{path} --help`."  # type: ignore[attr-defined]
+    if isinstance(error, UsageError):
+        code, text = ExitCode.USAGE, usage_message(error)
     else:
         code, text = code_of_error(error), _message(error)
     if as_json:
+        from . import documents
+
         sys.stdout.write(documents.json_text(documents.error_document(error, code, text)))
         sys.stdout.flush()
     words = Text("error: ", style="bold red").append(clean(text), style="not bold default")

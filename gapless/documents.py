@@ -10,22 +10,22 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .diagnosis import Diagnosis
-from .executor.tuning.result import TuningResult
 from .formulations.errors import InvalidInputError
-from .formulations.files import dump_plan
 from .formulations.objective import LIMIT_NAMES
-from .formulations.plan import Plan
-from .formulations.problem import Problem
-from .formulations.scores import Score, Violation
-from .formulations.simulate import Trace
-from .formulations.workloads.score import WorkloadScore
-from .rounds import Loop
-from .solvers.result import Candidate, Conflict, SolveResult
-from .workflow import Comparison
+
+if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
+    from .diagnosis import Diagnosis
+    from .executor.tuning.result import TuningResult
+    from .formulations.plan import Plan
+    from .formulations.problem import Problem
+    from .formulations.scores import Score, Violation
+    from .formulations.simulate import Trace
+    from .rounds import Loop
+    from .solvers.result import Candidate, Conflict, SolveResult
+    from .workflow import Comparison
 
 Document = dict[str, Any]
 
@@ -77,6 +77,8 @@ def score_data(problem: Problem, score: Score) -> Document:
 
 
 def _workload_score_data(problem: Problem, score: Score) -> Document:
+    from .formulations.workloads.score import WorkloadScore
+
     if problem.workload is None or not isinstance(score, WorkloadScore):
         return {}
     latencies = dict(zip(problem.workload.names, score.request_latency_us, strict=True))
@@ -90,6 +92,8 @@ def violations_data(violations: Sequence[Violation]) -> list[Document]:
 
 def plan_data(problem: Problem, plan: Plan) -> Document:
     """Return a plan as the content of a plan file."""
+    from .formulations.files import dump_plan
+
     document: Document = json.loads(dump_plan(plan, problem))
     return document
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from typer import Abort
 
@@ -16,9 +17,10 @@ from .formulations.errors import (
     InvalidInputError,
     UnsupportedFeatureError,
 )
-from .solvers.protocol import SolveStatus
-from .solvers.result import SolveResult
-from .workflow import Comparison
+
+if TYPE_CHECKING:
+    from .solvers.result import SolveResult
+    from .workflow import Comparison
 
 
 class ExitCode(IntEnum):
@@ -73,6 +75,8 @@ def code_of_error(error: BaseException) -> ExitCode:
 
 def code_of_result(result: SolveResult) -> ExitCode:
     """Return the exit code for the answer of one backend."""
+    from .solvers.protocol import SolveStatus
+
     match result.status:
         case SolveStatus.INFEASIBLE:
             return ExitCode.INFEASIBLE

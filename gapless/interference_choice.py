@@ -14,12 +14,13 @@ from .executor.model import Model
 from .executor.tuning.documents import MEASUREMENT
 from .formulations.errors import InvalidInputError, InvalidModelError, SchemaVersionError
 from .formulations.files import format_of, load, load_plan
+from .formulations.nearness import near
 from .formulations.problem import Problem
 from .measuring import DeviceChoice, busy_notes
 from .models import open_each
 from .problems import load_problem
 from .profiler.interference.ratios import InterferenceOptions, InterferenceRatios
-from .profiler.platforms.catalog import near_names
+from .profiler.platforms.catalog import platform_names, shipped_names
 from .profiler.profile import PROFILE, Profile
 from .report.progress import StepLine
 
@@ -94,10 +95,10 @@ class InterferenceChoice:
         try:
             return open_each(self.subjects, shapes=parse_shapes(self.shape))
         except InvalidModelError as error:
-            near = near_names(self.subjects[0])
-            if not near:
+            shipped = near(self.subjects[0], [*platform_names(), *shipped_names()])
+            if not shipped:
                 raise
-            raise InvalidModelError(f"{error}; of shipped tables, {' and '.join(near)} are near") from error
+            raise InvalidModelError(f"{error}; of shipped tables, {' or '.join(shipped)} is near") from error
 
     def _of_plans(self, subject: str) -> tuple[InterferenceRatios, list[str]]:
         is_profile = format_of(subject) == PROFILE.format

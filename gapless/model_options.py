@@ -95,7 +95,7 @@ PrecisionOption = Annotated[
     Precision, typer.Option(help="How exact the engine computes.", rich_help_panel=_DEVICE)
 ]
 OutDirOption = Annotated[
-    Path, typer.Option(help="Folder for everything that is written.", rich_help_panel="Output")
+    Path, typer.Option("--out", "-o", help="Folder for everything that is written.", rich_help_panel="Output")
 ]
 SecondsOption = Annotated[
     float,

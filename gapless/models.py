@@ -10,6 +10,7 @@ from pathlib import Path
 from .executor.graph.grouping import Granularity
 from .executor.model import Model
 from .formulations.errors import InvalidInputError, InvalidModelError
+from .formulations.nearness import shown
 from .formulations.network import ModelRef, Network
 from .profiler.applications.catalog import application_named, applications
 
@@ -201,10 +202,22 @@ def _name_of(locator: str | Path) -> str:
 
 
 def _zoo_path(name: str) -> Path:
+    from .profiler.platforms.catalog import is_shipped_name
     from .profiler.zoo.catalog import zoo_hint, zoo_names, zoo_path
 
     if name in zoo_names():
         return zoo_path(name)
-    shown = name if len(name) <= 100 else f"{name[:100]}..."
+    if is_shipped_name(name):
+        raise InvalidModelError(
+            f"{name!r} is a shipped problem, a table without a model: `gapless plan {name}` plans it, "
+            f"`gapless tune {name} --engine simulated` tunes it on a simulated device"
+        )
     hint = zoo_hint(name, also=[application.name for application in applications()])
-    raise InvalidModelError(f"{shown!r} is neither a file nor a built-in network; {hint}")
+    raise InvalidModelError(f"{shown(name)} is neither a file nor a built-in network; {hint}")
+
+
+def built_in_names() -> tuple[str, ...]:
+    """Return the names of all built-in networks and applications."""
+    from .profiler.zoo.catalog import zoo_names
+
+    return tuple(dict.fromkeys([*zoo_names(), *(application.name for application in applications())]))

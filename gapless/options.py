@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from . import general_options
 from .formulations.errors import InvalidInputError
-from .formulations.files import load_origin
-from .formulations.problem import Problem
 from .formulations.workload import Execution, Mode, RequestOrder
-from .origins import ask_parameters, origin_of, problem_of
-from .rules_file import add_rules
+
+if TYPE_CHECKING:
+    from .formulations.problem import Problem
 
 _ASKED = "What is asked"
 _SOLVING = "How to solve"
@@ -201,12 +201,12 @@ SeedOption = Annotated[
 ThreadsOption = Annotated[
     int, typer.Option(min=1, max=1024, help="Threads of a solver.", rich_help_panel=_SOLVING)
 ]
-OutOption = Annotated[Path | None, typer.Option(help="Also write it to this file.", rich_help_panel=_OUTPUT)]
-# `cli.main` looks for --json itself, because errors in the other options are to be JSON, too.
-JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document and nothing else.", rich_help_panel=_OUTPUT),
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Also write it to this file.", rich_help_panel=_OUTPUT)
 ]
+
+
+JsonOption = general_options.JsonOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +255,9 @@ def ask(
     InvalidInputError
         A file, a name or a number is not valid.
     """
+    from .origins import origin_of, problem_of
+    from .rules_file import add_rules
+
     origin = origin_of(
         problem=problem,
         workload=workload,
@@ -337,6 +340,9 @@ def _remembered(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     """
     if given["problem"] is not None or given["workload"] is not None:
         return given
+    from .formulations.files import load_origin
+    from .origins import ask_parameters
+
     origin: dict[str, Any] = load_origin(path)
     if not origin:
         raise InvalidInputError(

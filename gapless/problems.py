@@ -12,12 +12,13 @@ from .formulations.costs import CostTable, NetworkCosts, Provenance
 from .formulations.errors import InvalidInputError, InvalidProblemError
 from .formulations.files import load_problem as load_problem_file
 from .formulations.hardware import Platform, ProcessingUnit
+from .formulations.nearness import meant, near, shown
 from .formulations.network import Layer, Network
 from .formulations.objective import Objective, Term
 from .formulations.problem import Problem
 from .formulations.validation import Defects
 from .formulations.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload, requests_of
-from .profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, near_names, shipped_problem
+from .profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
 
 Millis = float | int | None
 
@@ -137,10 +138,26 @@ def with_workload(problem: Problem, text: str) -> Problem:
 
 
 def _no_such_problem(name: str) -> str:
-    near = near_names(name)
-    hint = f"Did you mean {' or '.join(near)}?" if near else "`gapless platforms` lists the shipped ones"
-    shown = name if len(name) <= 100 else f"{name[:100]}..."
-    return f"{shown!r} is neither a file nor the name of a shipped problem. {hint}"
+    from .models import built_in_names
+    from .profiler.platforms.workloads import phone_names
+
+    if name in built_in_names():
+        return (
+            f"{name!r} is a built-in network, not a problem: `gapless profile {name}` measures it here and "
+            f"writes gapless-out/problem.json, which can be planned; `gapless tune {name}` does all of it"
+        )
+    if name in phone_names():
+        return (
+            f"{name!r} is a platform for workloads, not a problem: "
+            f'--workload "yolov4,bert" --platform {name} names one'
+        )
+    if near(name, shipped_names()):
+        hint = meant(name, shipped_names())
+    elif near(name, built_in_names()):
+        hint = meant(name, built_in_names())
+    else:
+        hint = "`gapless platforms` lists the shipped ones"
+    return f"{shown(name)} is neither a file nor the name of a shipped problem; {hint}"
 
 
 def table_problem(

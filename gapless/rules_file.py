@@ -25,6 +25,7 @@ from types import FunctionType, ModuleType
 
 from .formulations import rules as chain_rules
 from .formulations.errors import ExpressionError, InvalidInputError
+from .formulations.nearness import python_hint
 from .formulations.problem import Problem
 from .formulations.rules import AnyRule, OpaqueRule, Rule, RuleFunction
 from .formulations.workloads import rules as workload_rules
@@ -92,7 +93,8 @@ def _run(path: Path) -> ModuleType:
         raise InvalidInputError(f"{path}, line {error.lineno or 1}: {error.msg}") from None
     except (Exception, SystemExit) as error:
         where = f"{path}, line {_line_in(error, path) or 1}"
-        raise InvalidInputError(f"{where}: {type(error).__name__}: {error}") from error
+        hint = python_hint(error, vars(module))
+        raise InvalidInputError(f"{where}: {type(error).__name__}: {error}{hint}") from error
     return module
 
 

@@ -11,7 +11,7 @@ from .solvers.protocol import Claim, SolveStatus, StopReason, handling_of
 from .solvers.registry import get_backend
 from .solvers.result import SolveResult
 from .solvers.session import reconcile
-from .workflow import Comparison, compare, plan
+from .workflow import Comparison, compare, default_backends, plan
 
 
 def plan_watched(problem: Problem, backend: str, *, top: int, **options: Any) -> tuple[SolveResult, bool]:
@@ -23,7 +23,7 @@ def plan_watched(problem: Problem, backend: str, *, top: int, **options: Any) ->
         The answer, and whether the user stopped the search. If so, the answer is the best that the
         backend had shown until then, judged like any other.
     """
-    with Progress(problem.objective) as progress:
+    with Progress(problem.objective, time_limit_s=options.get("time_limit_s")) as progress:
         progress.start(backend)
         try:
             result = plan(problem, backend=backend, top=top, on_progress=progress.publish, **options)
@@ -44,7 +44,10 @@ def compare_watched(
         work counts with the best that it had shown.
     """
     results: list[SolveResult] = []
-    with Progress(problem.objective) as progress:
+    usual = default_backends(problem)
+    limit_s = options.get("time_limit_s") or usual.time_limit_s
+    shown = usual.names if backends is None else backends
+    with Progress(problem.objective, time_limit_s=limit_s, backends=shown) as progress:
         try:
             done = compare(
                 problem,

@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 from ..formulations.errors import BackendFailedError, UnknownBackendError
+from ..formulations.nearness import meant, shown
 from .protocol import Backend
 
 ENTRY_POINT_GROUP = "gapless.backends"
@@ -51,7 +52,8 @@ def get_backend(name: str) -> Backend:
         return backend
     targets = _entry_points()
     if name not in targets:
-        raise UnknownBackendError(f"no backend {name!r}; choose one of {', '.join(backend_names())}")
+        hint = meant(name, backend_names(), listed_by="`gapless doctor` lists them")
+        raise UnknownBackendError(f"no backend {shown(name)}; {hint}")
     try:
         loaded: Backend = import_module(targets[name][0]).__dict__[targets[name][1]]()
     except Exception as error:

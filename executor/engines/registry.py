@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 
 from ...formulations.errors import EngineUnavailableError, InvalidInputError
+from ...formulations.nearness import meant
 from ..engine import Engine
 
 ENTRY_POINT_GROUP = "gapless.engines"
@@ -47,7 +47,7 @@ def get_engine(name: str) -> Engine:
     if name in targets:
         module, attribute = targets[name]
     elif not found:
-        raise InvalidInputError(f"no engine {name!r}; {_suggestion(name)}")
+        raise InvalidInputError(f"no engine {name!r}; {meant(name, engine_names())}")
     try:
         loaded: Engine = getattr(import_module(module), attribute)()
     except Exception as error:
@@ -55,12 +55,6 @@ def get_engine(name: str) -> Engine:
             f"engine {name!r} cannot be loaded from {module}:{attribute}: {type(error).__name__}: {error}"
         ) from error
     return loaded
-
-
-def _suggestion(name: str) -> str:
-    near = get_close_matches(name.lower(), engine_names(), n=1, cutoff=0.5)
-    meant = f"did you mean {near[0]!r}? " if near else ""
-    return f"{meant}choose one of {', '.join(engine_names())}"
 
 
 def _entry_points() -> dict[str, tuple[str, str]]:

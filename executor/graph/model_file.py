@@ -111,7 +111,9 @@ def _read(path: Path) -> bytes:
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise InvalidModelError(f"{path} is a folder: name the .onnx file in it")
+            profiled = path / "problem.json"
+            hint = f", or {profiled}, where a problem may stand" if profiled.is_file() else ""
+            raise InvalidModelError(f"{path} is a folder: name the .onnx file in it{hint}")
         if not stat.S_ISREG(status.st_mode):
             raise InvalidModelError(f"{path} is not a regular file")
         if status.st_size > MAX_MODEL_BYTES:

@@ -68,6 +68,7 @@ class Race:
         self.left_after: dict[str, int] = {}
         self.failures: dict[str, Failure] = {}
         self.spent_s = 0.0
+        self._climbed_s = 0.0
         self._runner = runner
         self._run = run
         self._report = report
@@ -139,8 +140,11 @@ class Race:
                 if self._over_budget:
                     return TuningStop.BUDGET
                 if key in self.alive:
-                    self._say(number, key, done, len(order))
-                    self._visit(Visit(key, number, turns[key]))
+                    visit = Visit(key, number, turns[key])
+                    if visit not in self._recorded:
+                        self._say(number, key, order[done:])
+                    self._visit(visit)
+                    self._climbed_s += rung.seconds
                     turns[key] += 1
             if not self.alive:
                 break
@@ -217,8 +221,18 @@ class Race:
     def _over_budget(self) -> bool:
         return self.options.budget_s is not None and self.spent_s >= self.options.budget_s
 
-    def _say(self, number: int, key: str, done: int, total: int) -> None:
-        rungs = len(self.options.steps)
+    def _say(self, number: int, key: str, rest: Sequence[str]) -> None:
+        """Report how far the race is, in milliseconds of measuring, as if nobody left from now on."""
+        rungs = self.options.steps
+        left_s = rungs[number].seconds * sum(each in self.alive for each in rest)
+        left_s += len(self.alive) * sum(rung.seconds * rung.rounds for rung in rungs[number + 1 :])
+        if self.options.budget_s is not None:
+            left_s = min(left_s, self.options.budget_s - self.spent_s)
+        done_ms = round(1000 * self._climbed_s)
         self._report(
-            Step(text=f"rung {number + 1} of {rungs}: {self.alive[key].label}", done=done, total=total)
+            Step(
+                text=f"rung {number + 1} of {len(rungs)}: {self.alive[key].label}",
+                done=done_ms,
+                total=done_ms + round(1000 * left_s),
+            )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count
+from ..nearness import meant
 from .flow_shop import FlowShop
 from .quantities import FlowQuantity, FlowVariables
 
@@ -132,12 +133,14 @@ class WorkloadView:
     def _request(self, name: str) -> int:
         if name in self._requests:
             return self._requests[name]
-        raise InvalidProblemError(f"no request {name!r}; the workload has {', '.join(self._requests)}")
+        hint = meant(name, self._requests, choice="the workload has")
+        raise InvalidProblemError(f"no request {name!r}; {hint}")
 
     def _unit(self, name: str) -> int:
         if name in self.units:
             return self.units.index(name)
-        raise InvalidProblemError(f"no unit {name!r}; the platform has {', '.join(self.units)}")
+        hint = meant(name, self.units, choice="the platform has")
+        raise InvalidProblemError(f"no unit {name!r}; {hint}")
 
     def _layer(self, request: str, layer: str | int) -> int:
         names = self.layers(request)

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group
 from rich.text import Text
 
 from .. import __version__, documents
-from ..diagnosis import diagnose
-from ..formulations.co_run import possible_models
 from ..model_options import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
 from ..options import JsonOption, OutOption
-from ..profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
-from ..profiler.platforms.workloads import phone_names, phone_network_names
-from ..report import describe
 from .answer import Answer, command, write_out
+
+_PLATFORMS_NEXT = "\n`gapless show NAME` shows a problem, `gapless plan NAME` plans it."
+_NETWORKS_NEXT = "\n`gapless inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here."
 
 
 @command
@@ -32,10 +31,13 @@ def version(*, json: JsonOption = False) -> Answer:
 @command
 def doctor(*, json: JsonOption = False) -> Answer:
     """Say what works here: Python, the machine, and every backend with what it can do."""
-    diagnosis = diagnose()
+    from .. import diagnosis as room
+    from ..report.describe import doctor_view
+
+    diagnosis = room.diagnose()
     return Answer(
         document=lambda: {**documents.header("diagnosis"), **documents.diagnosis_data(diagnosis)},
-        view=lambda: describe.doctor_view(diagnosis),
+        view=lambda: doctor_view(diagnosis),
     )
 
 
@@ -54,6 +56,11 @@ def platforms(
     """List the shipped problems; or --detect this machine as a platform."""
     if detect or units or emulate:
         return _detected(engine, units, emulate, out)
+    from ..formulations.co_run import possible_models
+    from ..profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
+    from ..profiler.platforms.workloads import phone_names, phone_network_names
+    from ..report import describe
+
     return Answer(
         document=lambda: {
             **documents.header("platforms"),
@@ -69,7 +76,7 @@ def platforms(
                 for name in phone_names()
             ],
         },
-        view=describe.platforms_view,
+        view=lambda: Group(describe.platforms_view(), Text(_PLATFORMS_NEXT)),
     )
 
 
@@ -78,6 +85,7 @@ def networks(*, json: JsonOption = False) -> Answer:
     """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
     from ..profiler.applications.catalog import applications
     from ..profiler.zoo.catalog import zoo_entry, zoo_names
+    from ..report import describe
 
     entries = [zoo_entry(name) for name in zoo_names()]
     declared = [(application, application.declared()) for application in applications()]
@@ -94,13 +102,14 @@ def networks(*, json: JsonOption = False) -> Answer:
                 for application, model in declared
             ],
         },
-        view=lambda: describe.networks_view(entries, declared),
+        view=lambda: Group(describe.networks_view(entries, declared), Text(_NETWORKS_NEXT)),
     )
 
 
 def _detected(engine: str | None, units: str | None, emulate: list[str] | None, out: Path | None) -> Answer:
     from ..device import DEFAULT_ENGINE, this_device
     from ..formulations.files import PLATFORM, dump
+    from ..report import describe
 
     platform = this_device(
         engine=engine or DEFAULT_ENGINE, units=parse_names(units), emulate=parse_emulation(emulate)

@@ -10,11 +10,6 @@ import typer
 from .. import documents
 from ..exits import ExitCode, code_of_comparison, code_of_result
 from ..formulations.errors import InvalidInputError, InvalidPlanError
-from ..formulations.files import dump_plan, load_plan
-from ..formulations.judge import check as violations_of
-from ..formulations.judge import score as score_of
-from ..formulations.simulate import simulate as play
-from ..formulations.simulate import simulate_workload
 from ..options import (
     Asked,
     DistanceOption,
@@ -30,8 +25,6 @@ from ..options import (
     asking,
     check_writable,
 )
-from ..report import tables
-from ..solving import compare_watched, plan_watched
 from ..workflow import CHAIN_BACKENDS, WORKLOAD_BACKENDS
 from .answer import Answer, command, write_out
 
@@ -55,6 +48,10 @@ def plan(
     json: JsonOption = False,
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
+    from ..formulations.files import dump_plan
+    from ..report import tables
+    from ..solving import plan_watched
+
     check_writable(out)
     problem = asked.problem
     result, interrupted = plan_watched(
@@ -107,6 +104,9 @@ def compare(
     json: JsonOption = False,
 ) -> Answer:
     """Solve a problem with several backends and compare what they prove. --out writes the JSON document."""
+    from ..report import tables
+    from ..solving import compare_watched
+
     check_writable(out)
     named = () if backends is None else tuple(name.strip() for name in backends.split(","))
     problem = asked.problem
@@ -136,6 +136,11 @@ def compare(
 @asking
 def check(asked: Asked, plan: Path, *, json: JsonOption = False) -> Answer:
     """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
+    from ..formulations.files import load_plan
+    from ..formulations.judge import check as violations_of
+    from ..formulations.judge import score as score_of
+    from ..report import tables
+
     problem, judged = asked.problem, load_plan(plan)
     violations = violations_of(problem, judged)
     try:
@@ -165,6 +170,11 @@ def simulate(
     json: JsonOption = False,
 ) -> Answer:
     """Play a plan and show who works when: a number of requests, or the requests of its workload."""
+    from ..formulations.files import load_plan
+    from ..formulations.simulate import simulate as play
+    from ..formulations.simulate import simulate_workload
+    from ..report import tables
+
     problem, played = asked.problem, load_plan(plan)
     if problem.workload is None:
         trace = play(

@@ -207,14 +207,12 @@ def trace(
 ) -> Answer:
     """Write a trace for ui.perfetto.dev or chrome://tracing: one track a unit, arrows along each request."""
     from .. import run_files, running
+    from ..report.traces import written_view
 
     check_writable(out)
-    if simulated:
-        events = running.write_simulated_trace(problem, plan, requests=requests, out=out)
-    else:
-        with running.opened(problem, plan, engine=engine, at=at) as work:
-            events = run_files.save_trace(work.pipeline.trace(requests=requests), out)
+    found, asked = running.traced(problem, plan, requests=requests, simulated=simulated, engine=engine, at=at)
+    events = run_files.save_trace(found, out, problem=asked)
     return Answer(
         document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},
-        view=lambda: running.text(f"{events} events of {requests} requests; open {out} at ui.perfetto.dev"),
+        view=lambda: written_view(found, out),
     )

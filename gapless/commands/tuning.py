@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import RenderableType
 
 from .. import documents
 from ..exits import ExitCode
+from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Precision
 from ..model_options import (
     EmulateOption,
@@ -34,7 +36,13 @@ from ..options import (
 )
 from .answer import Answer, command
 
+if TYPE_CHECKING:
+    from ..tuning import Tuned
+
 _TUNING = "How to tune"
+_SIMULATED = "simulated"
+_TRUTH = "heavy"
+_NOISE = "2%"
 
 BackendsOption = Annotated[
     str, typer.Option(help="Who plans, comma-separated; their plans are merged.", rich_help_panel=_TUNING)
@@ -115,8 +123,8 @@ def tune(
     mode: ModeOption = "race",
     budget: BudgetOption = None,
     seed: SeedOption = 0,
-    truth: TruthOption = "heavy",
-    noise: NoiseOption = "2%",
+    truth: TruthOption = _TRUTH,
+    noise: NoiseOption = _NOISE,
     store: StoreOption = None,
     resume: ResumeOption = False,
     out: OutDirOption = Path("gapless-out"),
@@ -124,8 +132,8 @@ def tune(
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from .. import measuring, run_files, running
-    from ..report.tuning import tuned_view
 
+    _check_simulated(engine, truth, noise)
     place = measuring.folder(out)
     wish = measuring.TuneChoice(
         workload=workload,
@@ -141,7 +149,7 @@ def tune(
         store=store or place / "store.sqlite",
         resume=resume,
     )
-    if engine == "simulated":
+    if engine == _SIMULATED:
         tuned, notes = measuring.tune_simulated_watched(subjects, wish, truth=truth, noise=noise)
     else:
         device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
@@ -150,7 +158,21 @@ def tune(
         notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
-        view=lambda: tuned_view(tuned),
+        view=lambda: _view(tuned),
         code=ExitCode.INTERRUPTED if tuned.interrupted else ExitCode.OK,
         notes=[*run_files.write_tuned(tuned, place), *notes],
     )
+
+
+def _view(tuned: Tuned) -> RenderableType:
+    from ..report.tuning import tuned_view
+
+    return tuned_view(tuned)
+
+
+def _check_simulated(engine: str | None, truth: str, noise: str) -> None:
+    """Refuse options that would say nothing."""
+    given = {"--truth": truth != _TRUTH, "--noise": noise != _NOISE}
+    stray = [option for option, is_given in given.items() if is_given]
+    if stray and engine != _SIMULATED:
+        raise InvalidInputError(f"{' and '.join(stray)} is about --engine {_SIMULATED}: give that, too")

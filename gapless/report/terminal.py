@@ -7,6 +7,8 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import TextIO
 
@@ -29,6 +31,46 @@ def clean(text: str) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How to write on the terminal.
+
+    Attributes
+    ----------
+    quiet
+        Neither progress nor notes.
+    color
+        Whether colours and bold words are used; None: on a terminal, unless NO_COLOR is set.
+    """
+
+    quiet: bool = False
+    color: bool | None = None
+
+
+_USUAL = Manner()
+_MANNER: ContextVar[Manner] = ContextVar("manner", default=_USUAL)
+
+
+def manner() -> Manner:
+    """Return how to write on the terminal just now."""
+    return _MANNER.get()
+
+
+@contextmanager
+def speaking(way: Manner) -> Iterator[None]:
+    """Write in a certain manner meanwhile."""
+    before = _MANNER.set(way)
+    try:
+        yield
+    finally:
+        _MANNER.reset(before)
+
+
+def shows_progress() -> bool:
+    """Return whether progress is welcome: somebody looks at standard error, and did not ask for quiet."""
+    return not manner().quiet and sys.stderr.isatty()
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Let `main` decide, instead of leaving with exit code 1."""
@@ -41,7 +83,18 @@ def console(stream: TextIO) -> Console:
         with suppress(ValueError, OSError):
             stream.reconfigure(errors="backslashreplace")
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    color = manner().color
+    if color is None and os.environ.get("NO_COLOR"):
+        color = False
+    return _Console(
+        file=stream,
+        width=width,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        force_terminal=True if color else None,
+        color_system=None if color is False else "auto",
+    )
 
 
 @contextmanager

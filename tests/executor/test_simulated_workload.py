@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless.executor.deployment import deploy
-from gapless.executor.pipeline.trace_export import check_trace
+from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.runner import Budget
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.candidates import predicted_us

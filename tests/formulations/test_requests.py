@@ -50,7 +50,7 @@ def test_texts_are_read(text: str, networks: list[str], names: list[str]) -> Non
         ("bert,,yolo,", "entry 2: it is empty"),
         ("bert,yollo", "entry 2: no network is called 'yollo'; did you mean yolo?"),
         ("Bert*4x3", "'Bert'; did you mean bert?"),
-        ("resnet50", "choose among bert, light"),
+        ("resnet50", "choose one of bert, light"),
         ("bertx0", "a number of requests of 0 is asked for; from 1 to 10000"),
         ("bert*0", "a batch of 0 is asked for; from 1 to 1000"),
         (f"bert*{MOST_BATCH + 1}", "a batch of 1001"),

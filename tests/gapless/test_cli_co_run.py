@@ -64,7 +64,7 @@ def test_show_compares_the_tables(cli: Cli) -> None:
     run = cli("show", SPARSE, "--costs", "interpolated")
     problem = load_problem(SPARSE, costs="interpolated")
     # the times are those of plans on all four units, which are the heavy ones
-    assert "5.225 ms" in run.out
+    assert "5.225 x1.2" in run.out
     assert "times of plans on all units" in run.out
     gpu = problem.platform.unit_names.index("GPU")
     alone, _, _, four = (sum(row[gpu] or 0 for row in problem.using(k).chain.layer_us) for k in range(1, 5))
@@ -95,7 +95,7 @@ def test_platforms_names_the_models(cli: Cli) -> None:
     ("words", "message"),
     [
         (("--costs", "interpolated", "--workload", "octreex2"), "give one table of costs (--costs heavy"),
-        (("--costs", "interpolatd"), "'interpolatd'; choose one of isolated, heavy, interpolated"),
+        (("--costs", "interpolatd"), "'interpolatd'; did you mean interpolated?"),
         (("--costs", "interpolated", "--backend", "z3-paper"), "co-run costs are solved for each number"),
         (("--max-units", "0"), "--max-units"),
     ],

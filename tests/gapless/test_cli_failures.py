@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.commands import about
+from gapless import diagnosis
 from gapless.exits import ExitCode, code_of_comparison, code_of_error
 from gapless.formulations.errors import (
     BackendDisagreementError,
@@ -101,7 +101,7 @@ def test_a_bug_is_one_line_unless_debug_is_asked(cli: Cli, monkeypatch: pytest.M
     def broken() -> object:
         raise KeyError("nothing [red]here[/red]\x1b[31m")
 
-    monkeypatch.setattr(about, "diagnose", broken)
+    monkeypatch.setattr(diagnosis, "diagnose", broken)
     run = cli("doctor")
     assert run.code == ExitCode.INTERNAL
     assert run.err.startswith("error: gapless has a bug: KeyError: ")

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from gapless.device import this_device
-from gapless.executor.pipeline.trace_export import check_trace
+from gapless.executor.pipeline.trace_check import check_trace
 from gapless.formulations.files import dump_plan, load_problem
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
@@ -84,7 +84,7 @@ def test_inspect_shows_layers_cuts_and_what_mnn_lacks(cli: Cli, model_file: Path
         (["inspect", "nowhere.onnx"], "neither a file nor a built-in network"),
         (["inspect", f"{EDGES}:EDGES"], "layers stand in its source"),
         (["tune", "squeezenet", "--mode", "sprint"], "--mode is 'sprint', must be one of race, fixed"),
-        (["tune", "squeezenet", "--engine", "mmn"], "did you mean 'mnn'"),
+        (["tune", "squeezenet", "--engine", "mmn"], "did you mean mnn"),
         (["tune", "squeezenet", "--units", "core999"], "core999"),
         (["tune", "squeezenet", "--emulate", "core0=half"], "--emulate 'core0=half'"),
         (["tune", "squeezenet", "--shape", "image=1,3"], "--shape image=1,3"),

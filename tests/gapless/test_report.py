@@ -40,8 +40,8 @@ def test_a_chart_fits_whatever_is_played(width: int, requests: int) -> None:
     parts = plan((0, 1, "GPU"), (1, 8, "Big"), (8, 9, "Medium"), network="alexnet-sparse")
     lines = [line.plain for line in gantt(simulate(problem, parts, requests=requests), width)]
     assert len({len(line) for line in lines}) == 1
-    assert len(lines[0]) <= max(width, 29)
-    assert all(any(c.isdigit() for c in line[8:]) for line in lines)  # the shortest chunk shows, too
+    assert len(lines[0]) <= max(width, 16)
+    assert all(any(c.isdigit() for c in line) for line in lines)  # the shortest chunk shows, too
 
 
 def test_long_unit_names_are_cut_in_a_chart() -> None:
@@ -151,10 +151,10 @@ def test_the_progress_line_tells_the_best_so_far() -> None:
     progress = Progress(Objective())
     progress.start("cpsat")
     progress.publish(feasible(PLAN))
-    assert progress.line() == "cpsat: 0 s (Ctrl-C stops)"
+    assert progress.words() == "cpsat: 0 s (Ctrl-C stops)"
     claim = replace(feasible(PLAN), values=(7648, 2423))
     progress.publish(claim)
-    assert progress.line() == "cpsat: 0 s, period 7.648 ms so far (Ctrl-C stops)"
+    assert progress.words() == "cpsat: 0 s, period 7.648 ms so far (Ctrl-C stops)"
     staged = Progress(Objective.slack(50))
     staged.publish(claim)
-    assert "so far" not in staged.line()
+    assert "so far" not in staged.words()

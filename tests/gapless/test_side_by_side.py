@@ -14,7 +14,7 @@ import gapless
 from gapless.execution import models_for, open_pipeline, run
 from gapless.executor.deployment import deploy
 from gapless.executor.model import Model
-from gapless.executor.pipeline.trace_export import check_trace
+from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
@@ -31,7 +31,7 @@ from gapless.models import open_model
 from gapless.problems import with_workload
 from gapless.profiler.profile import ProfileOptions
 from gapless.run_files import DEPLOYMENT, load_deployment, save_trace, write_together
-from gapless.running import opened, run_file, write_simulated_trace
+from gapless.running import opened, run_file, simulated_trace
 from gapless.side_by_side import Together, calibrated, profile_together
 from gapless.tuning import tune, tune_simulated
 
@@ -154,7 +154,9 @@ def test_files_lead_to_the_same_run(problem: Problem, plan: Plan, tmp_path: Path
         assert "numbers agree" in work.verify()[0]
         assert set(work.models) == {"add", "mul", "sum"}
     out = tmp_path / "trace.json"
-    assert write_simulated_trace(str(asked), written, requests=1, out=out) == len(plan.chunks)
+    found, played = simulated_trace(str(asked), written, requests=1)
+    assert found == problem
+    assert save_trace(played, out, problem=found) == len(plan.chunks)
     assert check_trace(json.loads(out.read_text())) == []
 
 

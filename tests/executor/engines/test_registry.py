@@ -24,7 +24,7 @@ def test_the_built_in_engines_work_here() -> None:
 
 
 def test_a_wrong_name_is_refused_with_the_near_one() -> None:
-    with pytest.raises(InvalidInputError, match=r"no engine 'MN'; did you mean 'mnn'\? choose one of mnn, "):
+    with pytest.raises(InvalidInputError, match=r"no engine 'MN'; did you mean mnn\?"):
         get_engine("MN")
     with pytest.raises(InvalidInputError, match="no engine 'tensorrt'; choose one of mnn, onnxruntime"):
         get_engine("tensorrt")
