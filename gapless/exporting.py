@@ -24,7 +24,7 @@ from .formulations.workload import Mode
 from .formulations.workloads.score import WorkloadScore
 from .origins import problem_of
 from .run_files import DEPLOYMENT, load_deployment, problem_for
-from .running import _places
+from .running import parse_places
 
 _ENGINE_OF = {
     ExportKind.ONNX: "onnxruntime",
@@ -121,7 +121,9 @@ def export_files(
     asked, path = _named(problem, plan)
     deployment = load_deployment(path, asked)
     _require_models(asked, deployment)
-    return export(asked, deployment, to=to, out=out, models=models_for(asked, at=_places(at)), engine=engine)
+    return export(
+        asked, deployment, to=to, out=out, models=models_for(asked, at=parse_places(at)), engine=engine
+    )
 
 
 def _require_models(problem: Problem, deployment: Deployment) -> None:

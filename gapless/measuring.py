@@ -15,12 +15,14 @@ from .executor.machine.load import machine_load
 from .executor.model import Model
 from .executor.tuning.options import TuningMode, TuningOptions
 from .formulations.errors import InvalidInputError
+from .formulations.files import PLATFORM, load
 from .formulations.hardware import Platform, Precision
 from .formulations.problem import Problem
 from .model_options import parse_emulation, parse_names
 from .models import open_each, open_models
 from .origins import parse_permille
 from .problems import load_problem, with_workload
+from .profiler.platforms.detected import select_units
 from .profiler.profile import Profile
 from .report.progress import StepLine
 from .rules_file import load_rules
@@ -36,12 +38,16 @@ MAX_WARNINGS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceChoice:
-    """What the command line says of the device; the engine is chosen by the model when None."""
+    """What the command line says of the device; the engine is chosen by the model when None.
+
+    `file` is a platform file that describes the units; None: they are detected.
+    """
 
     engine: str | None
     units: tuple[str, ...]
     emulate: dict[str, int]
     precision: Precision
+    file: Path | None = None
 
     @classmethod
     def of(
@@ -51,13 +57,19 @@ class DeviceChoice:
         units: str | None,
         emulate: Sequence[str] | None,
         precision: Precision,
+        file: Path | None = None,
     ) -> Self:
         """Return the choice from the texts of the command line."""
+        if file is not None and (emulate or precision is not Precision.HIGH):
+            raise InvalidInputError(
+                f"{file} says how fast and how exact its units are: change it there, or leave out --device"
+            )
         return cls(
             engine=engine,
             units=parse_names(units),
             emulate=parse_emulation(emulate),
             precision=precision,
+            file=file,
         )
 
     def engine_of(self, model: Model) -> str:
@@ -65,7 +77,10 @@ class DeviceChoice:
         return self.engine or engine_for(model)
 
     def platform(self, engine: str) -> Platform:
-        """Return this device with the chosen units."""
+        """Return this device with the chosen units: as it is, or as a platform file describes it."""
+        if self.file is not None:
+            described = load(self.file, PLATFORM)
+            return select_units(described, self.units) if self.units else described
         return this_device(units=self.units, emulate=self.emulate, engine=engine, precision=self.precision)
 
 
@@ -209,10 +224,10 @@ def tune_watched(
         return tuned, notes + more
     if isinstance(subject, Problem):
         subject = subject if choice.workload is None else with_workload(subject, choice.workload)
-        if device.units or device.emulate:
+        if device.units or device.emulate or device.file is not None:
             raise InvalidInputError(
-                "the units of a problem file were chosen when it was profiled: --units and --emulate are "
-                "for models"
+                "the units of a problem file were chosen when it was profiled: --device, --units and "
+                "--emulate are for models"
             )
         engine = resolve_engine(device.engine, *models_for(subject).values()).name
         platform = None

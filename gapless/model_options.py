@@ -82,6 +82,16 @@ UnitsOption = Annotated[
         show_default=False,
     ),
 ]
+DeviceOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The units of this device as a platform file describes them: `gapless platforms --detect --out "
+        "FILE` writes one to edit (clusters, threads, memory, quotas).",
+        rich_help_panel=_DEVICE,
+        show_default=False,
+    ),
+]
 EmulateOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -34,7 +34,7 @@ ProblemArgument = Annotated[
 OptionalProblemArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[PROBLEM]",
+        metavar="PROBLEM",
         help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); "
         "not needed with --workload and --platform.",
         show_default=False,

@@ -75,7 +75,7 @@ def opened(
     if task_slots is not None:
         streams = tuple(replace(stream, task_slots=task_slots) for stream in deployment.streams)
         deployment = replace(deployment, streams=streams)
-    models = models_for(asked, at=_places(at))
+    models = models_for(asked, at=parse_places(at))
     notes: list[str] = []
     with open_pipeline(
         asked,
@@ -197,7 +197,14 @@ def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:
         return [f"{out} is not written: {error}"]
 
 
-def _places(texts: Sequence[str] | None) -> dict[str, str]:
+def parse_places(texts: Sequence[str] | None) -> dict[str, str]:
+    """Return {old place: new place} of models from texts such as "old.onnx=new.onnx".
+
+    Raises
+    ------
+    InvalidInputError
+        A text is malformed.
+    """
     places = {}
     for item in texts or ():
         old, sign, new = item.partition("=")

@@ -10,6 +10,9 @@ from ..formulations.problem import Problem
 from ..formulations.workload import RequestOrder
 from .result import ConflictItem
 
+SHARED_CORES = "shared cores"
+"""The demand that units which share cores are not used together."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
@@ -118,7 +121,7 @@ def _hardware_demands(problem: Problem) -> list[Demand]:
         Demand(
             item=ConflictItem(
                 name=f"memory of {unit.name}",
-                text=f"unit {unit.name!r} holds at most {unit.memory_bytes} bytes",
+                text=f"unit {unit.name!r} holds at most {unit.memory_bytes:,} bytes",
             ),
             without=_unit_without_memory(unit.name),
         )
@@ -126,7 +129,7 @@ def _hardware_demands(problem: Problem) -> list[Demand]:
         if unit.memory_bytes is not None
     ]
     if platform.memory_bytes is not None:
-        text = f"the device holds at most {platform.memory_bytes} bytes"
+        text = f"the device holds at most {platform.memory_bytes:,} bytes"
         item = ConflictItem(name="memory of the device", text=text)
         found.append(Demand(item=item, without=_without_device_memory))
     if any(network.forbidden_cuts for network in problem.networks):
@@ -135,7 +138,7 @@ def _hardware_demands(problem: Problem) -> list[Demand]:
     if platform.conflicts:
         pairs = [(platform.unit_names[u], platform.unit_names[v]) for u, v in platform.conflicts]
         text = f"units that share cores exclude each other: {', '.join(f'{a}/{b}' for a, b in pairs)}"
-        item = ConflictItem(name="shared cores", text=text)
+        item = ConflictItem(name=SHARED_CORES, text=text)
         found.append(Demand(item=item, without=_without_shared_cores))
     return found
 

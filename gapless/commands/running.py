@@ -10,6 +10,7 @@ import typer
 from .. import documents
 from ..formulations.hardware import Precision
 from ..model_options import (
+    DeviceOption,
     EmulateOption,
     EngineOption,
     GranularityOption,
@@ -98,6 +99,7 @@ def profile(
     granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
     engine: EngineOption = None,
+    device: DeviceOption = None,
     units: UnitsOption = None,
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
@@ -121,11 +123,11 @@ def profile(
     from ..report import running as views
 
     place = measuring.folder(out)
-    device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
+    choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     if side_by_side:
         each = measuring.open_apart(models, shape, granularity, materialize=materialize)
         found, notes = measuring.profile_together_watched(
-            each, device, store=place / "store.sqlite", resume=resume
+            each, choice, store=place / "store.sqlite", resume=resume
         )
         return Answer(
             document=lambda: {**documents.header("profiles"), **documents.plain_data(found)},
@@ -133,7 +135,7 @@ def profile(
             notes=[*notes, *run_files.write_together(found, place)],
         )
     model = measuring.open_all(models, shape, granularity, materialize=materialize)
-    taken, notes = measuring.profile_watched(model, device, store=place / "store.sqlite", resume=resume)
+    taken, notes = measuring.profile_watched(model, choice, store=place / "store.sqlite", resume=resume)
     notes += run_files.write_profile(taken, place)
     return Answer(
         document=lambda: {**documents.header("profile"), **documents.plain_data(taken)},

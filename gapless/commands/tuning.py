@@ -13,6 +13,7 @@ from ..exits import ExitCode
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Precision
 from ..model_options import (
+    DeviceOption,
     EmulateOption,
     EngineOption,
     GranularityOption,
@@ -109,6 +110,7 @@ def tune(
     granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
     engine: EngineOption = None,
+    device: DeviceOption = None,
     units: UnitsOption = None,
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
@@ -152,15 +154,21 @@ def tune(
     if engine == _SIMULATED:
         tuned, notes = measuring.tune_simulated_watched(subjects, wish, truth=truth, noise=noise)
     else:
-        device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
+        choice = measuring.DeviceChoice.of(
+            engine, units=units, emulate=emulate, precision=precision, file=device
+        )
         subject = wish.subject(subjects, shape, granularity, materialize=materialize)
-        tuned, notes = measuring.tune_watched(subject, device, wish)
+        tuned, notes = measuring.tune_watched(subject, choice, wish)
         notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
+    return _answer(tuned, [*run_files.write_tuned(tuned, place), *notes])
+
+
+def _answer(tuned: Tuned, notes: list[str]) -> Answer:
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
         view=lambda: _view(tuned),
         code=ExitCode.INTERRUPTED if tuned.interrupted else ExitCode.OK,
-        notes=[*run_files.write_tuned(tuned, place), *notes],
+        notes=notes,
     )
 
 

@@ -11,6 +11,7 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.simulate import simulate_workload
 from ..formulations.workloads.score import WorkloadScore
+from ..solvers.demands import SHARED_CORES
 from ..variants import placed_networks
 from .words import millis, percent, term_name, term_value
 
@@ -174,7 +175,8 @@ def _limits(explanation: Explanation) -> list[str]:
     found = []
     for entry in explanation.bindings:
         values = entry.without.values
-        if entry.binds and values is not None and values < best:
+        # What twice as many cores would bring is no advice; the table of demands has it.
+        if entry.binds and entry.name != SHARED_CORES and values is not None and values < best:
             term, mine, other = next(
                 each for each in zip(terms, best, values, strict=True) if each[1] != each[2]
             )
@@ -190,9 +192,7 @@ def _standing(explanation: Explanation) -> str:
     if other.plan is not None and other.values is not None and other.values < explanation.values:
         words = difference_words(terms, explanation.values, other.values)
         return f"It is not the best plan: {plan_words(other.plan)} has {words}."
-    known = (
-        "No plan is better (proved)" if explanation.proven else "No better plan is known (nothing is proved)"
-    )
+    known = "No plan is better (proved)" if explanation.proven else "No better plan was found (not proved)"
     if other.values is None:
         return f"{known}; {other.reason}."
     if other.values == explanation.values:

@@ -13,6 +13,7 @@ import pytest
 
 from gapless.device import this_device
 from gapless.executor.pipeline.trace_check import check_trace
+from gapless.exits import ExitCode
 from gapless.formulations.files import dump_plan, load_problem
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
@@ -244,6 +245,23 @@ def test_python_functions_are_tuned_too(cli: Cli, tmp_path: Path, units: str) ->
     run = cli("tune", f"{EDGES}:EDGES", "--units", units, "--top", "1", "--out", tmp_path, "--json")
     assert run.code == 0
     assert run.document["rows"][0]["receipts"][0]["engine"].startswith("Python")
+
+
+def test_a_device_is_used_as_its_file_describes_it(
+    cli: Cli, model_file: Path, tmp_path: Path, units: str
+) -> None:
+    path = tmp_path / "device.json"
+    assert cli("platforms", "--detect", "--units", units, "--out", path).code == 0
+    path.write_text(path.read_text().replace(f'"name": "{units}"', '"name": "mine"'))
+    words = ("profile", model_file, "--engine", "onnxruntime", "--device", path)
+    assert cli(*words, "--out", tmp_path / "run").code == 0
+    assert load_problem(str(tmp_path / "run/problem.json")).platform.unit_names == ("mine",)
+    run = cli(*words, "--units", "yours", "--out", tmp_path / "run")
+    assert run.code == ExitCode.USAGE
+    assert "yours" in run.err
+    run = cli(*words, "--emulate", "mine=50%", "--out", tmp_path / "run")
+    assert run.code == ExitCode.USAGE
+    assert "change it there" in run.err
 
 
 def test_this_machine_as_a_platform(cli: Cli, tmp_path: Path) -> None:
