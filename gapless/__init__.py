@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .executor.runner import Budget as Budget
     from .executor.tuning.options import Rung as Rung
     from .executor.tuning.options import TuningOptions as TuningOptions
-    from .explaining import explain as explain
+    from .explaining.explain import explain as explain
     from .formulations.co_run import register_co_run_model as register_co_run_model
     from .formulations.errors import GaplessError as GaplessError
     from .formulations.files import load_plan as load_plan
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from .problems import table_problem as table_problem
     from .problems import with_workload as with_workload
     from .profiler.profile import ProfileOptions as ProfileOptions
-    from .reporting import subject as subject
-    from .reporting import write_report as write_report
+    from .reporting.subjects import subject as subject
+    from .reporting.subjects import write_report as write_report
     from .run_files import load_deployment as load_deployment
     from .side_by_side import profile_together as profile_together
     from .solvers.result import SolveResult as SolveResult
@@ -73,8 +73,8 @@ _HOME = {
     "load_plan": ".formulations.files",
     "load_deployment": ".run_files",
     "tune_simulated": ".tuning",
-    "write_report": ".reporting",
-    "subject": ".reporting",
+    "write_report": ".reporting.subjects",
+    "subject": ".reporting.subjects",
     "Rung": ".executor.tuning.options",
     "TuningOptions": ".executor.tuning.options",
     "ProfileOptions": ".profiler.profile",
@@ -97,7 +97,7 @@ _HOME = {
     "profiled_problem": ".execution",
     "open_pipeline": ".execution",
     "run": ".execution",
-    "explain": ".explaining",
+    "explain": ".explaining.explain",
     "tune": ".tuning",
     "GaplessError": ".formulations.errors",
     "check": ".formulations.judge",

@@ -14,7 +14,7 @@ from rich.text import Text
 from . import __version__
 from .commands import catalog
 from .commands.answer import Answer, app
-from .completing import VARIABLE, complete
+from .completion.completing import VARIABLE, complete
 from .exits import ExitCode, code_of_error
 from .formulations.errors import GaplessError
 from .general_options import (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from .executor.tuning.documents import TUNING
 from .executor.tuning.result import TuningResult
-from .file_formats import file_format
 from .formulations.errors import InvalidInputError
 from .formulations.json_files import format_of, load
+from .schemas.formats import file_format
 
 MAX_ENTRIES = 60
 

@@ -14,7 +14,6 @@ from rich.console import RenderableType
 from .executor.deployment import Deployment
 from .executor.pipeline.trace_check import check_trace
 from .executor.tuning.candidates import deployed_plans
-from .file_formats import file_format
 from .formulations.errors import InvalidInputError, SchemaVersionError
 from .formulations.files import PLAN, load, load_origin, load_plan, load_problem
 from .formulations.json_files import format_of, load_foreign
@@ -23,6 +22,7 @@ from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .origins import problem_of
 from .report.heat_map import Grid
+from .schemas.formats import file_format
 
 PROBLEM = "gapless.problem"
 FOLDER = "folder"
@@ -300,8 +300,8 @@ def _chrome(asked: _Asked) -> Shown:
 
 
 def _comparison(asked: _Asked) -> Shown:
-    from .comparison_file import FORMAT, load_comparison
     from .report.showing import written_comparison_view
+    from .reporting.comparison_file import FORMAT, load_comparison
 
     found = load_comparison(asked.path)
     return _shown(asked, FORMAT, lambda: written_comparison_view(found))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gapless.file_formats import FORMATS, FileFormat
-from gapless.schema_tables import ObjectTable, object_tables
-from gapless.schemas import json_schema
+from gapless.schemas.formats import FORMATS, FileFormat
+from gapless.schemas.schema import json_schema
+from gapless.schemas.tables import ObjectTable, object_tables
 
 from .commands import code, prose
 

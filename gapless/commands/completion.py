@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import documents
-from ..completing import VARIABLE
+from ..completion.completing import VARIABLE
 from ..general_options import JsonOption
 from .answer import Answer, command
 

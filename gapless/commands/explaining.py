@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import documents
-from ..explanation import TIME_LIMIT_S
+from ..explaining.explanation import TIME_LIMIT_S
 from ..options import Asked, JsonOption, OutOption, asking, check_writable
 from .answer import Answer, command, write_out
 
@@ -29,7 +29,7 @@ def explain(
     json: JsonOption = False,
 ) -> Answer:
     """Explain a plan: why these cuts and units, which demands bind, and what the next best plan costs."""
-    from ..explaining import explain as explained
+    from ..explaining.explain import explain as explained
     from ..formulations.files import load_plan
     from ..report.explanation import explanation_view
     from ..report.progress import StepLine

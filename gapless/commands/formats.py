@@ -19,11 +19,11 @@ FormatArgument = Annotated[
 @command
 def schema(format: FormatArgument = None, *, out: OutOption = None, json: JsonOption = False) -> Answer:
     """List the kinds of files; or show the keys of one: --json or --out give its JSON Schema."""
-    from ..file_formats import FORMATS, file_format
     from ..formulations.errors import InvalidInputError
     from ..report.schemas import format_view, formats_view
-    from ..schema_tables import object_tables
-    from ..schemas import json_schema
+    from ..schemas.formats import FORMATS, file_format
+    from ..schemas.schema import json_schema
+    from ..schemas.tables import object_tables
 
     if format is None:
         if out is not None:

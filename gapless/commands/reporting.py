@@ -71,7 +71,7 @@ def report(
 ) -> Answer:
     """Write a page about plans and runs: traces, bubbles, proofs, predictions, memory, reasons, receipts."""
     from ..report.reporting import written_view
-    from ..reporting_watched import Wish, report_watched
+    from ..reporting.watched import Wish, report_watched
 
     check_writable(out)
     wish = Wish(

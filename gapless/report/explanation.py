@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..explanation import Alternative, Binding, CutReason, Explanation, UnitReason
+from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from .layout import indented, plain_table

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..explanation import Alternative, Explanation
+from ..explaining.explanation import Alternative, Explanation
+from ..explaining.variants import placed_networks
 from ..formulations.judge import score
 from ..formulations.objective import Term
 from ..formulations.plan import Plan
@@ -12,7 +13,6 @@ from ..formulations.problem import Problem
 from ..formulations.simulate import simulate_workload
 from ..formulations.workloads.score import WorkloadScore
 from ..solvers.demands import SHARED_CORES
-from ..variants import placed_networks
 from .words import millis, percent, term_name, term_value
 
 MOST_NAMED = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ..reporting_watched import WrittenReport
+from ..reporting.watched import WrittenReport
 from .words import size
 
 

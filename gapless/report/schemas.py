@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ..file_formats import FileFormat
-from ..schema_tables import ObjectTable
+from ..schemas.formats import FileFormat
+from ..schemas.tables import ObjectTable
 from .layout import indented, plain_table
 
 

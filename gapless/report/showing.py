@@ -9,7 +9,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..comparison_file import WrittenComparison
 from ..executor.deployment import Deployment
 from ..executor.engine import PlacementReceipt
 from ..executor.measurement import MeasuredTrace
@@ -20,6 +19,7 @@ from ..formulations.problem import Problem
 from ..formulations.simulate import Trace, simulate
 from ..profiler.prediction.executions import Executions
 from ..profiler.profile import MeasuredChunk, Profile
+from ..reporting.comparison_file import WrittenComparison
 from ..run_folder import Entry, Folder
 from .layer_times import layer_map
 from .layout import indented, plain_table

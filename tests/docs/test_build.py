@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 import gapless
-from gapless.file_formats import FORMATS
+from gapless.schemas.formats import FORMATS
 
 from ..documents import DOCS, ROOT
 

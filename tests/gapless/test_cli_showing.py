@@ -12,8 +12,8 @@ import pytest
 
 from gapless.cli import main
 from gapless.device import this_device
-from gapless.file_formats import FORMATS
 from gapless.formulations.files import NETWORK, PLATFORM, dump, load_problem, save
+from gapless.schemas.formats import FORMATS
 from gapless.showing import kind_of, show_file
 from tests.executor.graph.models import residual
 

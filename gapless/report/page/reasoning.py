@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...explanation import Alternative, Binding, CutReason, Explanation, UnitReason
+from ...explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
 from ..reasons import alternative_words, listed, plan_words
 from ..words import term_name, term_value
 from .subject import Subject

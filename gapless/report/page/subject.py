@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...executor.deployment import Deployment
 from ...executor.measurement import MeasuredTrace, Measurement
 from ...executor.tuning.result import TuningResult
-from ...explanation import Explanation
+from ...explaining.explanation import Explanation
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score

@@ -23,7 +23,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Mode
 from gapless.report.page.page import report_page
 from gapless.report.page.subject import SolverAnswer, Subject
-from gapless.reporting import subject
+from gapless.reporting.subjects import subject
 from gapless.tuning import tune_simulated
 
 NOISE_PERMILLE = 40

@@ -72,7 +72,7 @@ def test_three_hundred_requests_fit() -> None:
 def test_a_workload_of_three_hundred_requests_fits() -> None:
     import gapless
     from gapless.formulations.workload import LoadPolicy
-    from gapless.reporting import subject
+    from gapless.reporting.subjects import subject
 
     problem = gapless.load_workload(
         "squeezenetx150,mobilenetv2x150", platform="kirin990", load_policy=LoadPolicy.RESIDENT

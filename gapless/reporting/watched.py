@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .formulations.errors import InvalidInputError
-from .formulations.plan import Plan
-from .formulations.problem import Problem
-from .model_options import parse_names
-from .origins import problem_of
-from .report.page.subject import Subject
-from .report.progress import StepLine
-from .report_files import Known, sort_files
-from .reporting import EXPLAIN_S, answers_of, subject, write_report
-from .rules_file import add_rules
-from .solving import compare_watched, plan_watched
-from .workflow import Comparison, default_backends
+from ..formulations.errors import InvalidInputError
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from ..model_options import parse_names
+from ..origins import problem_of
+from ..report.page.subject import Subject
+from ..report.progress import StepLine
+from ..rules_file import add_rules
+from ..solving import compare_watched, plan_watched
+from ..workflow import Comparison, default_backends
+from .files import Known, sort_files
+from .subjects import EXPLAIN_S, answers_of, subject, write_report
 
 NO_BACKENDS = "none"
 

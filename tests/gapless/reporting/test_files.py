@@ -8,9 +8,9 @@ import pytest
 
 from gapless.formulations.errors import InvalidInputError
 from gapless.origins import problem_of
-from gapless.report_files import Known, sort_files
+from gapless.reporting.files import Known, sort_files
 
-from .conftest import Cli
+from ..conftest import Cli
 
 SPARSE = "pixel7a/alexnet-sparse"
 

@@ -64,7 +64,7 @@ def _paths(word: str, suffixes: tuple[str, ...]) -> list[str]:
 
 def _called(module: str, function: str) -> tuple[str, ...]:
     """Return the names that a function returns, whose module is not loaded before."""
-    return tuple(getattr(import_module(f".{module}", __package__), function)())
+    return tuple(getattr(import_module(f"..{module}", __package__), function)())
 
 
 def _backends(said: Mapping[str, str]) -> Iterable[str]:
@@ -98,7 +98,7 @@ def _subjects(said: Mapping[str, str]) -> Iterable[str]:
 
 
 def _requested(said: Mapping[str, str]) -> Iterable[str]:
-    from .profiler.platforms.catalog import network_names, platform_names
+    from ..profiler.platforms.catalog import network_names, platform_names
 
     platform = said.get("platform", "")
     if platform in platform_names():
@@ -108,13 +108,13 @@ def _requested(said: Mapping[str, str]) -> Iterable[str]:
 
 def _units(said: Mapping[str, str]) -> Iterable[str]:
     """Clusters and cores of this machine; no engine is asked for more units, which would take too long."""
-    from .profiler.platforms.detected import detect_platform
+    from ..profiler.platforms.detected import detect_platform
 
     return detect_platform().unit_names
 
 
 def _objectives(said: Mapping[str, str]) -> Iterable[str]:
-    from .formulations.objective import Term
+    from ..formulations.objective import Term
 
     return (*Term, "paper", "slack:")
 
@@ -124,7 +124,7 @@ def _costs(said: Mapping[str, str]) -> Iterable[str]:
 
 
 def _formats(said: Mapping[str, str]) -> Iterable[str]:
-    from .file_formats import FORMATS
+    from ..schemas.formats import FORMATS
 
     return tuple(each.name for each in FORMATS)
 

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..executor.deployment import Deployment, arrange
+from ..executor.measurement import MeasuredTrace, Measurement
+from ..executor.pipeline.trace_file import TRACE_FORMAT, load_trace
+from ..executor.tuning.candidates import CandidateKind, deployed_plans
+from ..executor.tuning.documents import MEASUREMENT, TUNING
+from ..executor.tuning.result import TuningResult
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import format_of, load, load_origin, load_plan
+from ..formulations.problem import Problem
+from ..profiler.platforms.catalog import is_shipped_name
+from ..report.page.subject import SolverAnswer
+from ..run_files import DEPLOYMENT, require_valid
 from .comparison_file import FORMAT as COMPARISON
 from .comparison_file import WrittenComparison, load_comparison
-from .executor.deployment import Deployment, arrange
-from .executor.measurement import MeasuredTrace, Measurement
-from .executor.pipeline.trace_file import TRACE_FORMAT, load_trace
-from .executor.tuning.candidates import CandidateKind, deployed_plans
-from .executor.tuning.documents import MEASUREMENT, TUNING
-from .executor.tuning.result import TuningResult
-from .formulations.errors import InvalidInputError
-from .formulations.files import format_of, load, load_origin, load_plan
-from .formulations.problem import Problem
-from .profiler.platforms.catalog import is_shipped_name
-from .report.page.subject import SolverAnswer
-from .reporting import guarantee_of, no_answer
-from .run_files import DEPLOYMENT, require_valid
+from .subjects import guarantee_of, no_answer
 
 FOLDER_FILES = (
     "problem.json",

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .file_formats import file_format
-from .formulations.json_files import content_schema
+from ..formulations.json_files import content_schema
+from .formats import file_format
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from .formulations.errors import InvalidInputError
-from .formulations.json_files import Schema
-from .formulations.nearness import meant, shown
+from ..formulations.errors import InvalidInputError
+from ..formulations.json_files import Schema
+from ..formulations.nearness import meant, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class FileFormat:
     def schema(self) -> Schema[Any]:
         """Its name, version and type."""
         module, _, name = self.home.partition(":")
-        found: Schema[Any] = getattr(import_module(f".{module}", __package__), name)
+        found: Schema[Any] = getattr(import_module(f"..{module}", __package__), name)
         return found
 
 

@@ -14,19 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gapless.file_formats import FORMATS, file_format
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_plan, dump_problem, format_of, parse, parse_problem
 from gapless.problems import load_problem, load_workload
 from gapless.rules import at_most, before, pin
-from gapless.schema_tables import object_tables
-from gapless.schemas import json_schema
+from gapless.schemas.formats import FORMATS, file_format
+from gapless.schemas.schema import json_schema
+from gapless.schemas.tables import object_tables
 from gapless.workflow import plan
 from tests.executor.pipelines import write
 
-from .conftest import Cli
+from ..conftest import Cli
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 FOLDERS = ("formulations", "solvers", "executor", "profiler", "gapless")
 SHIPPED = sorted(
     path
@@ -254,7 +254,7 @@ def test_the_command_lists_shows_and_writes(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["plam"], "did you mean plan?"),
+        (["plam"], "did you mean plan"),
         (["nonsense"], "gapless schema"),
         (["--out", "x.json"], "needs the name of a format"),
     ],

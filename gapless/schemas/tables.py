@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .schemas import JsonSchema
+from .schema import JsonSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .formulations.costs import CostTable
-from .formulations.expr import BoolExpr, any_of
-from .formulations.network import Network
-from .formulations.problem import Problem
-from .formulations.rules import PlanView, RuleFunction, named
-from .formulations.workloads.view import WorkloadView
-from .solvers.conflict import NO_COVERAGE
-from .solvers.demands import Demand, demands_of
-from .solvers.result import ConflictItem
+from ..formulations.costs import CostTable
+from ..formulations.expr import BoolExpr, any_of
+from ..formulations.network import Network
+from ..formulations.problem import Problem
+from ..formulations.rules import PlanView, RuleFunction, named
+from ..formulations.workloads.view import WorkloadView
+from ..solvers.conflict import NO_COVERAGE
+from ..solvers.demands import Demand, demands_of
+from ..solvers.result import ConflictItem
 
 _CAP = "max_period_us"
 """The limit that the cap of slack mode becomes."""

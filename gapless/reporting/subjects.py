@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .executor.deployment import Deployment, arrange
-from .executor.measurement import MeasuredTrace, Measurement
-from .executor.progress import Report, silent
-from .executor.tuning.result import TuningResult
-from .explaining import explain
-from .formulations.errors import BackendError
-from .formulations.files import save
-from .formulations.judge import score
-from .formulations.plan import Plan
-from .formulations.problem import Problem
-from .formulations.simulate import Trace, simulate, simulate_workload
-from .formulations.usage import trace_usage
-from .report.page.subject import SolverAnswer, Subject
-from .solvers.protocol import Guarantee
-from .solvers.registry import get_backend
-from .solvers.result import SolveResult
-from .workflow import Comparison
+from ..executor.deployment import Deployment, arrange
+from ..executor.measurement import MeasuredTrace, Measurement
+from ..executor.progress import Report, silent
+from ..executor.tuning.result import TuningResult
+from ..explaining.explain import explain
+from ..formulations.errors import BackendError
+from ..formulations.files import save
+from ..formulations.judge import score
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from ..formulations.simulate import Trace, simulate, simulate_workload
+from ..formulations.usage import trace_usage
+from ..report.page.subject import SolverAnswer, Subject
+from ..solvers.protocol import Guarantee
+from ..solvers.registry import get_backend
+from ..solvers.result import SolveResult
+from ..workflow import Comparison
 
 DEFAULT_REQUESTS = 20
 """Requests of a stream that are played when nothing was measured."""
@@ -168,7 +168,7 @@ def write_report(
     >>> result = gapless.plan(problem)
     >>> path = gapless.write_report("report.html", gapless.subject(problem, result.plan))  # doctest: +SKIP
     """
-    from .report.page.page import report_page
+    from ..report.page.page import report_page
 
     given = [subjects] if isinstance(subjects, Subject) else list(subjects)
     save(report_page(given, title=title, command=command), out)

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import gapless
-from gapless.explanation import Alternative, Explanation, UnitReason
+from gapless.explaining.explanation import Alternative, Explanation, UnitReason
 from gapless.formulations.judge import check, score
 from gapless.formulations.objective import Objective, Term
 from gapless.formulations.plan import Plan

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from .executor.progress import Report, Step, silent
+from ..executor.progress import Report, Step, silent
+from ..formulations.errors import InvalidInputError, InvalidPlanError
+from ..formulations.judge import check, score
+from ..formulations.plan import Chunk, Plan
+from ..formulations.problem import Problem
+from ..formulations.scores import Violation
+from ..report.reasons import cannot_run, only_here, summary_of
+from ..solvers.protocol import Deadline, SolveStatus
+from ..solvers.result import ConflictItem
 from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, UnitReason
-from .formulations.errors import InvalidInputError, InvalidPlanError
-from .formulations.judge import check, score
-from .formulations.plan import Chunk, Plan
-from .formulations.problem import Problem
-from .formulations.scores import Violation
 from .inquiry import Inquiry, contradiction
-from .report.reasons import cannot_run, only_here, summary_of
-from .solvers.protocol import Deadline, SolveStatus
-from .solvers.result import ConflictItem
 from .variants import demands, placed_networks, slack_words, variant_of
 
 _TOP = 32

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .formulations.errors import InvalidInputError
-from .formulations.files import format_of, load_foreign
-from .formulations.plan import Chunk, Plan
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import format_of, load_foreign
+from ..formulations.plan import Chunk, Plan
 
 FORMAT = "gapless.comparison"
 

@@ -14,12 +14,12 @@ import pytest
 from gapless.cli import main
 from gapless.commands.catalog import COMMANDS
 from gapless.commands.completion import SCRIPTS, Shell
-from gapless.completing import VARIABLE
-from gapless.completion_values import VALUES, VALUES_OF_COMMAND
+from gapless.completion.completing import VARIABLE
+from gapless.completion.values import VALUES, VALUES_OF_COMMAND
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.registry import backend_names
 
-from .conftest import Cli
+from ..conftest import Cli
 
 Complete = Callable[..., list[str]]
 

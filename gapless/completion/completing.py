@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, get_args
 
-from .commands import catalog
+from ..commands import catalog
 
 VARIABLE = "_GAPLESS_COMPLETE"
 """Environment variable that names the shell for which words are to be completed."""
@@ -85,7 +85,7 @@ def _command(name: str | None) -> Any:
     """Return a command, or what stands above all of them, without loading more than that."""
     import typer
 
-    from .commands.answer import app
+    from ..commands.answer import app
 
     if name is not None:
         catalog.load([name])
@@ -161,7 +161,7 @@ def _options(command: Any, before: Sequence[str], word: str) -> Iterator[Choice]
 
 
 def _values(command: str, param: Any, word: str, said: Mapping[str, str]) -> Iterator[Choice]:
-    from .completion_values import values_of
+    from .values import values_of
 
     known = values_of(command, param.name)
     names = known.matching(word, said) if known is not None else _choices_of(command, param.name, word)
@@ -171,7 +171,7 @@ def _values(command: str, param: Any, word: str, said: Mapping[str, str]) -> Ite
 
 def _choices_of(command: str, parameter: str, word: str) -> list[str]:
     """Return the words of a parameter that is one of a few."""
-    from .commands.answer import app
+    from ..commands.answer import app
 
     callback: Any = next(info.callback for info in app.registered_commands if info.name == command)
     pending, found = [callback.__annotations__.get(parameter)], []

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from ..formulations.errors import InvalidPlanError
+from ..formulations.judge import check, score
+from ..formulations.objective import Objective, Term
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from ..formulations.scores import Score, Violation
+from ..solvers.conflict import explain_infeasible
+from ..solvers.protocol import Deadline, SolveOptions, SolveStatus
+from ..solvers.result import ConflictItem, SolveResult
+from ..solvers.session import solve
 from .explanation import Alternative
-from .formulations.errors import InvalidPlanError
-from .formulations.judge import check, score
-from .formulations.objective import Objective, Term
-from .formulations.plan import Plan
-from .formulations.problem import Problem
-from .formulations.scores import Score, Violation
-from .solvers.conflict import explain_infeasible
-from .solvers.protocol import Deadline, SolveOptions, SolveStatus
-from .solvers.result import ConflictItem, SolveResult
-from .solvers.session import solve
 
 BACKEND = "native"
 """Who answers."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .formulations.objective import Term
-from .formulations.plan import Plan
+from ..formulations.objective import Term
+from ..formulations.plan import Plan
 
 TIME_LIMIT_S = 5.0
 """Seconds for all questions of an explanation, when nothing is said."""

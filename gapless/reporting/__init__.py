@@ -1,0 +1,1 @@
+"""Reports: what they are about, read from files and written as pages."""

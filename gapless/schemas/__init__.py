@@ -1,0 +1,1 @@
+"""The files that gapless writes, and their JSON Schemas."""

@@ -1,0 +1,1 @@
+"""Tests of what reports are made from."""
