@@ -64,9 +64,9 @@ class _Reader:
         self._variables = variables
 
     def read(self, data: object) -> Expr:
-        if isinstance(data, int) and not isinstance(data, bool):
+        if type(data) is int:
             return Const(data)
-        match data:
+        match _without_truths(data):
             case ["var", str(name), *args]:
                 return self._variable(name, args)
             case ["sum", int(constant), *terms]:
@@ -84,7 +84,7 @@ class _Reader:
         raise InvalidProblemError(f"{_short(data)} is not an expression")
 
     def _term(self, data: object) -> tuple[int, Expr]:
-        match data:
+        match _without_truths(data):
             case [int(factor), term]:
                 return factor, self.read(term)
         raise InvalidProblemError(f"{_short(data)} is not a [factor, expression] of a sum")
@@ -170,6 +170,13 @@ _TOTALS = frozenset(Quantity) - {
     Quantity.BUSY,
     Quantity.MEMORY,
 }
+
+
+def _without_truths(data: object) -> object:
+    """Return a list as it is; true and false are numbers to Python, but not in files."""
+    if isinstance(data, list | tuple) and any(isinstance(item, bool) for item in data):
+        raise InvalidProblemError(f"{_short(data)} has a truth value where a number is needed")
+    return data
 
 
 def _short(data: object) -> str:

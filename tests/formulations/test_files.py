@@ -274,3 +274,17 @@ def test_saving_keeps_permissions_links_and_devices(tmp_path: Path) -> None:
 def test_saving_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"cannot write .*nowhere"):
         files.save("text", tmp_path / "nowhere" / "file.json")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ["<=", ["var", "busy_us", True], 5],
+        ["<=", ["sum", False, [1, ["var", "period_us"]]], 5],
+        ["<=", ["sum", 0, [True, ["var", "period_us"]]], 5],
+        ["<=", ["var", "period_us"], True],
+    ],
+)
+def test_true_is_no_number_in_an_expression(data: list[object]) -> None:
+    with pytest.raises(InvalidProblemError, match=r"truth value|is not an expression"):
+        from_data(data, chain_variables(PROBLEM.chain))

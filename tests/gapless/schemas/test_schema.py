@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -179,12 +180,13 @@ def spoilt(tree: dict[str, Any], path: tuple[str | int, ...], defect: object) ->
 DEFECTS: list[object] = ["left out", "unknown key", None, True, -1, 0, 7, 2.5, "text", [], {}, [[]], {"a": 1}]
 
 
+@cache
+def validator(name: str) -> Any:
+    return jsonschema.Draft202012Validator(json_schema(name))
+
+
 def is_valid(name: str, tree: object) -> bool:
-    try:
-        jsonschema.validate(tree, json_schema(name))
-    except jsonschema.ValidationError:
-        return False
-    return True
+    return bool(validator(name).is_valid(tree))
 
 
 def read(name: str, tree: object) -> object:
@@ -194,6 +196,7 @@ def read(name: str, tree: object) -> object:
     return parse(data, file_format(name).schema, name="file")
 
 
+@cache
 def document(name: str) -> dict[str, Any]:
     problem = load_problem("pixel7a/alexnet-sparse")
     found = plan(problem).plan
