@@ -69,6 +69,7 @@ WHEEL := out/wheel
 wheel: $(READY)
 	rm -rf $(WHEEL) build
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEEL) .
+	rm -rf build
 	$(PYTHON) -m venv $(WHEEL)/venv
 	$(WHEEL)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(WHEEL)/gapless-*.whl
 	mkdir $(WHEEL)/empty

@@ -183,8 +183,16 @@ def _options(*, threads: int) -> ort.SessionOptions:
     return options
 
 
+_TOO_NEW = ("Unsupported model IR version", "is under development")
+_NEWER = (
+    f"\nThe model is newer than ONNX Runtime {ort.__version__}: upgrade onnxruntime, or write the model with "
+    "an older opset and `model.ir_version = 10`"
+)
+
+
 def _load(model: bytes | str, options: ort.SessionOptions, provider: str) -> Any:
     try:
         return ort.InferenceSession(model, options, providers=[provider])
     except Exception as error:
-        raise ExecutionError(f"ONNX Runtime cannot load the model: {error}") from error
+        hint = _NEWER if any(words in str(error) for words in _TOO_NEW) else ""
+        raise ExecutionError(f"ONNX Runtime cannot load the model: {error}{hint}") from error

@@ -10,7 +10,10 @@ from typing import Annotated
 import typer
 
 from .. import documents
+from ..exits import code_of_result
+from ..formulations.problem import Problem
 from ..options import JsonOption, ObjectiveOption, RulesOption, check_writable
+from ..solvers.result import SolveResult
 from .answer import Answer, command
 
 _REPORT = "What is shown"
@@ -71,7 +74,7 @@ def report(
 ) -> Answer:
     """Write a page about plans and runs: traces, bubbles, proofs, predictions, memory, reasons, receipts."""
     from ..report.reporting import written_view
-    from ..reporting.watched import Wish, report_watched
+    from ..reporting.watched import NoPlanError, Wish, report_watched
 
     check_writable(out)
     wish = Wish(
@@ -84,9 +87,24 @@ def report(
         explain=explain,
         command=shlex.join(["gapless", *sys.argv[1:]]),
     )
-    written, notes = report_watched(given, wish, out)
+    try:
+        written, notes = report_watched(given, wish, out)
+    except NoPlanError as none:
+        return _no_plan(none.problem, none.result, out)
     return Answer(
         document=lambda: {**documents.header("report_file"), **documents.plain_data(written)},
         view=lambda: written_view(written),
         notes=notes,
+    )
+
+
+def _no_plan(problem: Problem, result: SolveResult, out: Path) -> Answer:
+    """Say why there is nothing to report, as `gapless plan` does."""
+    from ..report import tables
+
+    return Answer(
+        document=lambda: documents.result_document(problem, result),
+        view=lambda: tables.result_view(problem, result),
+        code=code_of_result(result),
+        notes=[f"{out} is not written: there is no plan"],
     )

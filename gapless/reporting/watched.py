@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..formulations.errors import InvalidInputError
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..model_options import parse_names
@@ -14,6 +13,7 @@ from ..origins import problem_of
 from ..report.page.subject import Subject
 from ..report.progress import StepLine
 from ..rules_file import add_rules
+from ..solvers.result import SolveResult
 from ..solving import compare_watched, plan_watched
 from ..workflow import Comparison, default_backends
 from .files import Known, sort_files
@@ -61,6 +61,14 @@ class Wish:
         return found if self.rules is None else add_rules(found, self.rules)
 
 
+class NoPlanError(Exception):
+    """There is nothing to report: a problem that was given without a plan has none, as the answer says."""
+
+    def __init__(self, problem: Problem, result: SolveResult) -> None:
+        super().__init__(f"no plan: {result.status}")
+        self.problem, self.result = problem, result
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenReport:
     """A page that was written.
@@ -86,7 +94,9 @@ def report_watched(given: Sequence[str], wish: Wish, out: Path) -> tuple[Written
     Raises
     ------
     InvalidInputError
-        A file is not valid, or a problem has no plan.
+        A file is not valid.
+    NoPlanError
+        A problem has no plan.
     """
     found, notes = sort_files(given, wish.problem)
     compared: dict[str, Comparison] = {}
@@ -138,7 +148,5 @@ def _best(known: Known, compared: Comparison | None, wish: Wish) -> Plan:
     if best is None:
         best, _ = plan_watched(known.problem, "native", top=1, time_limit_s=wish.time_limit_s)
     if best.plan is None:
-        raise InvalidInputError(
-            f"{known.title} has no plan to report ({best.status}); `gapless plan {known.title}` says more"
-        )
+        raise NoPlanError(known.problem, best)
     return best.plan

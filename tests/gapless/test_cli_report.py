@@ -76,9 +76,12 @@ def test_bad_input_gets_one_message(
 def test_a_problem_without_a_plan_says_so(cli: Cli, tmp_path: Path) -> None:
     problem = tmp_path / "tight.json"
     assert cli("show", SPARSE, "--max-period-us", "10", "--out", problem).code == 0
-    run = cli("report", problem, "--backends", "native", "--out", tmp_path / "page.html")
-    assert run.code == ExitCode.USAGE
-    assert "infeasible" in run.err
+    page = tmp_path / "page.html"
+    run = cli("report", problem, "--backends", "native", "--out", page)
+    assert run.code == ExitCode.INFEASIBLE
+    assert "the period is at most 10 us" in run.out
+    assert "is not written" in run.err
+    assert not page.exists()
 
 
 def test_reports_from_python(tmp_path: Path) -> None:

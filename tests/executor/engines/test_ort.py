@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx.helper import make_node
 
@@ -100,6 +101,13 @@ def test_what_is_not_there_is_refused() -> None:
     receipt = OrtEngine(allow_mismatch=True).open(artifact, replace(UNIT, cores=(4000,))).receipt
     assert len(receipt.mismatches) == 1
     assert ENGINE.backends()[0] == "cpu"
+
+
+def test_a_model_of_tomorrow_gets_a_hint() -> None:
+    model = onnx.load_model_from_string(conv().content.read())
+    model.ir_version = 99
+    with pytest.raises(ExecutionError, match=r"newer than ONNX Runtime .* upgrade onnxruntime, or write"):
+        run_once(model.SerializeToString(), {"x": ONES}, ["y"])
 
 
 def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
