@@ -160,7 +160,7 @@ class _Reader:
                 self.notes.append(f"left out: {other}")
         self.finish()
         for number, known in enumerate(self.known[before:]):
-            known.title = f"{folder}: the best plan" if number else str(folder)
+            known.title = f"{folder}: the fastest plan" if number else str(folder)
         self._problem, self._named = None, ""  # the problem of a folder is for its own files
 
     def _planned(self, folder: Path) -> str:
@@ -218,8 +218,8 @@ class _Reader:
         self._about(path, found.winner.candidate.deployment).tuning = found
         best = found.best(CandidateKind.PLAN)
         if found.winner.candidate.deployment.plan is None and best is not None:
-            # Replicas won. What the best plan looks like, and why it lost, is what users ask next.
-            self._about(path, best.candidate.deployment)
+            # Replicas won. What the fastest plan looks like, and why it lost, is what users ask next.
+            self._about(path, best.candidate.deployment).tuning = found
 
     def _take_comparison(self, path: Path) -> None:
         found = load_comparison(path)

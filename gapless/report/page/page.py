@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...formulations.errors import InvalidInputError
-from .contents import contents, side_by_side
+from .contents import Contents, contents, side_by_side
 from .layers import MOST_ROWS
 from .race import SHAPES
 from .subject import Subject
@@ -50,14 +51,13 @@ def report_page(
     if not subjects:
         raise InvalidInputError("a report needs at least one plan or deployment")
     keys = [f"s{number}" for number in range(1, len(subjects) + 1)]
-    rows = MOST_ROWS // len(subjects)
     moment = (made_at or datetime.now(UTC)).astimezone().isoformat(timespec="seconds")
     return (
         _environment()
         .get_template("page.html")
         .render(
             title=title or _title(subjects),
-            subjects=[contents(subject, key, rows) for subject, key in zip(subjects, keys, strict=True)],
+            subjects=_sections(subjects, keys),
             compared=side_by_side(subjects, keys) if len(subjects) > 1 else None,
             glossary=GLOSSARY,
             shape_paths=SHAPES,
@@ -66,6 +66,17 @@ def report_page(
             made_at=moment,
         )
     )
+
+
+def _sections(subjects: Sequence[Subject], keys: Sequence[str]) -> list[Contents]:
+    """Return what is shown of each subject; a race that several took part in is shown once."""
+    rows = MOST_ROWS // len(subjects)
+    found = [contents(subject, key, rows) for subject, key in zip(subjects, keys, strict=True)]
+    races = [subject.tuning for subject in subjects]
+    return [
+        replace(section, race=None) if races[number] in races[:number] else section
+        for number, section in enumerate(found)
+    ]
 
 
 def _title(subjects: Sequence[Subject]) -> str:

@@ -29,7 +29,7 @@ def folder(cli: Cli, tmp_path: Path) -> Path:
 
 def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
     won, best = sorted_(folder)
-    assert (won.title, best.title) == (str(folder), f"{folder}: the best plan")
+    assert (won.title, best.title) == (str(folder), f"{folder}: the fastest plan")
     assert won.deployment is not None
     assert won.deployment.plan is None
     assert won.tuning is not None
@@ -37,6 +37,7 @@ def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
     assert best.deployment.plan is not None
     assert best.answers[0].status == "optimal"
     assert won.answers == best.answers
+    assert won.tuning == best.tuning
     assert {Path(source).name for source in (*won.sources, *best.sources)} == {
         "problem.json",
         "deployment.json",
