@@ -67,6 +67,12 @@ def ask_parameters(origin: Mapping[str, str]) -> dict[str, Any]:
     return {**parameters, "stream": origin.get("mode") == Mode.STREAM}
 
 
+def on_problem(origin: Mapping[str, str], problem: str) -> dict[str, str]:
+    """Return an origin with another problem: the workload that was asked for, on other costs and units."""
+    service = {name: text for name, text in origin.items() if name != "platform"}
+    return {**service, "problem": problem}
+
+
 def problem_of(origin: Mapping[str, str]) -> Problem:
     """Return the problem that an origin names, with its objective and limits.
 

@@ -31,7 +31,7 @@ from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .formulations.simulate import Trace
 from .formulations.usage import trace_usage
-from .origins import problem_of
+from .origins import on_problem, problem_of
 from .problems import load_problem
 from .profiler.prediction.executions import EXECUTIONS, Executions
 from .profiler.profile import PROFILE, Profile
@@ -53,8 +53,7 @@ def problem_for(problem: str, plan: str | Path) -> Problem:
     origin = {} if _is_deployment(Path(plan)) else load_origin(plan)
     if "workload" not in origin:
         return load_problem(problem)
-    service = {name: value for name, value in origin.items() if name != "platform"}
-    return problem_of({**service, "problem": problem})
+    return problem_of(on_problem(origin, problem))
 
 
 def load_deployment(path: str | Path, problem: Problem) -> Deployment:

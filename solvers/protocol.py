@@ -104,6 +104,8 @@ class Capabilities:
         Features without which it has nothing to do.
     workload_rules
         How it handles rules of problems with a workload, if not like the others.
+    workload_guarantee
+        What it promises for problems with a workload, if not the same.
     """
 
     features: frozenset[Feature]
@@ -117,6 +119,13 @@ class Capabilities:
     summary: str
     requires: frozenset[Feature] = frozenset()
     workload_rules: RuleHandling | None = None
+    workload_guarantee: Guarantee | None = None
+
+    def guarantee_for(self, problem: Problem) -> Guarantee:
+        """Return what an untimed run on a problem promises."""
+        if problem.workload is not None and self.workload_guarantee is not None:
+            return self.workload_guarantee
+        return self.guarantee
 
     def rule_handling(self, problem: Problem) -> tuple[RuleHandling | None, RuleHandling | None]:
         """Return how expression rules and opaque rules of a problem are handled."""

@@ -52,6 +52,11 @@ class WrittenResult:
     candidates: tuple[WrittenCandidate, ...]
 
     @property
+    def version(self) -> str:
+        """Version of the backend; empty where it is not known."""
+        return self.backend_version or ""
+
+    @property
     def plan(self) -> Plan | None:
         """The best plan, or None."""
         if not self.candidates:

@@ -16,12 +16,13 @@ from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import format_of, load, load_origin, load_plan
 from ..formulations.problem import Problem
+from ..origins import on_problem
 from ..profiler.platforms.catalog import is_shipped_name
 from ..report.page.subject import SolverAnswer
-from ..run_files import DEPLOYMENT, require_valid
+from ..run_files import DEPLOYMENT, load_deployment, require_valid
 from .comparison_file import FORMAT as COMPARISON
 from .comparison_file import WrittenComparison, load_comparison
-from .subjects import guarantee_of, no_answer
+from .subjects import answer_of, no_answer
 
 FOLDER_FILES = (
     "problem.json",
@@ -152,7 +153,8 @@ class _Reader:
             )
         before = len(self.known)
         if "problem.json" in names:
-            names[names.index("problem.json")] = self._planned(folder)
+            names.remove("problem.json")
+            self._begin_problem(*self._planned(folder))
         for name in names:
             try:
                 self._take_file(folder / name)
@@ -163,22 +165,27 @@ class _Reader:
             known.title = f"{folder}: the fastest plan" if number else str(folder)
         self._problem, self._named = None, ""  # the problem of a folder is for its own files
 
-    def _planned(self, folder: Path) -> str:
-        """Return the file of the problem that plans were made for: of all cost models, the compared one."""
-        written = folder / "comparison.json"
-        if written.exists():
-            asked = load_comparison(written).problem.fingerprint
-            for path in sorted(folder.glob("problem*.json")):
-                if self._resolve({"problem": str(path)}).fingerprint == asked:
-                    return path.name
-        return "problem.json"
+    def _planned(self, folder: Path) -> tuple[str, Problem]:
+        """Return the file of the problem that plans were made for, and the problem: the compared one."""
+        paths, asked = [folder / "problem.json"], None
+        if (folder / "comparison.json").exists():
+            asked = load_comparison(folder / "comparison.json").problem.fingerprint
+            paths += sorted(folder.glob("problem-*.json"))
+        problems = ((str(path), self._resolve({"problem": str(path)})) for path in paths)
+        first = next(problems)
+        if asked is None or first[1].fingerprint == asked:
+            return first
+        return next((each for each in problems if each[1].fingerprint == asked), first)
 
     def _take_problem_file(self, path: Path) -> None:
         self._take_problem(str(path))
 
     def _take_problem(self, name: str) -> None:
+        self._begin_problem(name, self._resolve({"problem": name}))
+
+    def _begin_problem(self, name: str, problem: Problem) -> None:
         self.finish()
-        self._problem, self._named, self._used = self._resolve({"problem": name}), name, False
+        self._problem, self._named, self._used = problem, name, False
 
     def _take_plan(self, path: Path) -> None:
         origin = load_origin(path)
@@ -190,18 +197,15 @@ class _Reader:
                 )
             problem = self._resolve(origin)
         elif "workload" in origin and self._problem.workload is None:
-            service = {name: text for name, text in origin.items() if name != "platform"}
-            problem = self._resolve({**service, "problem": self._named})
+            problem = self._resolve(on_problem(origin, self._named))
         else:
             problem = self._problem
         require_valid(problem, plan, path)
         self._begin(path, problem, arrange(plan, workload=problem.workload))
 
     def _take_deployment(self, path: Path) -> None:
-        problem, deployment = self._current(path), load(path, DEPLOYMENT)
-        for plan in deployed_plans(deployment):
-            require_valid(problem, plan, path)
-        self._begin(path, problem, deployment)
+        problem = self._current(path)
+        self._begin(path, problem, load_deployment(path, problem))
 
     def _take_measurement(self, path: Path) -> None:
         found = load(path, MEASUREMENT)
@@ -269,21 +273,7 @@ class _OtherProblemError(InvalidInputError):
 
 def _answers(found: WrittenComparison, problem: Problem) -> tuple[SolverAnswer, ...]:
     return (
-        *(
-            SolverAnswer(
-                backend=result.backend,
-                version=result.backend_version or "",
-                guarantee=guarantee_of(result.backend, problem),
-                status=result.status,
-                stop=result.stop,
-                objective=result.objective,
-                bound=result.bound,
-                gap=result.gap,
-                runtime_s=result.runtime_s,
-                plan="" if result.plan is None else str(result.plan),
-            )
-            for result in found.results
-        ),
+        *(answer_of(result, problem) for result in found.results),
         *(no_answer(failure.backend, failure.message, problem) for failure in found.failures),
     )
 

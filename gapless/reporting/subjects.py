@@ -19,10 +19,10 @@ from ..formulations.problem import Problem
 from ..formulations.simulate import Trace, simulate, simulate_workload
 from ..formulations.usage import trace_usage
 from ..report.page.subject import SolverAnswer, Subject
-from ..solvers.protocol import Guarantee
 from ..solvers.registry import get_backend
 from ..solvers.result import SolveResult
 from ..workflow import Comparison
+from .comparison_file import WrittenResult
 
 DEFAULT_REQUESTS = 20
 """Requests of a stream that are played when nothing was measured."""
@@ -131,7 +131,7 @@ def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
     problem = comparison.problem
     failed = ((failure.backend, str(failure.error)) for failure in comparison.failures)
     return (
-        *(_answer(result, problem) for result in comparison.results),
+        *(answer_of(result, problem) for result in comparison.results),
         *(no_answer(backend, reason, problem) for backend, reason in failed),
     )
 
@@ -183,11 +183,12 @@ def _count(requests: int | None, measured: MeasuredTrace | None) -> int:
     return 1 + max(event.request for event in measured.events)
 
 
-def _answer(result: SolveResult, problem: Problem) -> SolverAnswer:
+def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAnswer:
+    """Return the answer of one backend, as it was given or as a comparison file has it."""
     return SolverAnswer(
         backend=result.backend,
         version=result.version,
-        guarantee=guarantee_of(result.backend, problem),
+        guarantee=_guarantee(result.backend, problem),
         status=str(result.status),
         stop=str(result.stop),
         objective=result.objective,
@@ -203,7 +204,7 @@ def no_answer(backend: str, reason: str, problem: Problem) -> SolverAnswer:
     return SolverAnswer(
         backend=backend,
         version="",
-        guarantee=guarantee_of(backend, problem),
+        guarantee=_guarantee(backend, problem),
         status="",
         stop="",
         objective=None,
@@ -215,11 +216,9 @@ def no_answer(backend: str, reason: str, problem: Problem) -> SolverAnswer:
     )
 
 
-def guarantee_of(backend: str, problem: Problem) -> str:
+def _guarantee(backend: str, problem: Problem) -> str:
     """Return whether a backend is exact or a heuristic for a problem; empty if it is not known here."""
-    if problem.workload is not None and backend == "native":
-        return str(Guarantee.HEURISTIC)  # exact for one network, a local search for workloads
     try:
-        return str(get_backend(backend).capabilities.guarantee)
+        return str(get_backend(backend).capabilities.guarantee_for(problem))
     except BackendError:
         return ""

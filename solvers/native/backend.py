@@ -13,6 +13,7 @@ from ...formulations.problem import Problem
 from ..protocol import (
     Capabilities,
     Claim,
+    Guarantee,
     RuleHandling,
     SolveOptions,
     exact_capabilities,
@@ -65,6 +66,7 @@ class NativeBackend:
             isolated=False,
         ),
         workload_rules=RuleHandling.CHECKED,
+        workload_guarantee=Guarantee.HEURISTIC,
     )
 
     def availability(self) -> Availability:
