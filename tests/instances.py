@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.judge import check
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import CHAIN_TERMS, Limits, Objective
 from gapless.formulations.problem import Problem
@@ -23,6 +25,7 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
+from gapless.solvers.native.exhaustive import all_plans
 
 UNITS = ("a", "b", "c", "d")
 
@@ -143,11 +146,11 @@ def ruled_problems(draw: st.DrawFn, *, most_layers: int = 6, most_units: int = 4
 def co_run_problems(draw: st.DrawFn, *, most_layers: int = 6, most_units: int = 4) -> Problem:
     """Draw a problem with rules whose costs depend on the number of used units, in both directions."""
     problem = draw(ruled_problems(most_layers=most_layers, most_units=most_units))
-    return replace(problem, co_run_costs=draw(beside(problem)))
+    return replace(problem, co_run_costs=draw(co_run_tables(problem)))
 
 
 @st.composite
-def beside(draw: st.DrawFn, problem: Problem) -> tuple[CostTable, ...]:
+def co_run_tables(draw: st.DrawFn, problem: Problem) -> tuple[CostTable, ...]:
     """Draw tables for plans that use 2, 3, ... units: other times, and other copies or none."""
     (alone,), units = problem.costs.networks, problem.platform.unit_names
     factor = st.sampled_from([300, 700, 1000, 1000, 1500, 4000])
@@ -163,3 +166,44 @@ def beside(draw: st.DrawFn, problem: Problem) -> tuple[CostTable, ...]:
         )
 
     return tuple(table() for _ in units[1:])
+
+
+def solvable(problem: Problem) -> Problem:
+    """Return the problem, eased as far as needed for it to have a valid plan.
+
+    Random rules, limits, memory and absent times leave no plan in half of the problems. To filter these out
+    would waste most examples, and hypothesis refuses to.
+    """
+    return next(eased for eased in _easings(problem) if any(not check(eased, p) for p in all_plans(eased)))
+
+
+def _easings(problem: Problem) -> Iterator[Problem]:
+    """Yield the problem, without its rules, without its limits too, and with nothing in the way of a plan."""
+    yield problem
+    problem = replace(problem, rules=())
+    yield problem
+    problem = replace(problem, limits=Limits())
+    yield problem
+    beside = problem.co_run_costs
+    roomy = tuple(replace(unit, memory_bytes=None) for unit in problem.platform.units)
+    problem = replace(
+        problem,
+        platform=replace(problem.platform, units=roomy, memory_bytes=None),
+        costs=_complete(problem.costs),
+        co_run_costs=None if beside is None else tuple(map(_complete, beside)),
+    )
+    if problem.workload is not None:
+        patient = tuple(replace(request, deadline_us=None) for request in problem.workload.requests)
+        problem = replace(problem, workload=replace(problem.workload, requests=patient))
+    yield problem
+
+
+def _complete(costs: CostTable) -> CostTable:
+    """Return costs with a time where a unit could not run a layer."""
+    return replace(
+        costs,
+        networks=tuple(
+            replace(own, layer_us=tuple(tuple(7 if t is None else t for t in row) for row in own.layer_us))
+            for own in costs.networks
+        ),
+    )

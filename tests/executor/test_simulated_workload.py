@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.executor.deployment import deploy
@@ -68,7 +68,7 @@ def test_makespan_latencies_and_bubbles_are_those_of_the_judge() -> None:
 
 
 @given(problem=workload_problems(), data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_any_schedule_takes_what_the_judge_says(problem: Problem, data: st.DataObject) -> None:
     workload = problem.workload
     assert workload is not None

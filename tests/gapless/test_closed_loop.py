@@ -105,7 +105,7 @@ def test_one_shot_tuning_of_as_many_plans_misses_it() -> None:
     assert best_plan_us(loop) < 0.7 * one_shot.comparable_us
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(problem=ruled_problems(), seed=st.integers(0, 99), top=st.integers(1, 4))
 def test_on_random_problems(problem: Problem, seed: int, top: int) -> None:
     problem = problem.with_objective("period")

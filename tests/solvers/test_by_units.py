@@ -20,8 +20,8 @@ from tests.instances import co_run_problems
 
 from .brute import every, values_of
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-SLOW = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 SPARSE = "pixel7a/alexnet-sparse"
 
 THIRD_PARTY = ["cpsat", "z3", "pulp", "pulp-cbc"]

@@ -18,8 +18,8 @@ from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
 from tests.instances import problems, ruled_problems
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=12, suppress_health_check=list(HealthCheck))
 
 
 def best(problem: Problem, backend: str = "native", top: int = 5) -> SolveResult:

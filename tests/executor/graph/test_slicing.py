@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxslim
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
 
@@ -32,7 +32,7 @@ def assert_chunks_agree(loaded: OnnxModel, cuts: list[int], tolerance: float = 1
         assert relative_error(found[name], array) <= tolerance, (name, cuts)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(models(), st.sampled_from(list(Granularity)), st.data())
 def test_random_models_compute_the_same_in_chunks(
     proto: ModelProto, granularity: Granularity, data: st.DataObject

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.executor.deployment import Deployment, Stream, replicas
@@ -108,7 +108,7 @@ def random_streams(draw: st.DrawFn, model: FakeModel, name: str) -> Stream:
 
 
 @given(data=st.data())
-@settings(max_examples=12, deadline=30_000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 def test_any_chunking_gives_the_right_numbers_in_order(data: st.DataObject) -> None:
     models = [data.draw(random_models("one")), data.draw(random_models("two"))]
     used = data.draw(st.sampled_from(((0,), (0, 1), (0, 0), (0, 0, 0), (0, 1, 1))))

@@ -33,8 +33,7 @@ Tree = dict[str, Any]
 
 ANY_FILE = settings(
     max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

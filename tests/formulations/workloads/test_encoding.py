@@ -25,7 +25,7 @@ from gapless.solvers.native.workloads.walk import all_schedules
 from tests.solvers.workload_cases import random_workload
 from tests.workload_instances import workload_problem, workload_problems
 
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 TABLES: dict[str, list[list[int | None]]] = {
     "a": [[3, 5], [4, 2], [6, 6]],
     "b": [[2, 7], [9, 3]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gapless
@@ -16,7 +16,7 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.solvers.demands import demands_of
 from gapless.solvers.native.exhaustive import all_plans
-from tests.instances import co_run_problems, ruled_problems
+from tests.instances import co_run_problems, ruled_problems, solvable
 from tests.workload_instances import workload_problems
 
 Values = tuple[int, ...]
@@ -114,23 +114,23 @@ def assert_explained(problem: Problem, plan: Plan, worth: Worth, others: Iterabl
     assert ("not the best plan" in why.summary) == (worth[plan] != best)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     data=st.data(),
-    problem=st.one_of(ruled_problems(most_layers=5, most_units=3), co_run_problems(most_layers=4)),
+    problem=st.one_of(ruled_problems(most_layers=5, most_units=3), co_run_problems(most_layers=4)).map(
+        solvable
+    ),
 )
 def test_one_network_agrees_with_brute_force(data: st.DataObject, problem: Problem) -> None:
     worth = valid_plans(problem)
-    assume(worth)
     plan = data.draw(st.one_of(st.just(min(worth, key=worth.__getitem__)), st.sampled_from(list(worth))))
     assert_explained(problem, plan, worth, [other for other in worth if other != plan])
 
 
-@settings(max_examples=25, deadline=None)
-@given(data=st.data(), problem=workload_problems(most_requests=2, most_layers=2, most_units=3))
+@settings(max_examples=25)
+@given(data=st.data(), problem=workload_problems(most_requests=2, most_layers=2).map(solvable))
 def test_small_workloads_agree_with_brute_force(data: st.DataObject, problem: Problem) -> None:
     worth = valid_plans(problem)
-    assume(worth)
     plan = data.draw(st.one_of(st.just(min(worth, key=worth.__getitem__)), st.sampled_from(list(worth))))
     assert_explained(
         problem, plan, worth, [other for other in worth if shape(problem, other) != shape(problem, plan)]
@@ -147,12 +147,14 @@ def shape(problem: Problem, plan: Plan) -> list[object]:
     ]
 
 
-@settings(max_examples=25, deadline=None)
-@given(data=st.data(), problem=ruled_problems(most_layers=4, most_units=3))
+def slack(problem: Problem) -> Problem:
+    return problem.with_objective(Objective(terms=(Term.IDLE, Term.LATENCY), period_slack_permille=200))
+
+
+@settings(max_examples=25)
+@given(data=st.data(), problem=ruled_problems(most_layers=4, most_units=3).map(slack).map(solvable))
 def test_slack_mode_compares_plans_below_the_cap(data: st.DataObject, problem: Problem) -> None:
-    problem = problem.with_objective(Objective(terms=(Term.IDLE, Term.LATENCY), period_slack_permille=200))
     every = valid_plans(problem)
-    assume(every)
     periods = {plan: score(problem, plan).period_us for plan in every}
     cap = min(periods.values()) * 1200 // 1000
     worth = {plan: values for plan, values in every.items() if periods[plan] <= cap}

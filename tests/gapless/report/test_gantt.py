@@ -159,7 +159,7 @@ def test_colours_are_an_addition(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(trace=measured_traces(), width=st.integers(1, 120))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_trace_can_be_drawn(trace: MeasuredTrace, width: int) -> None:
     lines = [line.plain for line in gantt(trace, width)]
     assert len(lines) == 1 + len(trace.deployment.units)

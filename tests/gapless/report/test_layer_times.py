@@ -97,7 +97,7 @@ def test_many_units_stand_in_several_tables() -> None:
 
 
 @given(problem=problems(), width=st.integers(20, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_map_tells_every_time(problem: Problem, width: int) -> None:
     rows = problem.costs.of(problem.network.name).layer_us
     found = map_of(problem)

@@ -207,7 +207,7 @@ def document(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["problem", "plan"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_what_the_schema_refuses_is_refused(name: str, data: st.DataObject) -> None:
     tree = document(name)

@@ -53,7 +53,7 @@ def unpruned(rows: SparseRows, shape: tuple[int, ...]) -> Array:
     return matrix.reshape(shape)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     sizes=st.tuples(*[st.integers(1, 5)] * 5),
     density=st.floats(0.01, 1),
@@ -79,7 +79,7 @@ def test_convolutions_are_right(sizes: tuple[int, ...], density: float, seed: in
         np.testing.assert_allclose(found, naive(used, biases, images), atol=1e-4, rtol=1e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(filters=st.integers(1, 6), channels=st.integers(1, 6), density=st.floats(0.001, 1))
 def test_pruning_keeps_the_largest_of_each_filter(filters: int, channels: int, density: float) -> None:
     weights = np.random.default_rng(0).normal(size=(filters, channels, 3, 3))

@@ -105,13 +105,13 @@ def clouds() -> st.SearchStrategy[Cloud]:
     return points.map(lambda values: cloud_of(*values))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(cloud=clouds())
 def test_every_layer_is_right_for_any_cloud(cloud: Cloud) -> None:
     check_layers(cloud)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(cloud=clouds(), random=st.randoms(use_true_random=False))
 def test_the_order_of_points_changes_nothing(cloud: Cloud, random: Any) -> None:
     order = random.sample(range(len(cloud)), len(cloud))

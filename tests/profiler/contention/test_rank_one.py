@@ -92,7 +92,7 @@ def test_nothing_cannot_be_fitted() -> None:
         fit_rank_one([])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.floats(0.3, 30)),

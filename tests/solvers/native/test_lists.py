@@ -49,13 +49,13 @@ def searching(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problem=problems(), top=st.sampled_from([1, 4, EVERYTHING]))
 def test_every_feature_term_and_limit(problem: Problem, top: int) -> None:
     check(problem, top)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problem=ruled_problems(), top=st.sampled_from([1, 4, EVERYTHING]))
 def test_every_kind_of_rule(problem: Problem, top: int) -> None:
     check(problem, top)

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gapless.solvers.native.workloads.arrays import FORBIDDEN, ChainArrays, build_arrays
+from tests.instances import solvable
 from tests.workload_instances import workload_problems
 
 
@@ -22,7 +23,12 @@ def every_cut(arrays: ChainArrays) -> Iterator[tuple[tuple[int, ...], tuple[int,
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> ChainArrays:
-    """Draw a network of up to seven layers with copies, forbidden cuts and layers, and unit memory."""
+def networks(draw: st.DrawFn, *, runs: bool = False) -> ChainArrays:
+    """Draw a network of up to seven layers with copies, forbidden cuts and layers, and unit memory.
+
+    With `runs`, there is at least one way to run it.
+    """
     problem = draw(workload_problems(most_requests=1, most_layers=7))
+    if runs:
+        problem = solvable(problem)
     return build_arrays(problem.flow_shop.chain(0))

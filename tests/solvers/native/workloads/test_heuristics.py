@@ -52,7 +52,7 @@ def test_backends_for_workloads_say_what_they_are(name: str) -> None:
     assert backend.capabilities.requires == {Feature.WORKLOAD}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=workload_problems())
 def test_plans_are_valid_and_no_better_than_the_optimum(problem: Problem) -> None:
     best = solve(problem, "exhaustive", explain=False)
