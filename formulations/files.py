@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -45,6 +45,7 @@ __all__ = [
     "PLATFORM",
     "PROBLEM",
     "Document",
+    "Origin",
     "PlanDocument",
     "ProblemDocument",
     "RuleDocument",
@@ -61,6 +62,7 @@ __all__ = [
     "parse",
     "parse_problem",
     "save",
+    "with_written_rules",
 ]
 
 
@@ -141,6 +143,10 @@ class PlanDocument:
         Fingerprint of the problem that the plan was made for.
     asked
         How that problem was named: by the name of an option, what was given for it.
+    rules
+        The rules of that problem.
+    opaque_rules
+        Names of its opaque rules, which are Python code and have no written form.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -150,6 +156,30 @@ class PlanDocument:
     plan_id: str | None = None
     problem: str | None = None
     asked: dict[str, str] = field(default_factory=dict)
+    rules: tuple[RuleDocument, ...] = ()
+    opaque_rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a plan file knows about the problem that its plan was made for.
+
+    Attributes
+    ----------
+    asked
+        How the problem was named: by the name of an option, what was given for it; empty if not at all.
+    rules
+        Its rules.
+    opaque_rules
+        Names of its opaque rules.
+    fingerprint
+        Its fingerprint.
+    """
+
+    asked: Mapping[str, str]
+    rules: tuple[RuleDocument, ...] = ()
+    opaque_rules: tuple[str, ...] = ()
+    fingerprint: str | None = None
 
 
 PLATFORM = Schema(format="gapless.platform", version=1, content=Platform)
@@ -181,19 +211,30 @@ def parse_problem(data: bytes, *, name: str) -> Problem:
         )
     except InvalidInputError as error:
         raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
+    try:
+        return with_written_rules(problem, document.rules)
+    except InvalidInputError as error:
+        raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
+
+
+def with_written_rules(problem: Problem, written: Iterable[RuleDocument]) -> Problem:
+    """Return a problem with rules of a file.
+
+    Raises
+    ------
+    InvalidInputError
+        Some of them are not about this problem: each is named.
+    """
     rules, defects = [], []
-    for index, rule in enumerate(document.rules):
+    for index, rule in enumerate(written):
         try:
             expr = from_data(rule.expr, _variables(problem))
             rules.append(Rule(name=rule.name, text=rule.text, expr=expr))
         except (InvalidInputError, ExpressionError, RecursionError) as error:
             defects.append(f"rules[{index}] {rule.name!r}: {error}")
     if defects:
-        raise InvalidProblemError(f"{name} is not a valid problem:", defects)
-    try:
-        return problem.with_rules(*rules)
-    except InvalidInputError as error:
-        raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
+        raise InvalidProblemError("not all rules are about this problem:", defects)
+    return problem.with_rules(*rules)
 
 
 def _variables(problem: Problem) -> Variables:
@@ -222,10 +263,7 @@ def dump_problem(problem: Problem) -> str:
         costs=problem.costs,
         objective=problem.objective,
         limits=problem.limits,
-        rules=tuple(
-            RuleDocument(name=rule.name, text=rule.text, expr=to_data(rule.expr))
-            for rule in problem.expression_rules
-        ),
+        rules=_written_rules(problem),
         workload=problem.workload,
         interference=problem.interference,
         co_run_costs=problem.co_run_costs,
@@ -233,14 +271,27 @@ def dump_problem(problem: Problem) -> str:
     return dump(document, PROBLEM)
 
 
+def _written_rules(problem: Problem) -> tuple[RuleDocument, ...]:
+    return tuple(
+        RuleDocument(name=rule.name, text=rule.text, expr=to_data(rule.expr))
+        for rule in problem.expression_rules
+    )
+
+
 def load_plan(path: str | Path) -> Plan:
     """Read a plan file; errors as for `load`."""
     return _plan(load(path, PLAN), path)
 
 
-def load_origin(path: str | Path) -> dict[str, str]:
-    """Read how the problem of a plan file was named when the plan was made; errors as for `load`."""
-    return load(path, PLAN).asked
+def load_origin(path: str | Path) -> Origin:
+    """Read what a plan file knows about the problem of its plan; errors as for `load`."""
+    document = load(path, PLAN)
+    return Origin(
+        asked=document.asked,
+        rules=document.rules,
+        opaque_rules=document.opaque_rules,
+        fingerprint=document.problem,
+    )
 
 
 def _plan(document: PlanDocument, path: str | Path) -> Plan:
@@ -255,13 +306,23 @@ def _plan(document: PlanDocument, path: str | Path) -> Plan:
     return plan
 
 
-def dump_plan(plan: Plan, problem: Problem, origin: Mapping[str, str] | None = None) -> str:
-    """Return a plan as JSON text, with the fingerprint of its problem and how that was named."""
+def dump_plan(plan: Plan, problem: Problem, asked: Mapping[str, str] | None = None) -> str:
+    """Return a plan as JSON text, with the fingerprint of its problem.
+
+    Parameters
+    ----------
+    plan, problem
+        The plan, and what it was made for.
+    asked
+        How the problem was named. It is then found again, and the file keeps its rules, too.
+    """
     document = PlanDocument(
         chunks=plan.chunks,
         order=plan.order,
         plan_id=plan.plan_id,
         problem=problem.fingerprint,
-        asked=dict(origin or {}),
+        asked=dict(asked or {}),
+        rules=_written_rules(problem) if asked else (),
+        opaque_rules=tuple(rule.name for rule in problem.opaque_rules) if asked else (),
     )
     return dump(document, PLAN)

@@ -144,8 +144,8 @@ def _named(problem: str | None, plan: Path) -> tuple[Problem, Path]:
         return problem_for(problem or str(plan / "problem.json"), found[0]), found[0]
     if problem is not None:
         return problem_for(problem, plan), plan
-    origin = {} if format_of(plan) == DEPLOYMENT.format else load_origin(plan)
-    if not origin:
+    origin = None if format_of(plan) == DEPLOYMENT.format else load_origin(plan)
+    if origin is None or not origin.asked:
         raise InvalidInputError(f"{plan} does not say which problem it is for; name it before the plan")
     return problem_of(origin), plan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -17,6 +17,7 @@ from .formulations.errors import InvalidInputError
 from .formulations.workload import Execution, Mode, RequestOrder
 
 if TYPE_CHECKING:
+    from .formulations.files import Origin
     from .formulations.problem import Problem
 
 _ASKED = "What is asked"
@@ -221,11 +222,14 @@ class Asked:
         How it was named; a plan file keeps that.
     task_slots
         Task slots that were asked for without a workload: they are for who plays the plan.
+    notes
+        What the user should know about it.
     """
 
     problem: Problem
     origin: dict[str, str]
     task_slots: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 def ask(
@@ -255,7 +259,7 @@ def ask(
     InvalidInputError
         A file, a name or a number is not valid.
     """
-    from .origins import origin_of, problem_of
+    from .origins import asked_problem, origin_of
     from .rules_file import add_rules
 
     origin = origin_of(
@@ -276,7 +280,7 @@ def ask(
         max_gapness_us=max_gapness_us,
         min_utilisation=min_utilisation,
     )
-    asked = problem_of(origin)
+    asked = asked_problem(origin)
     return Asked(
         problem=asked if rules is None else add_rules(asked, rules),
         origin=origin,
@@ -305,12 +309,13 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         if files:
             given["problem"], path = split_files(files)
         known = {name: given.pop(name) for name in shared}
-        answer = ask(**known if path is None else _remembered(path, known))
+        answer = ask(**known) if path is None else _ask_again(path, known)
         if plays:
             given["task_slots"] = answer.task_slots
         elif answer.task_slots is not None:
             raise InvalidInputError("--task-slots is about a workload: give --workload, or use simulate")
-        return command(answer, **given) if path is None else command(answer, path, **given)
+        found = command(answer, **given) if path is None else command(answer, path, **given)
+        return replace(found, notes=(*answer.notes, *found.notes)) if answer.notes else found
 
     parameters = [argument, *options, *own.values()]
     asked.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -333,23 +338,35 @@ def split_files(files: list[str]) -> tuple[str | None, Path]:
     return (None if len(files) == 1 else files[0]), Path(files[-1])
 
 
-def _remembered(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `ask` with what a plan file knows about its problem, if none is named.
+def _ask_again(path: Path, given: dict[str, Any]) -> Asked:
+    """Return the problem of a plan file, unless another one is named.
 
     What is given counts, and what is not given is as it was when the plan was made.
     """
     if given["problem"] is not None or given["workload"] is not None:
-        return given
+        return ask(**given)
     from .formulations.files import load_origin
     from .origins import ask_parameters
 
-    origin: dict[str, Any] = load_origin(path)
-    if not origin:
+    origin = load_origin(path)
+    if not origin.asked:
         raise InvalidInputError(
             f"{path} does not say which problem it is for; name it before the plan, or with --workload"
         )
     chosen = {name: value for name, value in given.items() if value is not None and value is not False}
-    return {**given, **ask_parameters(origin), **chosen}
+    answer = ask(**{**given, **ask_parameters(origin.asked), **chosen})
+    return _with_rules(answer, origin, path, same=not chosen) if given["rules"] is None else answer
+
+
+def _with_rules(answer: Asked, origin: Origin, path: Path, *, same: bool) -> Asked:
+    """Return what was asked with the rules of a plan file; `same`: it is to be the problem of the plan."""
+    from .origins import forgotten, with_remembered_rules
+
+    problem = with_remembered_rules(answer.problem, origin)
+    notes = forgotten(origin, problem)
+    if same and not notes and origin.fingerprint not in (None, problem.fingerprint):
+        notes = (f"the problem has changed since {path} was made, so its numbers may differ",)
+    return replace(answer, problem=problem, notes=notes)
 
 
 def check_writable(path: Path | None) -> None:

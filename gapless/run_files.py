@@ -50,8 +50,10 @@ def problem_for(problem: str, plan: str | Path) -> Problem:
     InvalidInputError
         A file is not valid.
     """
-    origin = {} if _is_deployment(Path(plan)) else load_origin(plan)
-    if "workload" not in origin:
+    if _is_deployment(Path(plan)):
+        return load_problem(problem)
+    origin = load_origin(plan)
+    if "workload" not in origin.asked:
         return load_problem(problem)
     return problem_of(on_problem(origin, problem))
 

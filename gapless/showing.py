@@ -20,7 +20,7 @@ from .formulations.json_files import format_of, load_foreign
 from .formulations.judge import check
 from .formulations.plan import Plan
 from .formulations.problem import Problem
-from .origins import problem_of
+from .origins import forgotten, problem_of
 from .report.heat_map import Grid
 from .schemas.formats import file_format
 
@@ -166,16 +166,17 @@ def _problem_of_plan(asked: _Asked) -> tuple[Problem | None, tuple[str, ...]]:
     """Return the problem of a plan file: the given one, the one it names, or the same one beside it."""
     if asked.problem is not None:
         return asked.problem, ()
-    origin, fingerprint = load_origin(asked.path), load(asked.path, PLAN).problem
+    origin = load_origin(asked.path)
     notes = []
-    if origin:
+    if origin.asked:
         try:
-            return problem_of(origin), ()
+            problem = problem_of(origin)
+            return problem, forgotten(origin, problem)
         except InvalidInputError as error:
             notes.append(f"the problem that {asked.path} names cannot be read: {error}")
     for path in sorted(asked.path.parent.glob("problem*.json")):
         found = _problem_at(path)
-        if found is not None and found.fingerprint == fingerprint:
+        if found is not None and found.fingerprint == origin.fingerprint:
             return found, (f"its problem is {path}",)
     return None, (*notes, f"its problem is not known; name it: `gapless show PROBLEM {asked.path}`")
 

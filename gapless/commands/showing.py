@@ -128,8 +128,9 @@ def show(**given: Any) -> Answer:
 
 def _workload_of(plan: str) -> dict[str, Any]:
     """Return the workload that a plan was made for, if any, as parameters of `ask`."""
-    origin = {name: text for name, text in load_origin(plan).items() if name not in ("platform", "problem")}
-    return ask_parameters(origin) if "workload" in origin else {}
+    asked = load_origin(plan).asked
+    service = {name: text for name, text in asked.items() if name not in ("platform", "problem")}
+    return ask_parameters(service) if "workload" in service else {}
 
 
 def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Path | None) -> Answer:

@@ -14,9 +14,9 @@ from ..executor.tuning.candidates import CandidateKind, deployed_plans
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
-from ..formulations.files import format_of, load, load_origin, load_plan
+from ..formulations.files import Origin, format_of, load, load_origin, load_plan
 from ..formulations.problem import Problem
-from ..origins import on_problem
+from ..origins import forgotten, on_problem
 from ..profiler.platforms.catalog import is_shipped_name
 from ..report.page.subject import SolverAnswer
 from ..run_files import DEPLOYMENT, load_deployment, require_valid
@@ -34,7 +34,7 @@ FOLDER_FILES = (
 )
 """What is read from a run folder, as far as it is there; plan.json where there is no deployment.json."""
 
-Resolve = Callable[[dict[str, str]], Problem]
+Resolve = Callable[[Origin], Problem]
 """Returns the problem that an origin names (`origins.problem_of`), with what else was asked for."""
 
 
@@ -171,7 +171,7 @@ class _Reader:
         if (folder / "comparison.json").exists():
             asked = load_comparison(folder / "comparison.json").problem.fingerprint
             paths += sorted(folder.glob("problem-*.json"))
-        problems = ((str(path), self._resolve({"problem": str(path)})) for path in paths)
+        problems = ((str(path), self._resolve(Origin(asked={"problem": str(path)}))) for path in paths)
         first = next(problems)
         if asked is None or first[1].fingerprint == asked:
             return first
@@ -181,7 +181,7 @@ class _Reader:
         self._take_problem(str(path))
 
     def _take_problem(self, name: str) -> None:
-        self._begin_problem(name, self._resolve({"problem": name}))
+        self._begin_problem(name, self._resolve(Origin(asked={"problem": name})))
 
     def _begin_problem(self, name: str, problem: Problem) -> None:
         self.finish()
@@ -191,12 +191,13 @@ class _Reader:
         origin = load_origin(path)
         plan = load_plan(path)
         if self._problem is None:
-            if not origin:
+            if not origin.asked:
                 raise InvalidInputError(
                     f"{path} does not say which problem it is for; name the problem before it"
                 )
             problem = self._resolve(origin)
-        elif "workload" in origin and self._problem.workload is None:
+            self.notes += forgotten(origin, problem)
+        elif "workload" in origin.asked and self._problem.workload is None:
             problem = self._resolve(on_problem(origin, self._named))
         else:
             problem = self._problem

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..formulations.files import Origin
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..model_options import parse_names
-from ..origins import problem_of
+from ..origins import asked_problem, problem_of
 from ..report.page.subject import Subject
 from ..report.progress import StepLine
 from ..rules_file import add_rules
@@ -53,9 +54,9 @@ class Wish:
     explain: bool
     command: str
 
-    def problem(self, origin: dict[str, str]) -> Problem:
+    def problem(self, origin: Origin) -> Problem:
         """Return the problem that a file names, with the objective and the rules of the user."""
-        found = problem_of(origin)
+        found = problem_of(origin) if self.rules is None else asked_problem(origin.asked)
         if self.objective is not None:
             found = found.with_objective(self.objective)
         return found if self.rules is None else add_rules(found, self.rules)

@@ -96,8 +96,11 @@ def test_a_run_folder_says_what_is_in_it_and_what_to_do(cli: Cli, measured: Path
     assert any(line.startswith("gapless run ") for line in found["document"]["next"])
 
 
-def test_a_folder_with_a_broken_file_is_shown_all_the_same(cli: Cli, measured: Path, tmp_path: Path) -> None:
-    place = tmp_path / "my run"
+def test_a_folder_with_a_broken_file_is_shown_all_the_same(
+    cli: Cli, measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = Path("my run")
     shutil.copytree(measured, place)
     (place / "tuning.json").write_text("{")
     run = cli("show", place)
