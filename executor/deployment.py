@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..formulations.errors import InvalidPlanError
+from ..formulations.objective import Term
 from ..formulations.plan import Chunk, Plan
 from ..formulations.validation import STRICT
 from ..formulations.workload import Execution, LoadPolicy, Mode, Workload
@@ -118,6 +119,17 @@ class Deployment:
     def is_batch(self) -> bool:
         """Whether it runs a finite batch of requests, over and over."""
         return self.rounds is not None and self.rounds.mode is Mode.BATCH
+
+    @property
+    def pace(self) -> Term:
+        """What the time from one result to the next is.
+
+        The makespan of a batch; the latency where one request is on its way at a time; else the period.
+        """
+        if self.is_batch:
+            return Term.MAKESPAN
+        alone = self.rounds is None and len(self.streams) == 1 and self.streams[0].slots == 1
+        return Term.LATENCY if alone else Term.PERIOD
 
     @property
     def plan(self) -> Plan | None:

@@ -117,6 +117,11 @@ class Objective:
         """All terms that order plans: `terms`, then the tie-break without repetitions."""
         return self.terms + tuple(term for term in TIE_BREAK if term not in self.terms)
 
+    @property
+    def first(self) -> Term:
+        """What counts first: the first term, but the period where all others need a near-optimal one."""
+        return self.terms[0] if self.period_slack_permille is None else Term.PERIOD
+
     @classmethod
     def slack(cls, permille: int, term: Term = Term.IDLE) -> Objective:
         """Return the `slack` mode: among near-optimal periods the least idle time (or another term)."""

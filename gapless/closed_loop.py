@@ -35,6 +35,7 @@ from .executor.tuning.tuner import Subject, tune
 from .formulations.errors import InvalidInputError
 from .formulations.files import dump_problem
 from .formulations.judge import check
+from .formulations.objective import Objective, Term
 from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .formulations.rules import OpaqueRule
@@ -114,13 +115,13 @@ class Course:
         )
 
 
-def check_rounds(rounds: int, *, workload: bool) -> None:
+def check_rounds(rounds: int, *, workload: bool, objective: Objective | None = None) -> None:
     """Refuse a number of rounds that cannot be done.
 
     Raises
     ------
     InvalidInputError
-        It is less than 1, or more than 1 for a workload.
+        It is less than 1, or more than 1 for a workload or for the latency.
     """
     if rounds < 1:
         raise InvalidInputError(f"rounds is {rounds}, must be at least 1")
@@ -128,6 +129,11 @@ def check_rounds(rounds: int, *, workload: bool) -> None:
         raise InvalidInputError(
             f"rounds is {rounds}: corrections are learned for one network, and a workload shares the units "
             "between several requests; leave the rounds out, or tune its networks one by one"
+        )
+    if rounds > 1 and objective is not None and objective.first is Term.LATENCY:
+        raise InvalidInputError(
+            f"rounds is {rounds}: corrections are learned from pipelines at work, and for the latency one "
+            "request is run at a time; leave the rounds out, or tune for the period"
         )
 
 
@@ -206,7 +212,9 @@ def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
             speed *= common[1].comparable_us / common[0].comparable_us
         for row in result.rows:
             plan = row.candidate.deployment.plan
-            if plan is not None and row.comparable_us is not None and row.period_us is not None:
+            if plan is None or row.candidate.deployment.pace is not Term.PERIOD:
+                continue  # corrections and cost models are about periods
+            if row.comparable_us is not None and row.period_us is not None:
                 today = speed * row.comparable_us / row.period_us.median
                 found.setdefault(
                     plan,

@@ -17,6 +17,7 @@ from .executor.tuning.options import TuningMode, TuningOptions
 from .formulations.errors import InvalidInputError
 from .formulations.files import PLATFORM, load
 from .formulations.hardware import Platform, Precision
+from .formulations.objective import Objective
 from .formulations.problem import Problem
 from .model_options import parse_emulation, parse_names
 from .models import open_each, open_models
@@ -28,7 +29,7 @@ from .report.progress import StepLine
 from .rules_file import load_rules
 from .side_by_side import Together, profile_together
 from .solvers.diverse import check_distance
-from .tuning import Tuned, tune, tune_simulated
+from .tuning import Tuned, default_costs, tune, tune_simulated
 
 BUSY = 0.15
 """Share of the cores that others may keep busy before a warning is due."""
@@ -97,7 +98,7 @@ class TuneChoice:
     backends: tuple[str, ...]
     top: int
     distance: int
-    costs: str
+    costs: str | None
     rounds: int
     time_limit_s: float | None
     options: TuningOptions
@@ -108,12 +109,25 @@ class TuneChoice:
         self, subjects: Sequence[str], shape: Sequence[str] | None, granularity: str, *, materialize: bool
     ) -> Model | list[Model] | Problem:
         """Return what to tune: a profiled problem when one JSON file is named, else the models."""
-        check_rounds(self.rounds, workload=self.workload is not None)  # before anything is profiled
+        check_rounds(
+            self.rounds, workload=self.workload is not None, objective=self.wanted
+        )  # before anything is profiled
         check_distance(self.distance, workload=self.workload is not None)
         if len(subjects) == 1 and subjects[0].endswith(".json"):
             return load_problem(subjects[0])
         opened = open_all if self.workload is None else open_apart
         return opened(subjects, shape, granularity, materialize=materialize)
+
+    @property
+    def wanted(self) -> Objective | None:
+        """The objective, where one is given."""
+        return None if self.objective is None else Objective.parse(self.objective)
+
+    @property
+    def usual_costs(self) -> str:
+        """Name of the table that a shipped problem is planned with, or obeys, unless it is given."""
+        wanted = self.wanted if self.workload is None else None
+        return default_costs(wanted or Objective())
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -253,7 +267,7 @@ def tune_simulated_watched(
     subjects: Sequence[str],
     choice: TuneChoice,
     *,
-    truth: str,
+    truth: str | None,
     noise: str,
 ) -> tuple[Tuned, list[str]]:
     """Tune a shipped problem, or a problem file, on a simulated device; no notes."""
@@ -263,7 +277,8 @@ def tune_simulated_watched(
     if Path(name).exists():
         planned = obeyed = load_problem(name)
     else:
-        planned, obeyed = load_problem(name, costs=choice.costs), load_problem(name, costs=truth)
+        planned = load_problem(name, costs=choice.costs or choice.usual_costs)
+        obeyed = load_problem(name, costs=truth or choice.usual_costs)
     if choice.workload is not None:
         planned, obeyed = (with_workload(problem, choice.workload) for problem in (planned, obeyed))
     with StepLine() as line:

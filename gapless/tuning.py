@@ -10,7 +10,6 @@ from pathlib import Path
 from .closed_loop import Course, check_rounds, close_loop
 from .device import this_device
 from .execution import (
-    DEFAULT_METHOD,
     models_for,
     open_store,
     profiled_problem,
@@ -28,6 +27,7 @@ from .executor.simulated import SimulatedRunner
 from .executor.simulated_workload import SimulatedWorkloadRunner
 from .executor.tuning.candidates import (
     TuningCandidate,
+    asked_pace,
     baselines,
     deployed_plans,
     plan_candidates,
@@ -41,7 +41,7 @@ from .formulations.co_run import BUILT_IN_MODELS
 from .formulations.errors import InvalidInputError
 from .formulations.hardware import Platform
 from .formulations.judge import check
-from .formulations.objective import Objective
+from .formulations.objective import Objective, Term
 from .formulations.plan import Plan
 from .formulations.problem import Problem
 from .formulations.rules import AnyRule, RuleFunction
@@ -111,7 +111,7 @@ def tune(
     distance: int = 1,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
-    costs: str = DEFAULT_METHOD,
+    costs: str | None = None,
     rounds: int = 1,
     options: TuningOptions = TuningOptions(),
     profile_options: ProfileOptions = PROFILING,
@@ -132,7 +132,8 @@ def tune(
         Who plans how many plans of what, and how different; plans of several backends are merged.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
-        Its predictions and those of the built-in ones are recorded.
+        Its predictions and those of the built-in ones are recorded. None: "heavy", or "isolated" where the
+        latency counts first: candidates are then run one request at a time, so that units have no company.
     rounds
         Most rounds of the closed loop: with more than one, the costs are corrected by what was measured,
         planned with again, and so on (`closed_loop`). For one network without a workload.
@@ -156,7 +157,7 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
         asked for a workload.
     """
-    check_rounds(rounds, workload=isinstance(subject, Problem) and subject.workload is not None)
+    wanted = _wanted(subject, objective, rounds=rounds)
     models = _opened(subject)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
@@ -177,7 +178,8 @@ def tune(
                 report=report,
                 resume=resume,
             )
-            tables = {name: profiled_problem(taken, costs=name) for name in (costs, *BUILT_IN_MODELS)}
+            first = costs or default_costs(wanted)
+            tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
         placed = next(iter(tables.values())).platform
         runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
         asked = {name: _asked(problem, objective, rules) for name, problem in tables.items()}
@@ -231,7 +233,7 @@ def tune_simulated(
         problem.costs.provenance.method or "planned": problem,
         truth.costs.provenance.method or "truth": truth,
     }
-    check_rounds(rounds, workload=problem.workload is not None)
+    _wanted(problem, objective, rounds=rounds)
     with ExitStack() as stack:
         simulated = SimulatedRunner if truth.workload is None else SimulatedWorkloadRunner
         course = Course(
@@ -248,6 +250,22 @@ def tune_simulated(
         )
         asked = {name: _asked(table, objective, rules) for name, table in tables.items()}
         return _tuned(asked, None, course, rounds=rounds)
+
+
+def default_costs(objective: Objective) -> str:
+    """Return the name of the table that one network is planned with, unless another one is asked for."""
+    return str(Method.ISOLATED if objective.first is Term.LATENCY else Method.HEAVY)
+
+
+def _wanted(subject: object, objective: str | Objective | None, *, rounds: int) -> Objective:
+    """Return what counts, once it is clear that so many rounds of it can be done."""
+    problem = subject if isinstance(subject, Problem) else None
+    if objective is None:
+        found = problem.objective if problem else Objective()
+    else:
+        found = Objective.parse(objective) if isinstance(objective, str) else objective
+    check_rounds(rounds, workload=problem is not None and problem.workload is not None, objective=found)
+    return found
 
 
 def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:
@@ -281,7 +299,13 @@ def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
     problem = next(iter(tables.values()))
     if problem.workload is None:
         network = problem.network
-        found = baselines(network.name, len(network.layers), problem.platform, able=_able(problem))
+        found = baselines(
+            network.name,
+            len(network.layers),
+            problem.platform,
+            able=_able(problem),
+            pace=asked_pace(problem),
+        )
     else:
         found = workload_baselines(problem)
     return [

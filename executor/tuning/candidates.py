@@ -24,7 +24,7 @@ MOST_REPLICA_SETS = 6
 _MOST_EXPLORED = 1000
 
 Prediction = tuple[str, int]
-"""Name of a cost table, and the period (of a batch, the makespan) in microseconds that it predicts."""
+"""Name of a cost table, and the time from one result to the next (`Deployment.pace`) that it predicts, us."""
 
 
 class CandidateKind(StrEnum):
@@ -95,12 +95,13 @@ def plan_candidates(
     first_rank
         Rank of the first plan: more than 1 where others were proposed before.
     """
-    workload = next(iter(tables.values())).workload
+    problem = next(iter(tables.values()))
+    slots = _slots(asked_pace(problem))
     return tuple(
         predicted(
             TuningCandidate(
                 labels=(f"plan {rank}",),
-                deployment=deploy(plan, workload=workload),
+                deployment=deploy(plan, workload=problem.workload, task_slots=slots),
                 kind=CandidateKind.PLAN,
                 rank=rank,
             ),
@@ -130,15 +131,33 @@ def deployed_plans(deployment: Deployment) -> tuple[Plan, ...]:
     return (whole,) if whole else tuple(Plan(chunks=stream.chunks) for stream in deployment.streams)
 
 
+def asked_pace(problem: Problem) -> Term:
+    """Return what candidates are compared by: what `Deployment.pace` of theirs will be.
+
+    One network is run one request at a time where its latency is what counts first; nothing else than the
+    makespan of a batch, or the period of a stream, is what a race can compare.
+    """
+    if problem.workload is not None:
+        return Term.MAKESPAN if problem.workload.mode is Mode.BATCH else Term.PERIOD
+    return Term.LATENCY if problem.objective.first is Term.LATENCY else Term.PERIOD
+
+
+def _slots(pace: Term) -> int | None:
+    return 1 if pace is Term.LATENCY else None
+
+
 def predicted_us(problem: Problem, plan: Plan) -> int:
-    """Return what `Measurement.period_us` should be by the table of a problem: for a batch the makespan."""
-    judged = score(problem, plan)
-    batch = problem.workload is not None and problem.workload.mode is Mode.BATCH
-    return judged.value(Term.MAKESPAN) if batch else judged.period_us
+    """Return what `Measurement.period_us` should be by the table of a problem: its `asked_pace`."""
+    return score(problem, plan).value(asked_pace(problem))
 
 
 def baselines(
-    network: str, layers: int, platform: Platform, *, able: Collection[str] | None = None
+    network: str,
+    layers: int,
+    platform: Platform,
+    *,
+    able: Collection[str] | None = None,
+    pace: Term = Term.PERIOD,
 ) -> tuple[TuningCandidate, ...]:
     """Return what a plan has to beat: each unit alone, and the network replicated on disjoint units.
 
@@ -154,12 +173,17 @@ def baselines(
         The units.
     able
         Names of the units that can run every layer; None: all of them.
+    pace
+        What they are compared by; replicas make no request faster, so for the latency there are none.
     """
     units = [unit for unit in platform.units if able is None or unit.name in able]
     other = tuple(unit.name for unit in units if not unit.cores)
     sets = _replica_sets([unit for unit in units if unit.cores])
     shared = dict.fromkeys([*sets, *(names + other for names in sets or [()])])
-    return tuple(_serial(network, layers, unit.name) for unit in units) + tuple(
+    alone = tuple(_serial(network, layers, unit.name, _slots(pace)) for unit in units)
+    if pace is Term.LATENCY:
+        return alone
+    return alone + tuple(
         _baseline(f"replicas on {'+'.join(names)}", replicas(network, layers, names))
         for names in shared
         if len(names) > 1
@@ -232,9 +256,9 @@ def _joined(first: TuningCandidate, second: TuningCandidate) -> TuningCandidate:
     )
 
 
-def _serial(network: str, layers: int, unit: str) -> TuningCandidate:
+def _serial(network: str, layers: int, unit: str, task_slots: int | None) -> TuningCandidate:
     plan = Plan(chunks=(Chunk(network=network, start=0, stop=layers, unit=unit),))
-    return _baseline(f"serial on {unit}", deploy(plan))
+    return _baseline(f"serial on {unit}", deploy(plan, task_slots=task_slots))
 
 
 def _baseline(label: str, deployment: Deployment) -> TuningCandidate:

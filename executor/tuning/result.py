@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from ...formulations.objective import Term
 from ...formulations.validation import STRICT
 from ..engine import PlacementReceipt
 from ..measurement import Spread
@@ -46,7 +47,7 @@ class TuningRow:
     rung_us
         Median period of its visits by rung, microseconds; None where it was not visited.
     period_us
-        Periods of its visits, all rungs; None: never measured.
+        Periods of its visits (`Deployment.pace` says what they are), all rungs; None: never measured.
     ratio
         Its period over that of the winner: median over the rounds in which both were measured.
         None: no such round.
@@ -142,6 +143,12 @@ class TuningResult:
     def interrupted(self) -> bool:
         """Whether somebody stopped it."""
         return self.stop is TuningStop.INTERRUPTED
+
+    @property
+    def pace(self) -> Term:
+        """What the candidates were compared by: period, makespan of a batch, or latency."""
+        found = {row.candidate.deployment.pace for row in self.rows}
+        return found.pop() if len(found) == 1 else Term.PERIOD
 
     @property
     def winner(self) -> TuningRow | None:

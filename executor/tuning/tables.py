@@ -29,7 +29,7 @@ def rows_table(result: TuningResult) -> Table:
         *(f"predicted {name} ms" for name in tables),
         "times the winner's",
         "comparable ms",
-        "period ms",
+        f"{result.pace} ms",
         "least ms",
         "most ms",
         "latency p50 ms",

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 
 _TUNING = "How to tune"
 _SIMULATED = "simulated"
-_TRUTH = "heavy"
 _NOISE = "2%"
 
 BackendsOption = Annotated[
     str, typer.Option(help="Who plans, comma-separated; their plans are merged.", rich_help_panel=_TUNING)
 ]
 PlannedCostsOption = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="Co-run cost model that plans are made from: heavy, isolated, interpolated, or a "
-        "registered one.",
+        help="Co-run cost model that plans are made from: heavy (the default), isolated (the default where "
+        "latency comes first: one request is run at a time), interpolated, or a registered one.",
         rich_help_panel=_TUNING,
+        show_default=False,
     ),
 ]
 RoundsOption = Annotated[
@@ -78,10 +78,12 @@ BudgetOption = Annotated[
     typer.Option(min=1.0, help="Seconds after which no more is measured.", rich_help_panel=_TUNING),
 ]
 TruthOption = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="With --engine simulated and a shipped problem: the table that the device obeys.",
+        help="With --engine simulated and a shipped problem: the table that the device obeys; otherwise "
+        "the default of --costs.",
         rich_help_panel=_TUNING,
+        show_default=False,
     ),
 ]
 NoiseOption = Annotated[
@@ -119,13 +121,13 @@ def tune(
     backends: BackendsOption = "native",
     top: TopOption = 10,
     distance: DistanceOption = 1,
-    costs: PlannedCostsOption = "heavy",
+    costs: PlannedCostsOption = None,
     rounds: RoundsOption = 1,
     time_limit: TimeLimitOption = None,
     mode: ModeOption = "race",
     budget: BudgetOption = None,
     seed: SeedOption = 0,
-    truth: TruthOption = _TRUTH,
+    truth: TruthOption = None,
     noise: NoiseOption = _NOISE,
     store: StoreOption = None,
     resume: ResumeOption = False,
@@ -178,9 +180,9 @@ def _view(tuned: Tuned) -> RenderableType:
     return tuned_view(tuned)
 
 
-def _check_simulated(engine: str | None, truth: str, noise: str) -> None:
+def _check_simulated(engine: str | None, truth: str | None, noise: str) -> None:
     """Refuse options that would say nothing."""
-    given = {"--truth": truth != _TRUTH, "--noise": noise != _NOISE}
+    given = {"--truth": truth is not None, "--noise": noise != _NOISE}
     stray = [option for option, is_given in given.items() if is_given]
     if stray and engine != _SIMULATED:
         raise InvalidInputError(f"{' and '.join(stray)} is about --engine {_SIMULATED}: give that, too")

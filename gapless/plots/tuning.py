@@ -62,7 +62,7 @@ def plot_predicted(result: TuningResult, *, table: str | None = None, ax: Axes |
     axes.set_aspect("equal")
     for place in _winner_ms(result, chosen):
         axes.annotate("winner", place, xytext=(9, -4), textcoords="offset points", fontsize=9)
-    what = _quantity(result)
+    what = result.pace
     axes.set_xlabel(f"predicted {what} with {chosen} costs (ms)")
     axes.set_ylabel(f"measured {what} (ms)")
     axes.set_title("Predicted and measured: above the line, slower than predicted")
@@ -98,15 +98,10 @@ def plot_candidates(result: TuningResult, *, ax: Axes | None = None) -> Axes:
             axes.plot(ends, [place, place], color="black", lw=1.5, marker="|", gid="spread")
     rows(axes, [_label(row, place, result) for place, row in enumerate(found)])
     axes.set_xlim(left=0)
-    axes.set_xlabel(f"measured {_quantity(result)} (ms), less is better")
+    axes.set_xlabel(f"measured {result.pace} (ms), less is better")
     axes.set_title("Candidates of the race, fastest first")
     legend(axes, [(str(kind), {"facecolor": colour}) for kind, colour, _ in _KINDS])
     return axes
-
-
-def _quantity(result: TuningResult) -> str:
-    """Return what the times of a race are."""
-    return "makespan" if any(row.candidate.deployment.is_batch for row in result.rows) else "period"
 
 
 def _points_ms(result: TuningResult, kind: CandidateKind, table: str) -> list[tuple[float, float]]:

@@ -90,7 +90,7 @@ def measurement_view(found: Measurement) -> Group:
 
 def _head(found: Measurement) -> Text:
     latency = found.latency_us
-    head = Text(f"period {microseconds(found.period_us)}", style="bold")
+    head = Text(f"{found.deployment.pace} {microseconds(found.period_us)}", style="bold")
     head.append(
         f" ({1e6 / found.period_us:,.1f} requests/s), {found.requests:,} requests in {found.seconds:.1f} s; "
         f"latency p50 {microseconds(latency.median)}, p95 {microseconds(latency.p95)}, "

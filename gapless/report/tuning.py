@@ -11,6 +11,7 @@ from ..executor.tuning.candidates import CandidateKind
 from ..executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ..executor.tuning.statistics import PredictionQuality
 from ..executor.tuning.tables import outcome
+from ..formulations.objective import Term
 from ..rounds import Loop, LoopStop
 from ..tuning import Tuned
 from .layout import indented, plain_table
@@ -128,7 +129,7 @@ def verdict_view(result: TuningResult) -> list[Text]:
     deployment, median_us = winner.candidate.deployment, winner.period_us.median
     rate = (len(deployment.streams) if deployment.rounds else 1) * 1e6 / median_us
     text.append(
-        f" is the fastest: {'makespan' if deployment.is_batch else 'period'} {microseconds(median_us)}, "
+        f" is the fastest: {deployment.pace} {microseconds(median_us)}, "
         f"{rate:,.1f} requests/s  [{deployment}]",
         style="not bold default",
     )
@@ -153,7 +154,10 @@ def verdict_view(result: TuningResult) -> list[Text]:
 
 def _rows(result: TuningResult) -> RenderableType:
     tables = tuple(dict.fromkeys(name for row in result.rows for name, _ in row.candidate.predicted_us))
-    numbers = ("#", *(f"{name} says" for name in tables), "period", "ratio", "latency p50")
+    # The latency is a column of its own, unless it is what candidates were compared by.
+    pace = result.pace
+    numbers = ("#", *(f"{name} says" for name in tables), str(pace), "ratio")
+    numbers += () if pace is Term.LATENCY else ("latency p50",)
     table = plain_table("#", "candidate", "chunks", *numbers[1:], "outcome", numbers=numbers)
     for place, row in enumerate(result.rows[:MAX_ROWS_SHOWN], start=1):
         candidate = row.candidate
@@ -164,7 +168,7 @@ def _rows(result: TuningResult) -> RenderableType:
             *(microseconds(candidate.predicted(name)) for name in tables),
             microseconds(row.comparable_us),
             "-" if row.ratio is None else f"{row.ratio:.3f}",
-            microseconds(row.latency_p50_us),
+            *(() if pace is Term.LATENCY else (microseconds(row.latency_p50_us),)),
             outcome(row, result),
             style=_style(row, result),
         )

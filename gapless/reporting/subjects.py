@@ -111,18 +111,20 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     requests
         How many; a workload has its own.
     saturated
-        Whether requests wait at the door, as when a period is measured; otherwise one arrives each period.
+        Whether requests wait at the door, as when a period is measured, and always where task slots are
+        given; otherwise one arrives each period.
     """
     plan = deployment.plan
     assert plan is not None
+    slots = deployment.streams[0].task_slots
     if problem.workload is not None:
         return simulate_workload(problem, plan)
     return simulate(
         problem,
         plan,
         requests=requests,
-        interval_us=0 if saturated else None,
-        task_slots=deployment.streams[0].slots if saturated else None,
+        interval_us=0 if saturated or slots else None,
+        task_slots=deployment.streams[0].slots if saturated else slots,
     )
 
 

@@ -26,7 +26,7 @@ class Achieved:
     Attributes
     ----------
     pace_us
-        The period, or of a batch the makespan.
+        Time from one result to the next: the period, the makespan of a batch, or the latency.
     latency_us
         Median of the slowest stream; None: not known.
     busy_us
@@ -42,13 +42,12 @@ class Achieved:
 
 
 def predicted_pace_us(subject: Subject) -> int | None:
-    """Return the period that a plan is predicted to have, or of a batch the makespan; None: not known.
+    """Return the pace that a plan is predicted to have (`Deployment.pace`); None: not known.
 
     Replicas are no plan: what the race has predicted for them counts, by its last table.
     """
     if subject.score is not None:
-        makespan: int | None = getattr(subject.score, "makespan_us", None)
-        return makespan if makespan is not None and is_batch(subject) else subject.score.period_us
+        return subject.score.value(subject.deployment.pace)
     row = race_row(subject)
     return row.candidate.predicted_us[-1][1] if row is not None and row.candidate.predicted_us else None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...executor.tuning.candidates import CandidateKind
+from ...formulations.objective import Term
 from ...formulations.workloads.score import WorkloadScore
 from ..reasons import listed
 from ..words import microseconds, millis, objective_words, percent, size
@@ -65,8 +66,8 @@ def headline(subject: Subject) -> Headline:
 
 
 def pace_name(subject: Subject) -> str:
-    """Return what counts: the makespan of a batch, the period of a stream."""
-    return "makespan" if is_batch(subject) else "period"
+    """Return what counts: the makespan of a batch, the period of a stream, or the latency."""
+    return str(subject.deployment.pace)
 
 
 def difference(predicted_us: float | None, found: Achieved | None) -> float | None:
@@ -97,6 +98,8 @@ def _sentence(subject: Subject, found: Achieved | None, state: Standing) -> str:
 def _verb(subject: Subject) -> str:
     if subject.problem.workload is not None:
         return "ends after" if is_batch(subject) else "gives one result of each request every"
+    if subject.deployment.pace is Term.LATENCY:
+        return "has a latency of"
     return "give a result every" if len(subject.deployment.streams) > 1 else "gives a result every"
 
 
@@ -123,7 +126,8 @@ def _what(subject: Subject) -> str:
 def _pace_words(subject: Subject) -> list[str]:
     """Return who sets the pace, where no explanation says it."""
     judged = subject.score
-    if subject.explanation is not None or judged is None or subject.problem.workload is not None:
+    told = subject.explanation is not None or subject.deployment.pace is not Term.PERIOD
+    if told or judged is None or subject.problem.workload is not None:
         return []
     names = subject.problem.platform.unit_names
     busiest = [n for n, busy in zip(names, judged.busy_us, strict=True) if busy == judged.period_us]
@@ -163,7 +167,8 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
         yield Figure(
             label=f"{name}, measured", value=microseconds(found.pace_us), note="; ".join(notes), kind=kind
         )
-    yield from _latency(subject, found)
+    if subject.deployment.pace is not Term.LATENCY:
+        yield from _latency(subject, found)
     yield from _score_figures(subject)
     if subject.score is not None:
         yield Figure(label="Standing", value=state.label, note=_objective(subject), kind=state.kind)
@@ -186,15 +191,18 @@ def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
 def _score_figures(subject: Subject) -> Iterator[Figure]:
     judged, platform = subject.score, subject.problem.platform
     used = len(subject.deployment.units)
-    if judged is None:
+    # What the judge says of idle units is about a pipeline at work, not about one request at a time.
+    if judged is None or subject.deployment.pace is Term.LATENCY:
         yield Figure(label="Units", value=f"{used} of {len(platform.units)}", note="in use")
+    else:
+        yield Figure(
+            label="Utilisation",
+            value=percent(judged.utilisation_permille),
+            note=f"predicted, of all {len(platform.units)} units; {used} in use",
+        )
+        yield Figure(label="Bubbles", value=millis(judged.bubbles_us), note=_bubbles_note(subject))
+    if judged is None:
         return
-    yield Figure(
-        label="Utilisation",
-        value=percent(judged.utilisation_permille),
-        note=f"predicted, of all {len(platform.units)} units; {used} in use",
-    )
-    yield Figure(label="Bubbles", value=millis(judged.bubbles_us), note=_bubbles_note(subject))
     has = "" if platform.memory_bytes is None else f"of {size(platform.memory_bytes)}"
     if judged.peak_bytes:
         yield Figure(label="Peak memory", value=size(judged.peak_bytes), note=has)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ...executor.tuning.tables import outcome
+from ...formulations.objective import Term
 from ..words import microseconds
 from .scale import Axis, Tick
 from .subject import Subject
@@ -111,6 +112,8 @@ def _words(result: TuningResult) -> str:
         f"{len(result.rows)} candidates; {_STOPS[result.stop]}; {result.measured_s:.1f} s measured"
         f"{'' if simulated else f' of {result.spent_s:.1f} s spent'}."
     ]
+    if result.pace is Term.LATENCY:
+        parts.append("The latency counts first, so one request was run at a time.")
     if result.drift_percent is not None:
         parts.append(f"The machine changed its speed by {result.drift_percent:+.1f} % meanwhile.")
     ties = [row.candidate.label for row in result.rows if row.candidate.key in result.ties[1:]]
@@ -173,7 +176,7 @@ def _facts(
 
 
 def _scatter_words(result: TuningResult, count: int) -> str:
-    words = [f"{count} candidates, predicted period to the right, measured period upwards"]
+    words = [f"{count} candidates, predicted {result.pace} to the right, measured {result.pace} upwards"]
     words += [
         f"table {entry.table}, {entry.scope}: correlation {_three(entry.pearson)}, "
         f"mean error {_percent(entry.mape_percent)}"

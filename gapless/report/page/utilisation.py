@@ -45,7 +45,7 @@ class Utilisation:
     units
         In the order of the platform.
     whole
-        What the shares are of: "period" or "makespan".
+        What the shares are of: "period", "makespan" or "latency".
     text
         What there is to see, in words.
     """
@@ -75,7 +75,7 @@ def utilisation(subject: Subject) -> Utilisation | None:
         )
         for unit in names
     )
-    whole = "makespan" if is_batch(subject) else "period"
+    whole = str(subject.deployment.pace)
     shown = (
         f"{row.unit} {', '.join(f'{bar.percent:.0f} % {bar.source}' for bar in row.bars)}"
         for row in rows
