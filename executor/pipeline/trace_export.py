@@ -11,14 +11,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from ...formulations.files import Schema, dump
-from ...formulations.plan import Chunk, Plan
+from ...formulations.plan import Plan
 from ...formulations.simulate import Trace
 from ...formulations.validation import STRICT
 from ..deployment import Deployment
-from ..measurement import MeasuredEvent, MeasuredTrace
+from ..history import History, Work, history
+from ..measurement import MeasuredTrace
 
 ON_THEIR_WAY = "requests on their way"
 """Counter of requests of which a chunk has begun and the last one has not ended."""
@@ -70,50 +72,20 @@ TRACE = Schema(format="gapless.chrome_trace", version=1, content=TraceDocument)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Slice:
-    """One chunk of one request at work; its inner parts are (name, start, end)."""
-
-    start_ns: int
-    end_ns: int
-    stream: int
-    request: int
-    chunk: int
-    slowdown_us: int = 0
-    parts: tuple[tuple[str, int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Show:
-    """A trace in the form in which it is written.
-
-    Attributes
-    ----------
-    title
-        What it is.
-    origin
-        What ran, or was played.
-    units
-        Names of the tracks, in order.
-    streams
-        Name and chunks of each stream.
-    slices
-        In order of their start.
-    """
+    """A trace in the form in which it is written: its title, what ran or was played, and what happened."""
 
     title: str
     origin: TraceDocument
-    units: tuple[str, ...]
-    streams: tuple[tuple[str, tuple[Chunk, ...]], ...]
-    slices: tuple[_Slice, ...]
+    past: History
 
-    def track(self, piece: _Slice) -> dict[str, int]:
-        """Return where a slice is drawn."""
-        unit = self.streams[piece.stream][1][piece.chunk].unit
-        return {"pid": _PROCESS, "tid": self.units.index(unit) + 1}
+    def track(self, work: Work) -> dict[str, int]:
+        """Return where the slice of a chunk is drawn."""
+        return {"pid": _PROCESS, "tid": self.past.units.index(work.unit) + 1}
 
-    def is_last(self, piece: _Slice) -> bool:
-        """Return whether a slice is the last chunk of its request."""
-        return piece.chunk == len(self.streams[piece.stream][1]) - 1
+    def is_last(self, work: Work) -> bool:
+        """Return whether it is the last chunk of its request."""
+        return work.chunk == len(self.past.streams[work.stream].chunks) - 1
 
 
 def trace_parts(
@@ -138,69 +110,32 @@ def trace_parts(
 
 
 def _measured(trace: MeasuredTrace) -> _Show:
-    streams = trace.deployment.streams
-    index = {stream.name: number for number, stream in enumerate(streams)}
     return _Show(
         title=f"measured: {trace.deployment}",
         origin=TraceDocument(traceEvents=(), measured=trace.deployment),
-        units=trace.deployment.units,
-        streams=tuple((stream.name, stream.chunks) for stream in streams),
-        slices=tuple(
-            _Slice(
-                start_ns=event.start_ns,
-                end_ns=event.end_ns,
-                stream=index[event.stream],
-                request=event.request,
-                chunk=event.chunk,
-                parts=_parts(event),
-            )
-            for event in sorted(trace.events)
-        ),
-    )
-
-
-def _parts(event: MeasuredEvent) -> tuple[tuple[str, int, int], ...]:
-    return (
-        ("copy in", event.start_ns, event.run_ns),
-        ("run", event.run_ns, event.copied_ns),
-        ("copy out", event.copied_ns, event.end_ns),
+        past=history(trace),
     )
 
 
 def _simulated(trace: Trace) -> _Show:
-    chunks = trace.plan.chunks
-    used = {chunk.unit for chunk in chunks}
     played = Played(plan=trace.plan, units=trace.units, arrivals_us=trace.arrivals_us, names=trace.names)
     return _Show(
         title=f"simulated: {trace.plan}",
         origin=TraceDocument(traceEvents=(), simulated=played),
-        units=tuple(unit for unit in trace.units if unit in used),
-        streams=tuple((name, trace.plan.of(name)) for name in trace.names) or ((chunks[0].network, chunks),),
-        slices=tuple(
-            _Slice(
-                start_ns=event.start_us * 1000,
-                end_ns=event.end_us * 1000,
-                # The requests of a workload are streams of one request each.
-                stream=event.request if trace.names else 0,
-                request=0 if trace.names else event.request,
-                chunk=event.chunk,
-                slowdown_us=event.slowdown_us,
-            )
-            for event in sorted(trace.events)
-        ),
+        past=history(trace),
     )
 
 
 def _events(show: _Show, memory_steps: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
     """Yield names of the tracks, slices and arrows in order of time, then the counters."""
     yield _metadata("process_name", 0, name=show.title)
-    for track, unit in enumerate(show.units, start=1):
+    for track, unit in enumerate(show.past.units, start=1):
         yield _metadata("thread_name", track, name=unit)
         yield _metadata("thread_sort_index", track, sort_index=track)
-    for piece in show.slices:
-        yield from _slice_events(show, piece)
-        if len(show.streams[piece.stream][1]) > 1:
-            yield _arrow_event(show, piece)
+    for work in show.past.works:
+        yield from _slice_events(show, work)
+        if len(show.past.streams[work.stream].chunks) > 1:
+            yield _arrow_event(show, work)
     for at_ns, count in _on_their_way(show):
         yield _counter_event(ON_THEIR_WAY, at_ns, requests=count)
     for at_us, used in memory_steps:
@@ -211,48 +146,58 @@ def _metadata(what: str, track: int, **values: object) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": _PROCESS, "tid": track, "args": values}
 
 
-def _slice_events(show: _Show, piece: _Slice) -> Iterator[dict[str, Any]]:
-    name, chunks = show.streams[piece.stream]
-    chunk = chunks[piece.chunk]
+def _slice_events(show: _Show, work: Work) -> Iterator[dict[str, Any]]:
+    stream = show.past.streams[work.stream]
+    chunk = stream.chunks[work.chunk]
     layers = f"{chunk.start}-{chunk.stop - 1}"
-    args = {"request": piece.request, "stream": name, "network": chunk.network}
-    args |= {"chunk": piece.chunk, "layers": layers}
-    if piece.slowdown_us:
-        args["slowdown_us"] = piece.slowdown_us
-    whole = (f"{name} {layers}", piece.start_ns, piece.end_ns)
-    for (text, start_ns, end_ns), category in ((whole, "chunk"), *((part, "part") for part in piece.parts)):
+    args = {"request": work.request, "stream": stream.name, "network": chunk.network}
+    args |= {"chunk": work.chunk, "layers": layers}
+    if work.slowdown_ns:
+        args["slowdown_us"] = work.slowdown_ns // 1000
+    for text, start_ns, end_ns, category in (
+        (f"{stream.name} {layers}", work.start_ns, work.end_ns, "chunk"),
+        *_parts(work),
+    ):
         yield {
             "ph": "X",
             "name": text,
             "cat": category,
             "ts": start_ns / 1000,
             "dur": (end_ns - start_ns) / 1000,
-            **show.track(piece),
+            **show.track(work),
             "args": args,
         }
 
 
-def _arrow_event(show: _Show, piece: _Slice) -> dict[str, Any]:
+def _parts(work: Work) -> Iterator[tuple[str, int, int, str]]:
+    """Yield name, start, end and category of the copies and the run of a measured chunk."""
+    if work.engine_ns:
+        times = pairwise((work.start_ns, *work.engine_ns, work.end_ns))
+        for text, (start_ns, end_ns) in zip(("copy in", "run", "copy out"), times, strict=True):
+            yield text, start_ns, end_ns, "part"
+
+
+def _arrow_event(show: _Show, work: Work) -> dict[str, Any]:
     """Return the end, the beginning, or a point in between of the arrow of a request."""
-    is_first = piece.chunk == 0
-    at_ns = max(piece.start_ns, piece.end_ns - 1) if is_first else piece.start_ns
+    is_first = work.chunk == 0
+    at_ns = max(work.start_ns, work.end_ns - 1) if is_first else work.start_ns
     return {
-        "ph": "s" if is_first else "f" if show.is_last(piece) else "t",
-        "name": f"request {piece.request}",
+        "ph": "s" if is_first else "f" if show.is_last(work) else "t",
+        "name": f"request {work.request}",
         "cat": "request",
-        "id": piece.request * len(show.streams) + piece.stream,
+        "id": work.request * len(show.past.streams) + work.stream,
         "ts": at_ns / 1000,
         "bp": "e",
-        **show.track(piece),
+        **show.track(work),
     }
 
 
 def _on_their_way(show: _Show) -> Iterator[tuple[int, int]]:
     """Yield (nanosecond, requests from then on) at each change."""
     changes: Counter[int] = Counter()
-    for piece in show.slices:
-        changes[piece.start_ns] += piece.chunk == 0
-        changes[piece.end_ns] -= show.is_last(piece)
+    for work in show.past.works:
+        changes[work.start_ns] += work.chunk == 0
+        changes[work.end_ns] -= show.is_last(work)
     count = 0
     for at_ns, change in sorted(changes.items()):
         if change:

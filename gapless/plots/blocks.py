@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..executor.history import history
 from ..executor.measurement import MeasuredTrace
 from ..formulations.errors import InvalidInputError
 from ..formulations.simulate import Trace
@@ -52,8 +53,7 @@ def blocks_of(trace: Trace | MeasuredTrace, requests: range | None) -> list[Bloc
     InvalidInputError
         None of the requests is in the trace.
     """
-    every = _simulated(trace) if isinstance(trace, Trace) else _measured(trace)
-    found = [block for block in every if requests is None or block.request in requests]
+    found = [block for block in _every(trace) if requests is None or block.request in requests]
     if not found:
         there = max((event.request for event in trace.events), default=-1) + 1
         raise InvalidInputError(f"requests is {requests}, the trace has {there} requests, numbered from 0")
@@ -64,11 +64,9 @@ def blocks_of(trace: Trace | MeasuredTrace, requests: range | None) -> list[Bloc
 
 def rows_of(trace: Trace | MeasuredTrace) -> list[str]:
     """Return the units that have a row: all of the platform for a workload, else those of the chunks."""
-    if isinstance(trace, MeasuredTrace):
-        return list(trace.deployment.units)
-    if trace.names:
+    if isinstance(trace, Trace) and trace.names:
         return list(trace.units)
-    return list(dict.fromkeys(chunk.unit for chunk in trace.plan.chunks))
+    return list(history(trace).units)
 
 
 def bubbles_of(blocks: Sequence[Block]) -> Iterator[tuple[float, float]]:
@@ -88,31 +86,18 @@ def headline(trace: Trace | MeasuredTrace, blocks: Sequence[Block]) -> str:
     return f"{what}: {count} request{'s' if count > 1 else ''} in {took}"
 
 
-def _simulated(trace: Trace) -> Iterator[Block]:
-    networks = {chunk.request: chunk.network for chunk in trace.plan.chunks}
-    for event in trace.events:
-        name = trace.names[event.request] if trace.names else ""
+def _every(trace: Trace | MeasuredTrace) -> Iterator[Block]:
+    past = history(trace)
+    # The requests of a simulated workload are numbered as such; measured ones repeat, and their rounds are.
+    served_once = past.in_rounds and isinstance(trace, Trace)
+    for work in past.works:
+        stream = past.streams[work.stream]
         yield Block(
-            unit=event.unit,
-            request=event.request,
-            start_ms=event.start_us / 1000,
-            end_ms=event.end_us / 1000,
-            lost_ms=event.slowdown_us / 1000,
-            label=name or str(event.request),
-            network=networks[name],
-        )
-
-
-def _measured(trace: MeasuredTrace) -> Iterator[Block]:
-    networks = {stream.name: stream.network for stream in trace.deployment.streams}
-    several = len(networks) > 1
-    for event in trace.events:
-        yield Block(
-            unit=event.unit,
-            request=event.request,
-            start_ms=event.start_ns / 1e6,
-            end_ms=event.end_ns / 1e6,
-            lost_ms=0.0,
-            label=event.stream if several else str(event.request),
-            network=networks[event.stream],
+            unit=work.unit,
+            request=work.stream if served_once else work.request,
+            start_ms=work.start_ns / 1e6,
+            end_ms=work.end_ns / 1e6,
+            lost_ms=work.slowdown_ns / 1e6,
+            label=stream.name if served_once or len(past.streams) > 1 else str(work.request),
+            network=stream.network,
         )

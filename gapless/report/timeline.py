@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from dataclasses import dataclass, replace
 
+from ..executor.history import History, history
 from ..executor.measurement import MeasuredTrace
 from ..formulations.simulate import Trace
 
@@ -68,7 +69,19 @@ class Timeline:
 
 def timeline(trace: Trace | MeasuredTrace) -> Timeline:
     """Return all of a trace."""
-    return _measured(trace) if isinstance(trace, MeasuredTrace) else _simulated(trace)
+    past, measured = history(trace), isinstance(trace, MeasuredTrace)
+    # A simulated workload is one round, and each of its requests a stream with a name.
+    named = len(past.streams) > 1 or (past.in_rounds and not measured)
+    numbered = not named or any(work.request for work in past.works)
+    outputs_ns = tuple(past.outputs_ns())
+    return Timeline(
+        rows=tuple((unit, _blocks(past, unit, named=named, numbered=numbered)) for unit in past.units),
+        start_ns=0,
+        end_ns=max(outputs_ns, default=1),
+        outputs_ns=outputs_ns,
+        noun="round" if past.in_rounds and measured else "request",
+        legend=tuple((letter(n), stream.name) for n, stream in enumerate(past.streams)) if named else (),
+    )
 
 
 def letter(number: int) -> str:
@@ -94,59 +107,15 @@ def steady(whole: Timeline, outputs: int) -> Timeline:
     return replace(whole, rows=rows, start_ns=start_ns, end_ns=end_ns)
 
 
-def _simulated(trace: Trace) -> Timeline:
-    used = dict.fromkeys(chunk.unit for chunk in trace.plan.chunks)
-    names = [letter(n) if trace.names else str(n % 10) for n in range(len(trace.arrivals_us))]
-    end_ns = 1000 * trace.makespan_us
-    rows = []
-    for unit in (unit for unit in trace.units if unit in used) if trace.names else used:
-        blocks = [
-            Block(
-                start_ns=1000 * event.start_us,
-                end_ns=1000 * event.end_us,
-                request=event.request,
-                name=names[event.request],
-                colour=event.request,
-            )
-            for event in trace.on(unit)
-        ]
-        rows.append((unit, tuple(sorted(blocks))))
-    return Timeline(
-        rows=tuple(rows),
-        start_ns=0,
-        end_ns=end_ns,
-        # A finite workload has no steady state: it is shown as a whole.
-        outputs_ns=(end_ns,) if trace.names else tuple(sorted(1000 * at for at in trace.output_us)),
-        noun="request",
-        legend=tuple((letter(n), name) for n, name in enumerate(trace.names)),
-    )
-
-
-def _measured(trace: MeasuredTrace) -> Timeline:
-    streams, in_rounds = trace.deployment.streams, trace.deployment.rounds is not None
-    index = {stream.name: number for number, stream in enumerate(streams)}
-    numbered = len(streams) == 1 or any(event.request for event in trace.events)
-    rows: dict[str, list[Block]] = {unit: [] for unit in trace.deployment.units}
-    done: dict[tuple[int, int], int] = {}
-    for event in trace.events:
-        stream = index[event.stream]
-        mark = letter(stream) if len(streams) > 1 else ""
-        rows[event.unit].append(
-            Block(
-                start_ns=event.start_ns,
-                end_ns=event.end_ns,
-                request=event.request,
-                name=mark + (str(event.request % 10) if numbered else ""),
-                colour=stream if mark else event.request,
-            )
+def _blocks(past: History, unit: str, *, named: bool, numbered: bool) -> tuple[Block, ...]:
+    return tuple(
+        Block(
+            start_ns=work.start_ns,
+            end_ns=work.end_ns,
+            request=work.request,
+            name=(letter(work.stream) if named else "") + (str(work.request % 10) if numbered else ""),
+            colour=work.stream if named else work.request,
         )
-        output = (event.request, 0 if in_rounds else stream)
-        done[output] = max(event.end_ns, done.get(output, 0))
-    return Timeline(
-        rows=tuple((unit, tuple(sorted(blocks))) for unit, blocks in rows.items()),
-        start_ns=0,
-        end_ns=max(done.values(), default=1),
-        outputs_ns=tuple(sorted(done.values())),
-        noun="round" if in_rounds else "request",
-        legend=tuple((letter(n), s.name) for n, s in enumerate(streams)) if len(streams) > 1 else (),
+        for work in past.works
+        if work.unit == unit
     )

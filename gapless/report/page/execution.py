@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ...executor.measurement import MeasuredEvent, MeasuredTrace
+from ...executor.history import History, Work, history
+from ...executor.measurement import MeasuredTrace
 from ...executor.tuning.result import TuningRow
 from ..words import microseconds
 from .played import round_makespans_us
@@ -120,12 +122,13 @@ def trace_account(trace: MeasuredTrace) -> Achieved | None:
 
     None: it has too few results.
     """
+    past = history(trace)
     if trace.deployment.is_batch:
-        return _of_rounds(trace)
-    streams: defaultdict[str, list[MeasuredEvent]] = defaultdict(list)
-    for event in trace.events:
-        streams[event.stream].append(event)
-    found = [_of_stream(events) for events in streams.values()]
+        return _of_rounds(past)
+    streams: defaultdict[int, list[Work]] = defaultdict(list)
+    for work in past.works:
+        streams[work.stream].append(work)
+    found = [_of_stream(works) for works in streams.values()]
     periods = [period for period, _ in found if period is not None]
     if len(periods) < len(found):
         return None
@@ -139,13 +142,13 @@ def trace_account(trace: MeasuredTrace) -> Achieved | None:
     return Achieved(pace_us=pace, latency_us=None, busy_us=dict(busy), source="trace")
 
 
-def _of_stream(events: list[MeasuredEvent]) -> tuple[float | None, dict[str, float]]:
+def _of_stream(works: Sequence[Work]) -> tuple[float | None, dict[str, float]]:
     """Return the period of one stream (None: too few results), and the busy times of a request by unit."""
     outputs: defaultdict[int, int] = defaultdict(int)
     busy: defaultdict[str, float] = defaultdict(float)
-    for event in events:
-        outputs[event.request] = max(outputs[event.request], event.end_ns)
-        busy[event.unit] += (event.end_ns - event.start_ns) / 1000
+    for work in works:
+        outputs[work.request] = max(outputs[work.request], work.end_ns)
+        busy[work.unit] += (work.end_ns - work.start_ns) / 1000
     ends = sorted(outputs.values())
     first = len(ends) // _WARM_UP
     count, length = len(ends) - 1 - first, ends[-1] - ends[first]
@@ -153,12 +156,12 @@ def _of_stream(events: list[MeasuredEvent]) -> tuple[float | None, dict[str, flo
     return period, {unit: time / len(ends) for unit, time in busy.items()}
 
 
-def _of_rounds(trace: MeasuredTrace) -> Achieved:
-    makespans = round_makespans_us(trace)
+def _of_rounds(past: History) -> Achieved:
+    makespans = round_makespans_us(past)
     rounds = sorted(makespans)[1:] or list(makespans)
     busy: defaultdict[str, float] = defaultdict(float)
-    for event in trace.events:
-        if event.request in rounds:
-            busy[event.unit] += (event.end_ns - event.start_ns) / 1000 / len(rounds)
+    for work in past.works:
+        if work.request in rounds:
+            busy[work.unit] += (work.end_ns - work.start_ns) / 1000 / len(rounds)
     pace = median(makespans[number] for number in rounds)
     return Achieved(pace_us=pace, latency_us=None, busy_us=dict(busy), source="trace")

@@ -1,16 +1,13 @@
-"""Traces, simulated or measured, in one form: who ran on which unit, from when to when."""
+"""What of the traces of a subject is drawn, predicted and measured: who ran on which unit, when."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from statistics import median_low
 
-from ...executor.measurement import MeasuredEvent, MeasuredTrace
+from ...executor.history import History, Work, history
 from ...formulations.plan import Chunk
-from ...formulations.simulate import Trace
 from ..words import microseconds
 from .subject import Subject
 
@@ -38,38 +35,6 @@ class Lane:
     colour: int
     alone: bool = False
     high: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """One chunk of one request at work; times in microseconds.
-
-    Attributes
-    ----------
-    start_us, end_us
-        When.
-    lane
-        Index of its stream.
-    request
-        Number within the stream.
-    chunk
-        Index in the stream.
-    unit
-        Where.
-    slowdown_us
-        How much longer it took because of its company; 0 where that is not known.
-    parts_us
-        Of a measured one: copy in, run, copy out.
-    """
-
-    start_us: float
-    end_us: float
-    lane: int
-    request: int
-    chunk: int
-    unit: str
-    slowdown_us: int = 0
-    parts_us: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,86 +86,47 @@ def played(subject: Subject) -> tuple[Played, ...]:
     """Return the traces of a subject that are known, the predicted one first."""
     found = []
     if subject.predicted is not None and subject.predicted.events:
-        found.append(_predicted(subject, subject.predicted))
+        # A stream of rounds is played once: the simulation knows one round.
+        rounds = subject.deployment.rounds
+        note = "" if rounds is None or subject.deployment.is_batch else "one round"
+        past = history(subject.predicted)
+        found.append(Played(title="predicted", note=note, works=_on_lanes(subject, past, past.works)))
     if subject.measured is not None and subject.measured.events:
-        found.append(_measured(subject.measured))
+        past = history(subject.measured)
+        note, works = _typical_round(past) if subject.measured.deployment.is_batch else ("", past.works)
+        first_ns = min(work.start_ns for work in works)
+        works = [work.moved(-first_ns) for work in works]
+        found.append(Played(title="measured", note=note, works=_on_lanes(subject, past, works)))
     return tuple(found)
 
 
-def round_makespans_us(trace: MeasuredTrace) -> dict[int, float]:
+def _on_lanes(subject: Subject, past: History, works: Sequence[Work]) -> tuple[Work, ...]:
+    """Return works with their streams in the order of the deployment."""
+    index = {stream.name: number for number, stream in enumerate(subject.deployment.streams)}
+    lanes = [index[stream.name] for stream in past.streams]
+    return tuple(sorted(replace(work, stream=lanes[work.stream]) for work in works))
+
+
+def round_makespans_us(past: History) -> dict[int, float]:
     """Return from first start to last end of each round of a batch, by its number."""
-    rounds = _rounds(trace.events)
-    return {number: _makespan_us(events) for number, events in rounds.items()}
+    return {number: _makespan_us(works) for number, works in past.rounds().items()}
 
 
-def _predicted(subject: Subject, trace: Trace) -> Played:
-    names = [stream.name for stream in subject.deployment.streams]
-    works = (
-        Work(
-            start_us=event.start_us,
-            end_us=event.end_us,
-            # The simulation of a workload counts its requests; each of them is a stream.
-            lane=names.index(trace.names[event.request]) if trace.names else 0,
-            request=0 if trace.names else event.request,
-            chunk=event.chunk,
-            unit=event.unit,
-            slowdown_us=event.slowdown_us,
-        )
-        for event in trace.events
-    )
-    # A stream of rounds is played once: the simulation knows one round.
-    rounds = subject.deployment.rounds
-    note = "" if rounds is None or subject.deployment.is_batch else "one round"
-    return Played(title="predicted", note=note, works=tuple(sorted(works, key=_when)))
-
-
-def _measured(trace: MeasuredTrace) -> Played:
-    note, events = _typical_round(trace) if trace.deployment.is_batch else ("", trace.events)
-    first_ns = min(event.start_ns for event in events)
-    index = {stream.name: number for number, stream in enumerate(trace.deployment.streams)}
-    works = tuple(sorted((_work(event, first_ns, index[event.stream]) for event in events), key=_when))
-    return Played(title="measured", note=note, works=works)
-
-
-def _work(event: MeasuredEvent, first_ns: int, lane: int) -> Work:
-    times = (event.start_ns, event.run_ns, event.copied_ns, event.end_ns)
-    return Work(
-        start_us=(event.start_ns - first_ns) / 1000,
-        end_us=(event.end_ns - first_ns) / 1000,
-        lane=lane,
-        request=event.request,
-        chunk=event.chunk,
-        unit=event.unit,
-        parts_us=tuple((after - before) / 1000 for before, after in pairwise(times)),
-    )
-
-
-def _typical_round(trace: MeasuredTrace) -> tuple[str, Sequence[MeasuredEvent]]:
+def _typical_round(past: History) -> tuple[str, Sequence[Work]]:
     """Return the round of a batch whose makespan is the median; the first one, a warm-up, does not count."""
-    rounds = _rounds(trace.events)
+    rounds = past.rounds()
     if len(rounds) == 1:
-        (events,) = rounds.values()
-        return "", events
-    times = {number: _makespan_us(events) for number, events in list(rounds.items())[1:]}
+        (works,) = rounds.values()
+        return "", works
+    times = {number: _makespan_us(works) for number, works in list(rounds.items())[1:]}
     middle = median_low(times.values())
     number = next(number for number, time in times.items() if time == middle)
     note = f"round {number + 1} of {len(rounds)}, the one with the median makespan ({microseconds(middle)})"
-    return note, [replace(event, request=0) for event in rounds[number]]
+    return note, [replace(work, request=0) for work in rounds[number]]
 
 
-def _rounds(events: Sequence[MeasuredEvent]) -> dict[int, list[MeasuredEvent]]:
-    found: defaultdict[int, list[MeasuredEvent]] = defaultdict(list)
-    for event in events:
-        found[event.request].append(event)
-    return dict(sorted(found.items()))
-
-
-def _makespan_us(events: Sequence[MeasuredEvent]) -> float:
-    return (max(event.end_ns for event in events) - min(event.start_ns for event in events)) / 1000
-
-
-def _when(work: Work) -> tuple[float, float, int, int]:
-    return work.start_us, work.end_us, work.request, work.lane
+def _makespan_us(works: Sequence[Work]) -> float:
+    return (max(work.end_ns for work in works) - min(work.start_ns for work in works)) / 1000
 
 
 def together(works: Sequence[Work], lanes: Sequence[Lane]) -> Iterator[tuple[float, float]]:
@@ -208,7 +134,7 @@ def together(works: Sequence[Work], lanes: Sequence[Lane]) -> Iterator[tuple[flo
     changes = sorted(
         (time, change)
         for work in works
-        if lanes[work.lane].high
+        if lanes[work.stream].high
         for time, change in ((work.start_us, 1), (work.end_us, -1))
     )
     running, since = 0, 0.0

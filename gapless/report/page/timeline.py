@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from ...executor.history import Work
 from ...formulations.network import Network
 from ..words import microseconds, percent
 from .execution import unlike
-from .played import Lane, Played, Work, lanes_of, played, together
+from .played import Lane, Played, lanes_of, played, together
 from .scale import Span, Tick, span, time_ticks, time_unit
 from .subject import Subject
 from .table import Table, columns, numbers, table
@@ -171,7 +172,7 @@ def timeline(subject: Subject) -> Timeline | None:
         blocks=sum(len(trace.works) for trace in traces),
         strip=strip,
         dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
-        slowed=any(work.slowdown_us for trace in traces for work in trace.works),
+        slowed=any(work.slowdown_ns for trace in traces for work in trace.works),
     )
 
 
@@ -229,7 +230,7 @@ def _row(unit: str, works: Sequence[Work], lanes: Sequence[Lane], end_us: float,
 def _block(work: Work, lanes: Sequence[Lane], end_us: float) -> Block:
     place, label = span(work.start_us, work.end_us, end_us), _label(work, lanes)
     fits = place.width * _PRINTED / 100 >= len(label) * _CHARACTER + 4
-    lost = span(work.end_us - work.slowdown_us, work.end_us, end_us) if work.slowdown_us else None
+    lost = span((work.end_ns - work.slowdown_ns) / 1000, work.end_us, end_us) if work.slowdown_ns else None
     return Block(
         x=place.x, width=place.width, colour=_colour(work, lanes), label=label if fits else "", lost=lost
     )
@@ -237,11 +238,11 @@ def _block(work: Work, lanes: Sequence[Lane], end_us: float) -> Block:
 
 def _colour(work: Work, lanes: Sequence[Lane]) -> int:
     """Return the colour of a request: the same in both traces; neighbours differ."""
-    return (lanes[work.lane].colour + work.request * len(lanes)) % COLOURS
+    return (lanes[work.stream].colour + work.request * len(lanes)) % COLOURS
 
 
 def _label(work: Work, lanes: Sequence[Lane]) -> str:
-    lane = lanes[work.lane]
+    lane = lanes[work.stream]
     return lane.name if lane.alone else str(work.request)
 
 
@@ -252,7 +253,7 @@ def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
         used = [row for row in band.rows if row.blocks]
         idle = sum(row.bubble_us for row in used)
         words = (
-            f"{trace.title}: {len({(w.lane, w.request) for w in trace.works})} requests in "
+            f"{trace.title}: {len({(w.stream, w.request) for w in trace.works})} requests in "
             f"{microseconds(trace.end_us)} on {len(used)} units, "
             f"{microseconds(idle)} of bubbles in all"
         )
@@ -311,7 +312,7 @@ def _data(
         count += len(lane.chunks)
     us, name = time_unit(end_us)
     return {
-        "end": round(end_us, 1),
+        "end": _short(end_us),
         "unit": [us, name],
         "names": [visible(lane.name) for lane in lanes],
         "alone": subject.deployment.rounds is not None,
@@ -332,10 +333,10 @@ def _data(
 
 def _numbers(work: Work, first: Sequence[int]) -> list[float]:
     """Return request, chunk, start, then duration and slowdown, or copy in, run and copy out."""
-    times: tuple[float, ...] = (work.end_us - work.start_us, work.slowdown_us)
+    times: tuple[float, ...] = (work.end_us - work.start_us, work.slowdown_ns / 1000)
     if work.parts_us:
         times = work.parts_us
-    return [work.request, first[work.lane] + work.chunk, *map(_short, (work.start_us, *times))]
+    return [work.request, first[work.stream] + work.chunk, *map(_short, (work.start_us, *times))]
 
 
 def _short(value: float) -> float:

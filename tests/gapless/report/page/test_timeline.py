@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import pytest
 
+from gapless.executor.history import Work
 from gapless.executor.measurement import MeasuredTrace
 from gapless.report.page.execution import unlike
-from gapless.report.page.played import Lane, Work, lanes_of, played, together
+from gapless.report.page.played import Lane, lanes_of, played, together
 from gapless.report.page.scale import Span
 from gapless.report.page.subject import Subject
 from gapless.report.page.timeline import Block, Timeline, timeline
@@ -119,8 +120,10 @@ def test_lost_time_is_at_the_end_of_its_block() -> None:
 def test_contention_is_when_two_requests_of_high_contention_run() -> None:
     lanes = [Lane(name=name, chunks=(), colour=0, high=name != "low") for name in ("a", "b", "low")]
 
-    def work(start: float, end: float, lane: int) -> Work:
-        return Work(start_us=start, end_us=end, lane=lane, request=0, chunk=0, unit="u")
+    def work(start_us: int, end_us: int, stream: int) -> Work:
+        return Work(
+            start_ns=1000 * start_us, end_ns=1000 * end_us, stream=stream, request=0, chunk=0, unit="u"
+        )
 
     works = [work(0, 10, 0), work(5, 8, 1), work(0, 20, 2), work(10, 20, 1), work(10, 12, 0)]
     assert list(together(works, lanes)) == [(5, 8), (10, 12)]
