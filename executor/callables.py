@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formulations.errors import ExecutionError, InvalidInputError, InvalidModelError
 from ..formulations.network import Layer, ModelRef, Network, Tensor
 from .callable_file import CallableSource, source_of
-from .callable_layers import CallableLayer, CallableModel, Step, call, guarded, protected, require
+from .callable_layers import CallableLayer, CallableModel, Function, Step, call, guarded, protected, require
 from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ class CallablePipeline:
             raise InvalidModelError(f"{self._locator}: {error}") from error
 
     @property
+    def declared(self) -> CallableModel:
+        """What the user wrote."""
+        return self._declared
+
+    @property
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Inputs of the whole."""
         return self._declared.inputs
@@ -127,7 +132,8 @@ class CallablePipeline:
         return Network(
             name=self._name,
             layers=tuple(
-                Layer(name=layer.name, op_types=(_function_name(layer),)) for layer in self._declared.layers
+                Layer(name=layer.name, op_types=(function_name(layer.variants[layer.reference_variant]),))
+                for layer in self._declared.layers
             ),
             tensors=tuple(
                 Tensor(name=name, bytes=self._specs[name].bytes, source=source, targets=tuple(targets))
@@ -156,6 +162,10 @@ class CallablePipeline:
                 content=CallableContent(document=document),
             ),
         )
+
+    def spec(self, tensor: str) -> TensorSpec:
+        """Return what is known of a tensor; KeyError: there is none of this name."""
+        return self._specs[tensor]
 
     def layer_of(self, tensor: str) -> int | None:
         """Return the layer that makes a tensor; None: no layer does."""
@@ -297,7 +307,6 @@ def _random_arrays(specs: Sequence[TensorSpec], seed: int) -> dict[str, NDArray[
     return arrays
 
 
-def _function_name(layer: CallableLayer) -> str:
-    """Return what the function of a layer is called, for reports."""
-    function = layer.variants[layer.reference_variant]
+def function_name(function: Function) -> str:
+    """Return what a function of a layer is called, for reports."""
     return str(getattr(function, "__name__", type(function).__name__))

@@ -51,8 +51,11 @@ def get_engine(name: str) -> Engine:
     try:
         loaded: Engine = getattr(import_module(module), attribute)()
     except Exception as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module
+        hint = "; for a file in this folder set PYTHONPATH=." if missing else ""
+        why = f"{type(error).__name__}: {error}{hint}"
         raise EngineUnavailableError(
-            f"engine {name!r} cannot be loaded from {module}:{attribute}: {type(error).__name__}: {error}"
+            f"engine {name!r} cannot be loaded from {module}:{attribute}: {why}"
         ) from error
     return loaded
 

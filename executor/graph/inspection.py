@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...formulations.network import Network
 from ...formulations.validation import STRICT
+from ..cuts import CutSummary, cut_summaries
 from ..model import TensorSpec
 from .onnx_model import OnnxModel
 
@@ -40,27 +40,6 @@ class LayerSummary:
     flops: int | None
     weight_bytes: int
     out_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutSummary:
-    """One legal cut.
-
-    Attributes
-    ----------
-    cut
-        Number of the layer behind it.
-    bytes
-        Bytes alive at it.
-    tensors
-        Number of tensors alive at it.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    cut: int
-    bytes: int
-    tensors: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +102,7 @@ def inspect_model(model: OnnxModel) -> Inspection:
         inputs=model.inputs,
         outputs=model.outputs,
         layers=_layers(model),
-        cuts=_cuts(network),
+        cuts=cut_summaries(network),
         op_counts=tuple(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))),
         flops=sum(layer.flops or 0 for layer in network.layers),
         layers_without_flops=sum(layer.flops is None for layer in network.layers),
@@ -147,16 +126,4 @@ def _layers(model: OnnxModel) -> tuple[LayerSummary, ...]:
             out_bytes=made[place],
         )
         for place, (layer, members) in enumerate(zip(model.network.layers, model.cutter.layers, strict=True))
-    )
-
-
-def _cuts(network: Network) -> tuple[CutSummary, ...]:
-    held = network.boundary_bytes
-    return tuple(
-        CutSummary(
-            cut=cut,
-            bytes=held[cut],
-            tensors=sum(tensor.source < cut <= max(tensor.targets) for tensor in network.tensors),
-        )
-        for cut in network.legal_cuts
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import documents
 from ..device import engine_for, this_device
 from ..exits import ExitCode
-from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Precision
 from ..model_options import (
     EmulateOption,
@@ -26,6 +25,10 @@ from ..model_options import (
 from ..options import JsonOption
 from .answer import Answer, command
 
+if TYPE_CHECKING:
+    from ..executor.callables import CallablePipeline
+    from ..executor.model import Model
+
 
 @command
 def inspect(
@@ -37,21 +40,34 @@ def inspect(
     json: JsonOption = False,
 ) -> Answer:
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
-    from ..executor.engines.mnn_engine import MnnEngine, trial
-    from ..executor.graph.inspection import inspect_model
-    from ..executor.graph.onnx_model import OnnxModel
+    from ..executor.callables import CallablePipeline
     from ..executor.graph.shapes import parse_shapes
     from ..models import open_model
-    from ..report import models as views
 
     opened = open_model(
         model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
     )
-    if not isinstance(opened, OnnxModel):
-        raise InvalidInputError(
-            f"{model} is a pipeline of Python functions, whose layers stand in its source; "
-            "`gapless inspect` is for ONNX files"
-        )
+    return _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
+
+
+def _pipeline(opened: CallablePipeline) -> Answer:
+    from ..executor.callable_inspection import inspect_pipeline
+    from ..report.models import pipeline_view
+
+    found = inspect_pipeline(opened)
+    return Answer(
+        document=lambda: {**documents.header("inspection"), **documents.plain_data(found)},
+        view=lambda: pipeline_view(found),
+    )
+
+
+def _onnx(opened: Model) -> Answer:
+    from ..executor.engines.mnn_engine import MnnEngine, trial
+    from ..executor.graph.inspection import inspect_model
+    from ..executor.graph.onnx_model import OnnxModel
+    from ..report import models as views
+
+    assert isinstance(opened, OnnxModel)
     found = inspect_model(opened)
     (whole,) = opened.pieces(0, len(opened.network.layers))
     missing = MnnEngine().availability().reason
@@ -82,16 +98,22 @@ def bench_engine(
     from ..executor.engines.bench import BenchEffort
     from ..executor.engines.bench import bench_engine as bench
     from ..executor.graph.shapes import parse_shapes
+    from ..executor.progress import Step
     from ..models import open_model
     from ..report import models as views
+    from ..report.progress import StepLine
 
     opened = open_model(model, shapes=parse_shapes(shape or ()))
     chosen = engine or engine_for(opened)
     platform = this_device(
         units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
     )
-    effort = BenchEffort(min_seconds=seconds)
-    benches = [(unit.name, bench(opened, unit, engine=chosen, effort=effort)) for unit in platform.units]
+    effort, benches = BenchEffort(min_seconds=seconds), []
+    with StepLine() as line:
+        for number, unit in enumerate(platform.units):
+            text = f"running {opened.network.name} on {unit.name}"
+            line.report(Step(text=text, done=number, total=len(platform.units)))
+            benches.append((unit.name, bench(opened, unit, engine=chosen, effort=effort)))
     return Answer(
         document=lambda: {
             **documents.header("engine_bench"),

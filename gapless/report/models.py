@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ..executor.callable_inspection import PipelineInspection
 from ..executor.engines.bench import EngineBench
 from ..executor.engines.cache import Cache
 from ..executor.graph.inspection import Inspection
@@ -45,9 +46,36 @@ def inspection_view(found: Inspection, problem: str) -> Group:
     return Group(*parts)
 
 
+def pipeline_view(found: PipelineInspection) -> Group:
+    """Return what `gapless inspect` shows of a pipeline of Python functions."""
+    head = Text(found.network, style="bold")
+    head.append(f": {len(found.layers)} layers, {len(found.cuts)} legal cuts", style="not bold")
+    numbers = ("#", "alive before", "tensors")
+    table = plain_table("#", "layer", "functions", "takes", "gives", *numbers[1:], numbers=numbers)
+    cuts = {cut.cut: cut for cut in found.cuts}
+    for index, layer in enumerate(found.layers):
+        cut = cuts.get(index)
+        table.add_row(
+            str(index),
+            layer.name,
+            ", ".join(f"{kind}: {name}" for kind, name in zip(layer.kinds, layer.functions, strict=True)),
+            ", ".join(layer.inputs),
+            ", ".join(map(_spec, layer.outputs)),
+            "-" if cut is None else size(cut.bytes),
+            "-" if cut is None else str(cut.tensors),
+        )
+    where = Text(f"{found.path}  [{found.digest[:12]}]", style="dim")
+    words = "functions: by kind of unit; * is for every other kind. Shapes are those of a sample."
+    specs = (_specs("in ", found.inputs), _specs("out", found.outputs))
+    return Group(head, where, "", *specs, "", indented(table), "", Text(words, style="dim"))
+
+
 def _specs(word: str, specs: Sequence[TensorSpec]) -> Text:
-    texts = (f"{spec.name} {spec.dtype} {'x'.join(map(str, spec.shape)) or 'scalar'}" for spec in specs)
-    return Text(f"  {word}  " + ", ".join(texts))
+    return Text(f"  {word}  " + ", ".join(map(_spec, specs)))
+
+
+def _spec(spec: TensorSpec) -> str:
+    return f"{spec.name} {spec.dtype} {'x'.join(map(str, spec.shape)) or 'scalar'}"
 
 
 def _layers(found: Inspection) -> RenderableType:

@@ -13,13 +13,16 @@ import pytest
 
 from gapless.device import this_device
 from gapless.executor.pipeline.trace_check import check_trace
+from gapless.executor.progress import Step
 from gapless.exits import ExitCode
 from gapless.formulations.files import dump_plan, load_problem
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
+from gapless.models import open_model
 from gapless.problems import load_problem as load_any_problem
 from gapless.profiler.prediction.published import load_executions
 from gapless.profiler.zoo.catalog import zoo_names
+from gapless.report.progress import StepLine
 from gapless.solvers.session import solve
 from gapless.tuning import DEFAULT_TOP
 from tests.executor.graph.models import residual
@@ -78,12 +81,37 @@ def test_inspect_shows_layers_cuts_and_what_mnn_lacks(cli: Cli, model_file: Path
     assert "legal cuts" in shown
 
 
+def test_inspect_shows_the_functions_of_a_pipeline(cli: Cli) -> None:
+    run = cli("inspect", f"{EDGES}:EDGES", "--json")
+    assert run.code == 0
+    network = open_model(f"{EDGES}:EDGES").network
+    document = run.document
+    assert [layer["name"] for layer in document["layers"]] == list(network.layer_names)
+    assert [(cut["cut"], cut["bytes"]) for cut in document["cuts"]] == [
+        (cut, network.boundary_bytes[cut]) for cut in network.legal_cuts
+    ]
+    for layer in document["layers"]:
+        assert len(layer["kinds"]) == len(layer["functions"]) > 0
+        assert all(output["shape"] for output in layer["outputs"]), "found on a sample"
+    shown = cli("inspect", "octree").out
+    assert "octree: 7 layers, 6 legal cuts" in shown
+    assert "cpu: encode, *: encode" in shown
+
+
+def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Step] = []
+    monkeypatch.setattr(StepLine, "report", lambda self, step: steps.append(step))
+    run = cli("bench-engine", model_file, "--units", "core0", "--seconds", "0", "--json")
+    assert run.code == 0
+    assert [(step.done, step.total) for step in steps] == [(0, 1)]
+    assert steps[0].text.endswith("on core0")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["inspect", "mobilenetv3"], "did you mean mobilenetv"),
         (["inspect", "nowhere.onnx"], "neither a file nor a built-in network"),
-        (["inspect", f"{EDGES}:EDGES"], "layers stand in its source"),
         (["tune", "squeezenet", "--mode", "sprint"], "--mode is 'sprint', must be one of race, fixed"),
         (["tune", "squeezenet", "--engine", "mmn"], "did you mean mnn"),
         (["tune", "squeezenet", "--units", "core999"], "core999"),

@@ -40,6 +40,8 @@ def test_engines_come_as_entry_points_too(monkeypatch: pytest.MonkeyPatch) -> No
     assert get_engine("mine").name == "onnxruntime"
     with pytest.raises(EngineUnavailableError, match=r"'lost' .*gapless\.nowhere:X: ModuleNotFoundError"):
         get_engine("lost")
+    with pytest.raises(EngineUnavailableError, match=r"No module named 'mine_too'; .* set PYTHONPATH=\.$"):
+        get_engine("mine_too:Engine")
 
 
 def test_engines_load_nothing_heavy() -> None:

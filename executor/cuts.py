@@ -1,0 +1,43 @@
+"""Where a network can be cut, and what is alive there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..formulations.network import Network
+from ..formulations.validation import STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutSummary:
+    """One legal cut.
+
+    Attributes
+    ----------
+    cut
+        Number of the layer behind it.
+    bytes
+        Bytes alive at it.
+    tensors
+        Number of tensors alive at it.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    cut: int
+    bytes: int
+    tensors: int
+
+
+def cut_summaries(network: Network) -> tuple[CutSummary, ...]:
+    """Return the legal cuts of a network, in order."""
+    held = network.boundary_bytes
+    return tuple(
+        CutSummary(
+            cut=cut,
+            bytes=held[cut],
+            tensors=sum(tensor.source < cut <= max(tensor.targets) for tensor in network.tensors),
+        )
+        for cut in network.legal_cuts
+    )
