@@ -24,9 +24,6 @@ _OTHERS = {
 }
 """Files that are no JSON, by name or ending."""
 
-_OF_COMMANDS = {"gapless.comparison": "what each backend answered to the problem"}
-"""Documents of commands that are no file formats."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -123,8 +120,6 @@ def what_is(kind: str | None) -> str:
     """Return what a file of some format holds, in words; empty if that is not known."""
     if kind is None or not kind.startswith("gapless."):
         return ""
-    if kind in _OF_COMMANDS:
-        return _OF_COMMANDS[kind]
     try:
         return file_format(kind).what
     except InvalidInputError:

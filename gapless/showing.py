@@ -300,14 +300,6 @@ def _chrome(asked: _Asked) -> Shown:
     )
 
 
-def _comparison(asked: _Asked) -> Shown:
-    from .report.showing import written_comparison_view
-    from .reporting.comparison_file import FORMAT, load_comparison
-
-    found = load_comparison(asked.path)
-    return _shown(asked, FORMAT, lambda: written_comparison_view(found))
-
-
 def _folder(asked: _Asked) -> Shown:
     from .documents import plain_data
     from .report.showing import folder_view
@@ -350,6 +342,7 @@ _VIEWS = {
     "gapless.platform": "describe:platform_view",
     "gapless.network": "showing:network_view",
     "gapless.contention": "contention:contention_view",
+    "gapless.comparison": "showing:written_comparison_view",
     "gapless.interference": "interference:interference_view",
 }
 """Views of what a file holds, by format."""
@@ -363,6 +356,5 @@ _READERS: dict[str, Callable[[_Asked], Shown]] = {
     "gapless.rounds": _rounds,
     "gapless.executions": _executions,
     "gapless.chrome_trace": _trace,
-    "gapless.comparison": _comparison,
 }
 """Readers of other formats; those of gapless that are in neither table get a list of their keys."""

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..formulations.errors import InvalidInputError
-from ..formulations.files import format_of, load_foreign
+from ..formulations.files import Schema, load
 from ..formulations.plan import Chunk, Plan
-
-FORMAT = "gapless.comparison"
+from ..solvers.protocol import SolveStatus, StopReason
 
 _LENIENT: dict[str, Any] = {"extra": "ignore"}
 """The document says more than is read here."""
@@ -18,7 +16,15 @@ _LENIENT: dict[str, Any] = {"extra": "ignore"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPlan:
-    """The plan of a candidate."""
+    """The plan of a candidate, as in a plan file.
+
+    Attributes
+    ----------
+    chunks
+        Which layers run where.
+    order
+        Names of the requests in the order in which the units serve them; empty without a workload.
+    """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
@@ -28,7 +34,13 @@ class WrittenPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCandidate:
-    """One candidate of a backend."""
+    """One plan of a backend; beside it stand its `plan_id` and its `score`.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
@@ -37,14 +49,36 @@ class WrittenCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenResult:
-    """The answer of one backend; fields as in `SolveResult`."""
+    """The answer of one backend.
+
+    Attributes
+    ----------
+    backend
+        Who answered.
+    backend_version
+        Of the solver; null where it has none.
+    status
+        What was found, and what is proved.
+    stop
+        Why it ended.
+    objective
+        Value of the first term for the best plan; null without a plan.
+    bound
+        No plan has a lower value of the first term; null: nothing is known.
+    gap
+        How far the objective can be from the optimum, as a share of the objective; null: not known.
+    runtime_s
+        Seconds that it took.
+    candidates
+        Its plans, best first.
+    """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     backend: str
     backend_version: str | None
-    status: str
-    stop: str
+    status: SolveStatus
+    stop: StopReason
     objective: int | None
     bound: int | None
     gap: float | None
@@ -67,7 +101,15 @@ class WrittenResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFailure:
-    """Why a backend gave no answer."""
+    """Why a backend gave no answer.
+
+    Attributes
+    ----------
+    backend
+        Who failed.
+    message
+        Why.
+    """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
@@ -77,7 +119,13 @@ class WrittenFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenProblem:
-    """Which problem was solved."""
+    """Which problem was solved.
+
+    Attributes
+    ----------
+    fingerprint
+        Its fingerprint.
+    """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
@@ -86,25 +134,28 @@ class WrittenProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenComparison:
-    """A comparison."""
+    """What several backends answered to one problem: the keys that are read again, among others.
+
+    Attributes
+    ----------
+    problem
+        What they solved.
+    results
+        Their answers.
+    failures
+        Those that gave none.
+    """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
-    version: int
     problem: WrittenProblem
     results: tuple[WrittenResult, ...]
     failures: tuple[WrittenFailure, ...]
 
 
-def load_comparison(path: str | Path) -> WrittenComparison:
-    """Read a comparison.
+COMPARISON = Schema(format="gapless.comparison", version=1, content=WrittenComparison)
 
-    Raises
-    ------
-    InvalidInputError
-        The file is not valid, or no comparison.
-    """
-    kind = format_of(path)
-    if kind != FORMAT:
-        raise InvalidInputError(f"{path} is a {kind} file, not one of `gapless compare --out`")
-    return load_foreign(path, WrittenComparison, called="a comparison of `gapless compare --out`")
+
+def load_comparison(path: str | Path) -> WrittenComparison:
+    """Read a comparison; errors as for `load`."""
+    return load(path, COMPARISON)

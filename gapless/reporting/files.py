@@ -20,8 +20,7 @@ from ..origins import forgotten, on_problem
 from ..profiler.platforms.catalog import is_shipped_name
 from ..report.page.subject import SolverAnswer
 from ..run_files import DEPLOYMENT, load_deployment, require_valid
-from .comparison_file import FORMAT as COMPARISON
-from .comparison_file import WrittenComparison, load_comparison
+from .comparison_file import COMPARISON, WrittenComparison, load_comparison
 from .subjects import answer_of, no_answer
 
 FOLDER_FILES = (
@@ -114,7 +113,7 @@ class _Reader:
             MEASUREMENT.format: self._take_measurement,
             TUNING.format: self._take_tuning,
             TRACE_FORMAT: self._take_trace,
-            COMPARISON: self._take_comparison,
+            COMPARISON.format: self._take_comparison,
         }
 
     def take(self, argument: str) -> None:

@@ -102,6 +102,13 @@ FORMATS = (
         read_by="report, interference --measured, show",
     ),
     FileFormat(
+        name="comparison",
+        home="reporting.comparison_file:COMPARISON",
+        what="what each backend answered to the problem",
+        written_by="compare --out, tune",
+        read_by="report, show",
+    ),
+    FileFormat(
         name="tuning",
         home="executor.tuning.documents:TUNING",
         what="a race: every candidate, what was predicted and measured, why it left",

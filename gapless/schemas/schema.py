@@ -53,9 +53,14 @@ def json_schema(name: str) -> JsonSchema:
         "type": "object",
         "properties": {**header, **made["properties"]},
         "required": ["format", "version", *made.get("required", ())],
-        "additionalProperties": False,
+        "additionalProperties": _reads_a_part(schema.content),
         **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
     }
+
+
+def _reads_a_part(content: type[Any]) -> bool:
+    """Return whether a file may hold more than is read."""
+    return bool(getattr(content, "__pydantic_config__", {}).get("extra") == "ignore")
 
 
 def _describe(node: JsonSchema) -> None:
