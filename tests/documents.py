@@ -1,8 +1,8 @@
 """The blocks of code of a page of Markdown, and how they are run.
 
-`python -m tests.documents PAGE` runs every block of a page in order, in the current folder: console blocks
-command by command, Python blocks in one namespace. The tests do that in a process and a folder for each
-page, so that no page lives on what another one has left behind.
+`python -m tests.documents PAGE` runs every block of a page in order, in a folder of its own: console blocks
+command by command, Python blocks in one namespace. The tests do that in a process for each page, so that
+no page lives on what another one has left behind.
 
 A block that cannot run everywhere has `<!-- not run: REASON -->` on the line before it. A command whose
 exit code is not 0 says so in its comment: `$ gapless plan ...  # exit code 3`.
@@ -17,9 +17,10 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -162,4 +163,6 @@ def links_of(page: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    run_page(Path(sys.argv[1]).resolve())
+    asked = Path(sys.argv[1]).resolve()
+    with TemporaryDirectory() as folder, chdir(folder):
+        run_page(asked)

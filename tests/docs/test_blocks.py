@@ -26,11 +26,11 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", RUNNING, ids=name_of)
-def test_every_block_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+def test_every_block_of_a_page_runs(page: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tests.documents", str(page)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "110"},
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "110"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
