@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..explaining.explanation import Alternative, Explanation
 from ..explaining.variants import placed_networks
@@ -126,6 +126,8 @@ def _stream_pace(problem: Problem, plan: Plan) -> str:
     }
     period = judged.period_us
     busiest = [unit for unit, time in busy.items() if time == period]
+    if problem.objective.first is Term.LATENCY:
+        return _ways(busy, judged.latency_us)
     shares = sorted(1000 * time // period for time in busy.values() if time < period)
     if len(busy) == 1:
         return f"Everything runs on {busiest[0]}, one request every {millis(period)}."
@@ -137,6 +139,15 @@ def _stream_pace(problem: Problem, plan: Plan) -> str:
         other = next(unit for unit, time in busy.items() if time < period)
         return f"{words}; {other} is busy for {percent(shares[0])} of that."
     return f"{words}; the other {len(shares)} units in use are busy for {_range(shares)} of that."
+
+
+def _ways(busy: Mapping[str, int], latency_us: int) -> str:
+    """Return where a request spends its time, the longest visit first."""
+    if len(busy) == 1:
+        return f"A request takes {millis(latency_us)}, all of it on {listed(list(busy))}."
+    longest = sorted(busy, key=lambda unit: -busy[unit])
+    parts = [f"{percent(round(1000 * busy[unit] / latency_us))} on {unit}" for unit in longest]
+    return f"Of the {millis(latency_us)} that a request takes, it spends {listed(parts)}."
 
 
 def _range(shares: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ import gapless
 from gapless.executor.progress import Step
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.hardware import ProcessingUnit
-from gapless.formulations.judge import check
+from gapless.formulations.judge import check, score
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective, Term
 from gapless.formulations.plan import Chunk, Plan
@@ -62,6 +62,16 @@ def test_an_explanation_in_words() -> None:
     assert cut.later is None
     assert cut.earlier is not None
     assert cut.earlier.values == (5000, 3000)
+
+
+def test_where_the_latency_counts_it_is_told_where_a_request_spends_it() -> None:
+    problem = three_units().with_objective("latency")
+    assert score(problem, BEST).busy_us == (1000, 4000, None)
+    words = gapless.explain(problem, BEST).summary
+    assert words.startswith("Of the 5.000 ms that a request takes, it spends 80.0 % on b and 20.0 % on a.")
+    words = gapless.explain(problem, plan_of((0, 3, "a"))).summary
+    assert words.startswith("A request takes ")
+    assert "ms, all of it on a." in words
 
 
 def test_a_plan_that_is_not_the_best_one_is_told_so() -> None:
