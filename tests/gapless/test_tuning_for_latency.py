@@ -14,7 +14,7 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.judge import score
 from gapless.formulations.objective import Objective, Term
 from gapless.problems import load_problem
-from gapless.report.page.headline import headline
+from gapless.report.page.headline import headline, utilised
 from gapless.run_files import load_deployment
 from gapless.tuning import default_costs
 from tests.workload_instances import workload_problem
@@ -91,6 +91,7 @@ def test_the_figures_leave_out_what_is_about_pipelines() -> None:
     labels = {figure.label for figure in headline(alone).figures}
     assert {"Latency, predicted", "Units"} <= labels
     assert labels.isdisjoint({"Bubbles", "Utilisation", "Latency"})
+    assert utilised(alone) is None
     piped = {figure.label for figure in headline(gapless.subject(problem, plan, explained=None)).figures}
     assert {"Period, predicted", "Bubbles", "Utilisation", "Latency"} <= piped
 

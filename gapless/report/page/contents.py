@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..words import microseconds, millis, percent, size
 from .answers import Answers, answers
 from .execution import achieved, predicted_pace_us
-from .headline import Headline, difference, headline, pace_name
+from .headline import Headline, difference, headline, pace_name, utilised
 from .layers import MOST_ROWS, HeatMap, heat_maps
 from .memory import Memory, memory
 from .origin import Origin, origin
@@ -128,7 +128,7 @@ def _compared(subject: Subject, key: str) -> list[Cell | str]:
         "-" if predicted is None else f"{millis(predicted)} ({pace_name(subject)})",
         "-" if found is None else microseconds(found.pace_us),
         "-" if off is None else f"{off:+.1f} %",
-        "-" if judged is None else percent(judged.utilisation_permille),
+        percent(utilised(subject)),
         size(None if judged is None else judged.peak_bytes or None),
         Cell(text=state.label, kind=state.kind),
     ]

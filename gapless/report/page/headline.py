@@ -70,6 +70,15 @@ def pace_name(subject: Subject) -> str:
     return str(subject.deployment.pace)
 
 
+def utilised(subject: Subject) -> int | None:
+    """Return the predicted utilisation of the platform, permille; None: not known.
+
+    What the judge says of idle units is about a pipeline at work, not about one request at a time.
+    """
+    alone = subject.deployment.pace is Term.LATENCY
+    return None if subject.score is None or alone else subject.score.utilisation_permille
+
+
 def difference(predicted_us: float | None, found: Achieved | None) -> float | None:
     """Return by how many percent an execution was slower than predicted; None: not known."""
     if not predicted_us or found is None:
@@ -191,13 +200,13 @@ def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
 def _score_figures(subject: Subject) -> Iterator[Figure]:
     judged, platform = subject.score, subject.problem.platform
     used = len(subject.deployment.units)
-    # What the judge says of idle units is about a pipeline at work, not about one request at a time.
-    if judged is None or subject.deployment.pace is Term.LATENCY:
+    whole = utilised(subject)
+    if judged is None or whole is None:
         yield Figure(label="Units", value=f"{used} of {len(platform.units)}", note="in use")
     else:
         yield Figure(
             label="Utilisation",
-            value=percent(judged.utilisation_permille),
+            value=percent(whole),
             note=f"predicted, of all {len(platform.units)} units; {used} in use",
         )
         yield Figure(label="Bubbles", value=millis(judged.bubbles_us), note=_bubbles_note(subject))
