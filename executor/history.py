@@ -64,10 +64,14 @@ class Work:
         return self.end_ns / 1000
 
     @property
+    def parts_ns(self) -> tuple[tuple[int, int], ...]:
+        """(start, end) of copy in, run and copy out; empty where that is not known."""
+        return tuple(pairwise((self.start_ns, *self.engine_ns, self.end_ns))) if self.engine_ns else ()
+
+    @property
     def parts_us(self) -> tuple[float, ...]:
-        """Copy in, run, copy out, microseconds; empty where that is not known."""
-        times = (self.start_ns, *self.engine_ns, self.end_ns)
-        return tuple((after - before) / 1000 for before, after in pairwise(times)) if self.engine_ns else ()
+        """How long copy in, run and copy out took, microseconds; empty where that is not known."""
+        return tuple((end_ns - start_ns) / 1000 for start_ns, end_ns in self.parts_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

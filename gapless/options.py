@@ -15,6 +15,7 @@ import typer
 from . import general_options
 from .formulations.errors import InvalidInputError
 from .formulations.workload import Execution, Mode, RequestOrder
+from .signatures import takes
 
 if TYPE_CHECKING:
     from .formulations.files import Origin
@@ -318,10 +319,7 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         return replace(found, notes=(*answer.notes, *found.notes)) if answer.notes else found
 
     parameters = [argument, *options, *own.values()]
-    asked.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-    )
-    asked.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    takes(asked, (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters))
     return asked
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from .closed_loop import Course, check_rounds, close_loop
 from .device import this_device
 from .execution import (
+    DEFAULT_METHOD,
     models_for,
     open_store,
     profiled_problem,
@@ -157,7 +158,8 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
         asked for a workload.
     """
-    wanted = _wanted(subject, objective, rounds=rounds)
+    wanted = _wanted(subject, objective)
+    check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
     models = _opened(subject)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
@@ -233,7 +235,7 @@ def tune_simulated(
         problem.costs.provenance.method or "planned": problem,
         truth.costs.provenance.method or "truth": truth,
     }
-    _wanted(problem, objective, rounds=rounds)
+    check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
     with ExitStack() as stack:
         simulated = SimulatedRunner if truth.workload is None else SimulatedWorkloadRunner
         course = Course(
@@ -254,18 +256,18 @@ def tune_simulated(
 
 def default_costs(objective: Objective) -> str:
     """Return the name of the table that one network is planned with, unless another one is asked for."""
-    return str(Method.ISOLATED if objective.first is Term.LATENCY else Method.HEAVY)
+    return str(Method.ISOLATED) if objective.first is Term.LATENCY else DEFAULT_METHOD
 
 
-def _wanted(subject: object, objective: str | Objective | None, *, rounds: int) -> Objective:
-    """Return what counts, once it is clear that so many rounds of it can be done."""
-    problem = subject if isinstance(subject, Problem) else None
+def _wanted(subject: object, objective: str | Objective | None) -> Objective:
+    """Return what counts: what is asked for, or else what a problem says."""
     if objective is None:
-        found = problem.objective if problem else Objective()
-    else:
-        found = Objective.parse(objective) if isinstance(objective, str) else objective
-    check_rounds(rounds, workload=problem is not None and problem.workload is not None, objective=found)
-    return found
+        return subject.objective if isinstance(subject, Problem) else Objective()
+    return Objective.parse(objective) if isinstance(objective, str) else objective
+
+
+def _has_workload(subject: object) -> bool:
+    return isinstance(subject, Problem) and subject.workload is not None
 
 
 def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 from ...formulations.files import Schema, dump
@@ -28,6 +27,9 @@ ON_THEIR_WAY = "requests on their way"
 MEMORY = "memory"
 
 _PROCESS = 1
+
+_PARTS = ("copy in", "run", "copy out")
+"""Names of `Work.parts_ns`; a simulated chunk has no parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +156,9 @@ def _slice_events(show: _Show, work: Work) -> Iterator[dict[str, Any]]:
     args |= {"chunk": work.chunk, "layers": layers}
     if work.slowdown_ns:
         args["slowdown_us"] = work.slowdown_ns // 1000
-    for text, start_ns, end_ns, category in (
-        (f"{stream.name} {layers}", work.start_ns, work.end_ns, "chunk"),
-        *_parts(work),
-    ):
+    whole = (f"{stream.name} {layers}", (work.start_ns, work.end_ns), "chunk")
+    parts = ((text, times, "part") for text, times in zip(_PARTS, work.parts_ns, strict=False))
+    for text, (start_ns, end_ns), category in (whole, *parts):
         yield {
             "ph": "X",
             "name": text,
@@ -167,14 +168,6 @@ def _slice_events(show: _Show, work: Work) -> Iterator[dict[str, Any]]:
             **show.track(work),
             "args": args,
         }
-
-
-def _parts(work: Work) -> Iterator[tuple[str, int, int, str]]:
-    """Yield name, start, end and category of the copies and the run of a measured chunk."""
-    if work.engine_ns:
-        times = pairwise((work.start_ns, *work.engine_ns, work.end_ns))
-        for text, (start_ns, end_ns) in zip(("copy in", "run", "copy out"), times, strict=True):
-            yield text, start_ns, end_ns, "part"
 
 
 def _arrow_event(show: _Show, work: Work) -> dict[str, Any]:

@@ -151,6 +151,11 @@ class TuningResult:
         return found.pop() if len(found) == 1 else Term.PERIOD
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the cost tables that predicted, in order."""
+        return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.candidate.predicted_us))
+
+    @property
     def winner(self) -> TuningRow | None:
         """What to run; None when nothing was measured before it was interrupted."""
         return self.rows[0] if self.ties else None

@@ -18,7 +18,7 @@ def rows_table(result: TuningResult) -> Table:
     Times are milliseconds; an empty cell was not measured, or has no meaning. "Comparable" periods are
     freed from drift (`TuningRow.comparable_us`); the others are as they were measured.
     """
-    tables = tuple(dict.fromkeys(name for row in result.rows for name, _ in row.candidate.predicted_us))
+    tables = result.tables
     rungs = range(len(result.options.steps))
     header = (
         "place",

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from ..exits import ExitCode
 from ..general_options import ColorOption, QuietOption
 from ..report.terminal import stdout_kept_clean
+from ..signatures import takes
 from .catalog import entry
 
 
@@ -86,8 +87,7 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
         inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
         for key, (option, default) in _GENERAL.items()
     ]
-    registered.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    registered.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    takes(registered, parameters)
     app.command(name=name, rich_help_panel=known.panel, epilog=known.epilog)(registered)
     return registered
 

@@ -17,6 +17,7 @@ from ..formulations.files import PLAN, dump_problem, load_origin
 from ..options import Asked, JsonOption, OutOption, ask, asking, check_writable
 from ..origins import ask_parameters
 from ..report import describe
+from ..signatures import takes
 from ..solvers.native.exhaustive import count_plans
 from .answer import Answer, command, write_out
 
@@ -82,9 +83,7 @@ def _with_files(function: Any) -> Any:
     hints = get_type_hints(_of_problem, include_extras=True)
     first, *rest = inspect.signature(_show_problem).parameters.values()
     files = first.replace(name="files", annotation=ShownArgument)
-    parameters = [files, *(p.replace(annotation=hints.get(p.name, p.annotation)) for p in rest)]
-    function.__signature__ = inspect.Signature(parameters)
-    function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    takes(function, [files, *(p.replace(annotation=hints.get(p.name, p.annotation)) for p in rest)])
     return function
 
 

@@ -130,7 +130,9 @@ def _formats(said: Mapping[str, str]) -> Iterable[str]:
 
 
 def _modes(said: Mapping[str, str]) -> Iterable[str]:
-    return ("race", "fixed")
+    from ..executor.tuning.options import TuningMode
+
+    return tuple(TuningMode)
 
 
 JSON = (".json",)

@@ -36,7 +36,7 @@ def plot_predicted(result: TuningResult, *, table: str | None = None, ax: Axes |
     InvalidInputError
         Nothing was both predicted with this table and measured, or matplotlib is not installed.
     """
-    tables = list(dict.fromkeys(name for row in result.rows for name, _ in row.candidate.predicted_us))
+    tables = result.tables
     chosen = table if table is not None else tables[0] if tables else ""
     points = {kind: _points_ms(result, kind, chosen) for kind, _, _ in _KINDS}
     values = [value for pairs in points.values() for pair in pairs for value in pair]

@@ -34,7 +34,8 @@ def gantt(trace: Trace | MeasuredTrace, width: int) -> list[Text]:
     width
         Columns to fill.
     """
-    return _lines(timeline(trace), *_columns(timeline(trace), width))
+    whole = timeline(trace)
+    return _lines(whole, *_columns(whole, width))
 
 
 def block_name(trace: Trace, request: int) -> str:

@@ -65,7 +65,7 @@ class Line:
         self._active = main and shows_progress() and hasattr(signal, "setitimer")
 
     def words(self) -> str:
-        """Return what the line says just now; empty: nothing yet."""
+        """Return what the line says just now; empty: nothing yet. Each kind of line has words of its own."""
         raise NotImplementedError
 
     @property

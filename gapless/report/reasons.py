@@ -13,7 +13,7 @@ from ..formulations.problem import Problem
 from ..formulations.simulate import simulate_workload
 from ..formulations.workloads.score import WorkloadScore
 from ..solvers.demands import SHARED_CORES
-from .words import millis, percent, term_name, term_value
+from .words import capital, millis, percent, term_name, term_value
 
 MOST_NAMED = 3
 """Layers, units or demands that a sentence names; the others are counted."""
@@ -172,11 +172,7 @@ def _workload_pace(problem: Problem, plan: Plan) -> str:
         lost.append(
             f"slowdown {'' if lost else 'takes '}{millis(slowed)} ({_share(slowed, work)} of the work)"
         )
-    return f"{words}. {_capital(' and '.join(lost))} over all units." if lost else f"{words}."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f"{words}. {capital(' and '.join(lost))} over all units." if lost else f"{words}."
 
 
 def _limits(explanation: Explanation) -> list[str]:

@@ -153,7 +153,7 @@ def verdict_view(result: TuningResult) -> list[Text]:
 
 
 def _rows(result: TuningResult) -> RenderableType:
-    tables = tuple(dict.fromkeys(name for row in result.rows for name, _ in row.candidate.predicted_us))
+    tables = result.tables
     # The latency is a column of its own, unless it is what candidates were compared by.
     pace = result.pace
     numbers = ("#", *(f"{name} says" for name in tables), str(pace), "ratio")

@@ -31,6 +31,11 @@ STATUS_STYLE = {
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
+def capital(text: str) -> str:
+    """Return a text as the beginning of a sentence; the case of its other letters stays."""
+    return text[:1].upper() + text[1:]
+
+
 def millis(time_us: int | None) -> str:
     """Return microseconds as exact milliseconds."""
     return "-" if time_us is None else f"{time_us // 1000:,}.{time_us % 1000:03d} ms"

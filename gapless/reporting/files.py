@@ -14,7 +14,7 @@ from ..executor.tuning.candidates import CandidateKind, deployed_plans
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
-from ..formulations.files import Origin, format_of, load, load_origin, load_plan
+from ..formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
 from ..formulations.problem import Problem
 from ..origins import forgotten, on_problem
 from ..profiler.platforms.catalog import is_shipped_name
@@ -107,8 +107,8 @@ class _Reader:
         self._named = ""
         self._used = True
         self._readers: dict[str, Callable[[Path], None]] = {
-            "gapless.problem": self._take_problem_file,
-            "gapless.plan": self._take_plan,
+            PROBLEM.format: self._take_problem_file,
+            PLAN.format: self._take_plan,
             DEPLOYMENT.format: self._take_deployment,
             MEASUREMENT.format: self._take_measurement,
             TUNING.format: self._take_tuning,

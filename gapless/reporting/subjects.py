@@ -116,15 +116,16 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     """
     plan = deployment.plan
     assert plan is not None
-    slots = deployment.streams[0].task_slots
     if problem.workload is not None:
         return simulate_workload(problem, plan)
+    (stream,) = deployment.streams
+    waiting = saturated or stream.task_slots is not None
     return simulate(
         problem,
         plan,
         requests=requests,
-        interval_us=0 if saturated or slots else None,
-        task_slots=deployment.streams[0].slots if saturated else slots,
+        interval_us=0 if waiting else None,
+        task_slots=stream.slots if waiting else None,
     )
 
 

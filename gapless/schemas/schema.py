@@ -24,7 +24,7 @@ def json_schema(name: str) -> JsonSchema:
     Parameters
     ----------
     name
-        As for `file_formats.file_format`.
+        As for `formats.file_format`.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..words import microseconds, millis, percent, size
 from .answers import Answers, answers
 from .execution import achieved, predicted_pace_us
-from .headline import Headline, difference, headline, pace_name, utilised
+from .headline import Headline, difference, headline, utilised
 from .layers import MOST_ROWS, HeatMap, heat_maps
 from .memory import Memory, memory
 from .origin import Origin, origin
@@ -125,7 +125,7 @@ def _compared(subject: Subject, key: str) -> list[Cell | str]:
         Cell(text=clipped(subject.title, _MOST_TITLE), kind="name", link=key),
         Cell(text=clipped(str(subject.deployment)), kind="code"),
         Cell(text=subject.problem.platform.name, kind="name"),
-        "-" if predicted is None else f"{millis(predicted)} ({pace_name(subject)})",
+        "-" if predicted is None else f"{millis(predicted)} ({subject.deployment.pace})",
         "-" if found is None else microseconds(found.pace_us),
         "-" if off is None else f"{off:+.1f} %",
         percent(utilised(subject)),

@@ -54,11 +54,6 @@ def predicted_pace_us(subject: Subject) -> int | None:
     return row.candidate.predicted_us[-1][1] if row is not None and row.candidate.predicted_us else None
 
 
-def is_batch(subject: Subject) -> bool:
-    """Whether a finite workload is asked for, so that its makespan counts and not a period."""
-    return subject.deployment.is_batch
-
-
 def achieved(subject: Subject) -> Achieved | None:
     """Return what the execution of a subject achieved; None: none is known."""
     found = subject.measurement

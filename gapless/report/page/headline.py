@@ -10,7 +10,7 @@ from ...formulations.objective import Term
 from ...formulations.workloads.score import WorkloadScore
 from ..reasons import listed
 from ..words import microseconds, millis, objective_words, percent, size
-from .execution import Achieved, achieved, is_batch, predicted_pace_us, race_row
+from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .standing import Standing, standing
 from .subject import Subject
 
@@ -65,11 +65,6 @@ def headline(subject: Subject) -> Headline:
     )
 
 
-def pace_name(subject: Subject) -> str:
-    """Return what counts: the makespan of a batch, the period of a stream, or the latency."""
-    return str(subject.deployment.pace)
-
-
 def utilised(subject: Subject) -> int | None:
     """Return the predicted utilisation of the platform, permille; None: not known.
 
@@ -106,7 +101,7 @@ def _sentence(subject: Subject, found: Achieved | None, state: Standing) -> str:
 
 def _verb(subject: Subject) -> str:
     if subject.problem.workload is not None:
-        return "ends after" if is_batch(subject) else "gives one result of each request every"
+        return "ends after" if subject.deployment.is_batch else "gives one result of each request every"
     if subject.deployment.pace is Term.LATENCY:
         return "has a latency of"
     return "give a result every" if len(subject.deployment.streams) > 1 else "gives a result every"
@@ -162,7 +157,7 @@ def _race_words(subject: Subject) -> list[str]:
 
 
 def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Iterator[Figure]:
-    name, predicted = pace_name(subject).capitalize(), predicted_pace_us(subject)
+    name, predicted = str(subject.deployment.pace).capitalize(), predicted_pace_us(subject)
     count = len(subject.deployment.streams) if subject.deployment.rounds is not None else 1
     if predicted is not None:
         rate = f"{1e6 * count / predicted:,.1f} requests/s"
@@ -218,7 +213,7 @@ def _score_figures(subject: Subject) -> Iterator[Figure]:
 
 
 def _bubbles_note(subject: Subject) -> str:
-    return "predicted, over all units" if is_batch(subject) else "predicted, in each period"
+    return "predicted, over all units" if subject.deployment.is_batch else "predicted, in each period"
 
 
 def _objective(subject: Subject) -> str:

@@ -124,12 +124,8 @@ def _words(result: TuningResult) -> str:
     return " ".join(parts)
 
 
-def _tables(result: TuningResult) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for row in result.rows for name, _ in row.candidate.predicted_us))
-
-
 def _scatter(result: TuningResult) -> Scatter | None:
-    names = _tables(result)
+    names = result.tables
     pairs = [
         (row, table_, predicted, row.comparable_us)
         for row in result.rows
@@ -203,7 +199,7 @@ def _quality(result: TuningResult) -> Table:
 
 
 def _candidates(result: TuningResult, key: str) -> Table:
-    names = _tables(result)
+    names = result.tables
     predicted = (f"{name} says" for name in names)
     titles = columns(
         *numbers("#"),

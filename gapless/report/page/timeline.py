@@ -9,7 +9,7 @@ from typing import Any
 
 from ...executor.history import Work
 from ...formulations.network import Network
-from ..words import microseconds, percent
+from ..words import capital, microseconds, percent
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
 from .scale import Span, Tick, span, time_ticks, time_unit
@@ -260,8 +260,7 @@ def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
         if band.contention:
             words += f", {microseconds(band.contention_us)} with two or more requests of high contention"
         parts.append(words)
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{capital('; '.join(parts))}."
 
 
 def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
@@ -333,9 +332,7 @@ def _data(
 
 def _numbers(work: Work, first: Sequence[int]) -> list[float]:
     """Return request, chunk, start, then duration and slowdown, or copy in, run and copy out."""
-    times: tuple[float, ...] = (work.end_us - work.start_us, work.slowdown_ns / 1000)
-    if work.parts_us:
-        times = work.parts_us
+    times = work.parts_us or (work.end_us - work.start_us, work.slowdown_ns / 1000)
     return [work.request, first[work.stream] + work.chunk, *map(_short, (work.start_us, *times))]
 
 

@@ -10,7 +10,7 @@ from ...formulations.chain import Chain
 from ...formulations.plan import Chunk
 from ...formulations.simulate import Trace
 from ..words import microseconds, millis
-from .execution import Achieved, achieved, is_batch, predicted_pace_us, race_row
+from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .scale import share
 from .subject import Subject
 from .table import Cell, Table, columns, numbers, table
@@ -92,7 +92,7 @@ def _predicted(subject: Subject) -> _Account | None:
     pace, judged = predicted_pace_us(subject), subject.score
     if judged is None or not pace:
         return None
-    if is_batch(subject) and subject.predicted is not None:
+    if subject.deployment.is_batch and subject.predicted is not None:
         return "predicted", pace, _busy(subject.predicted)  # with the time that is lost to slowdown
     names = subject.problem.platform.unit_names
     busy = {name: float(time) for name, time in zip(names, judged.busy_us, strict=True) if time is not None}
