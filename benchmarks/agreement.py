@@ -18,8 +18,8 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
+from gapless.api.problems import load_problem
 from gapless.formulations.co_run import BUILT_IN_MODELS
-from gapless.problems import load_problem
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.result import SolveResult

@@ -36,6 +36,7 @@ from rich.console import Console, Group, RenderableType
 
 import gapless
 from benchmarks.instances import SPREADS, distorted, random_problem
+from gapless.cli.options.models import parse_emulation, parse_names
 from gapless.executor.deployment import deploy
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
@@ -44,10 +45,9 @@ from gapless.executor.runner import Budget, Runner
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan, plan_distance
 from gapless.formulations.problem import Problem
-from gapless.model_options import parse_emulation, parse_names
 from gapless.profiler.platforms.catalog import shipped_names, shipped_problem
 from gapless.profiler.profile import ProfileOptions
-from gapless.report.layout import plain_table
+from gapless.view.terminal.layout import plain_table
 
 TOP = 20
 FIRST = (1, 5, 10, 20)

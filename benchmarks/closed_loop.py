@@ -28,7 +28,9 @@ from rich.table import Table
 
 import gapless
 from benchmarks.instances import SPREADS, distorted
-from gapless.execution import models_for, resolve_engine
+from gapless.api.execution import models_for, resolve_engine
+from gapless.api.tuning import Tuned, tune_simulated
+from gapless.cli.options.models import parse_emulation
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
@@ -37,9 +39,7 @@ from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tuner import tune
 from gapless.formulations.problem import Problem
-from gapless.model_options import parse_emulation
 from gapless.profiler.platforms.catalog import shipped_names, shipped_problem
-from gapless.tuning import Tuned, tune_simulated
 
 TOP = 10
 ROUNDS = 6

@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
-from gapless.contention import measure_contention
+from gapless.api.slowdown.contention import measure_contention
 from gapless.executor.tuning.statistics import pearson
-from gapless.profiler.contention.observations import CoRun
-from gapless.profiler.contention.paper import paper_contention, paper_interference, table_ii
-from gapless.profiler.contention.rank_one import RankOne, fit_rank_one
-from gapless.profiler.contention.result import Contention, ContentionOptions
-from gapless.report.contention import contention_view
+from gapless.profiler.slowdown.contention.observations import CoRun
+from gapless.profiler.slowdown.contention.paper import paper_contention, paper_interference, table_ii
+from gapless.profiler.slowdown.contention.rank_one import RankOne, fit_rank_one
+from gapless.profiler.slowdown.contention.result import Contention, ContentionOptions
+from gapless.view.terminal.contention import contention_view
 
 NETWORKS = "squeezenet,mobilenetv2,resnet18,googlenet"
 

@@ -15,14 +15,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import gapless
+from gapless.api.tuning import Tuned
+from gapless.cli.options.models import parse_emulation
 from gapless.executor.progress import Step
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.options import TuningMode, TuningOptions
 from gapless.executor.tuning.result import TuningResult
 from gapless.formulations.errors import GaplessError
 from gapless.formulations.hardware import Platform
-from gapless.model_options import parse_emulation
-from gapless.tuning import Tuned
 
 WORKLOADS = ("squeezenet", "mobilenetv2", "mobilenetv1", "resnet18", "ocr")
 _OCR = {

@@ -6,8 +6,8 @@ import math
 import random
 from enum import StrEnum
 
+from gapless.api.problems import table_problem
 from gapless.formulations.problem import Problem
-from gapless.problems import table_problem
 from gapless.profiler.prediction.corrections import Corrections
 
 SPREADS = ((0.0, 0.0), (0.1, 0.1), (0.15, 0.25))

@@ -23,14 +23,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from gapless.solvers.native.workloads.arrays import ChainArrays
-from gapless.solvers.native.workloads.assignment import order_by_assignment
-from gapless.solvers.native.workloads.ordering import (
-    displacement_of,
-    order_by_contention,
-    violation_of,
-)
-from gapless.solvers.native.workloads.slicing import (
+from gapless.solvers.flow_shop.arrays import ChainArrays
+from gapless.solvers.flow_shop.assignment import order_by_assignment
+from gapless.solvers.flow_shop.ordering import displacement_of, order_by_contention, violation_of
+from gapless.solvers.flow_shop.slicing import (
     bottleneck_by_pointer,
     bottleneck_by_table,
     least_bottleneck,

@@ -26,6 +26,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.table import Table
 
+from gapless.api.models import open_model
 from gapless.executor.deployment import Deployment, Stream
 from gapless.executor.engine import Engine
 from gapless.executor.engines.registry import get_engine
@@ -35,7 +36,6 @@ from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.runner import Budget
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk
-from gapless.models import open_model
 
 KERNELS = os.path.join(os.path.dirname(__file__), "kernels.py")
 SHARES = (30, 50)

@@ -35,7 +35,8 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
-from gapless.execution import profiled_problem
+from gapless.api.execution import profiled_problem
+from gapless.cli.options.models import parse_emulation, parse_names
 from gapless.executor.deployment import deploy
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
@@ -48,7 +49,6 @@ from gapless.formulations.files import dump, save
 from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.model_options import parse_emulation, parse_names
 from gapless.profiler.prediction.evaluation import (
     MULTI,
     Fit,
@@ -60,7 +60,7 @@ from gapless.profiler.prediction.evaluation import (
 from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions
 from gapless.profiler.prediction.published import load_executions
 from gapless.profiler.profile import Profile, ProfileOptions
-from gapless.report.prediction import prediction_view, quality_table
+from gapless.view.terminal.prediction import prediction_view, quality_table
 
 NETWORKS = "squeezenet,mobilenetv1,mobilenetv2,resnet18"
 ENGINE = "mnn"

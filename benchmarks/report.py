@@ -25,8 +25,8 @@ import gapless
 from benchmarks.instances import random_problem
 from gapless.executor.deployment import deploy
 from gapless.executor.simulated import SimulatedRunner
-from gapless.report.layout import plain_table
-from gapless.report.words import seconds, size
+from gapless.view.terminal.layout import plain_table
+from gapless.view.words import seconds, size
 
 REQUESTS = (1, 20, 100, 300)
 LAYERS, UNITS = 40, 8

@@ -33,7 +33,9 @@ from itertools import combinations
 from statistics import fmean, median
 
 import gapless
-from gapless.contention import measure_contention
+from gapless.api.slowdown.contention import measure_contention
+from gapless.api.slowdown.side_by_side import calibrated, profile_each, side_by_side
+from gapless.cli.options.models import parse_emulation
 from gapless.executor.deployment import deploy
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
@@ -43,17 +45,15 @@ from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
 from gapless.formulations.errors import GaplessError, PlacementError
+from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate_workload
-from gapless.formulations.workload import Request, Workload
-from gapless.formulations.workloads.flow_shop import Schedule
-from gapless.model_options import parse_emulation
-from gapless.profiler.contention.result import ContentionOptions
 from gapless.profiler.profile import Method, Profile, ProfileOptions
-from gapless.profiler.side_by_side import estimated_interference, joint_table
-from gapless.side_by_side import calibrated, profile_each, side_by_side
+from gapless.profiler.slowdown.contention.result import ContentionOptions
+from gapless.profiler.slowdown.side_by_side import estimated_interference, joint_table
 
 NETWORKS = ("squeezenet", "mobilenetv1", "mobilenetv2", "resnet18", "googlenet", "alexnet")
 BACKENDS = ("native", "hetero2pipe", "serial")

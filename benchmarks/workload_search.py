@@ -25,11 +25,11 @@ from rich.table import Table
 
 import gapless
 from benchmarks.workload_instances import random_workload
+from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.workload import Execution, RequestOrder
 from gapless.formulations.problem import Problem
-from gapless.formulations.workload import Execution, RequestOrder
-from gapless.formulations.workloads.flow_shop import Schedule
-from gapless.solvers.native.workloads.measure import Key
-from gapless.solvers.native.workloads.search import JointSearch
+from gapless.solvers.flow_shop.measure import Key
+from gapless.solvers.flow_shop.search import JointSearch
 from gapless.solvers.protocol import Deadline, SolveOptions
 from gapless.solvers.session import solve
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..formulations.errors import InvalidPlanError
+from ..formulations.flow_shop.workload import Execution, LoadPolicy, Mode, Workload
 from ..formulations.objective import Term
 from ..formulations.plan import Chunk, Plan
 from ..formulations.validation import STRICT
-from ..formulations.workload import Execution, LoadPolicy, Mode, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

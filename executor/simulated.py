@@ -14,15 +14,7 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.simulate import Trace, simulate
 from .deployment import Deployment, Stream
-from .measurement import (
-    ChunkTimes,
-    MeasuredEvent,
-    MeasuredTrace,
-    Measurement,
-    Spread,
-    StreamTimes,
-    UnitUse,
-)
+from .measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
 from .runner import Budget, Verification
 from .simulation import (
     BLOCKS,

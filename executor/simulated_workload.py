@@ -9,10 +9,10 @@ from itertools import groupby, islice
 from statistics import fmean
 
 from ..formulations.errors import ExecutionError, InvalidPlanError
+from ..formulations.flow_shop.play import Run
+from ..formulations.flow_shop.quantities import WorkloadValues
 from ..formulations.judge import check
 from ..formulations.problem import Problem
-from ..formulations.workloads.play import Run
-from ..formulations.workloads.quantities import WorkloadValues
 from .deployment import Deployment, deploy
 from .measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
 from .runner import Budget, Verification

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .chain import Chain
+from .chunking.quantities import Quantity, QuantityVariables
 from .errors import InvalidProblemError
 from .expr import And, BoolExpr, BoolVar, Const, Expr, IntVar, LessEq, Linear, Max, Not, Or, as_bool
-from .quantities import Quantity, QuantityVariables
-from .workloads.flow_shop import FlowShop
-from .workloads.quantities import FLOW_TOTALS, FlowQuantity, FlowVariables
+from .flow_shop.quantities import FLOW_TOTALS, FlowQuantity, FlowVariables
+from .flow_shop.tables import FlowShop
 
 Data = int | list[Any]
 Variables = Callable[[str, Sequence[Any]], Expr]

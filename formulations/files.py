@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .costs import CostTable, Interference
-from .errors import (
-    ExpressionError,
-    InvalidInputError,
-    InvalidPlanError,
-    InvalidProblemError,
-)
+from .errors import ExpressionError, InvalidInputError, InvalidPlanError, InvalidProblemError
 from .expr_json import Variables, chain_variables, from_data, to_data, workload_variables
+from .flow_shop.workload import Workload
 from .hardware import Platform
 from .json_files import (
     LINE_LENGTH,
@@ -34,7 +30,6 @@ from .plan import Chunk, Plan
 from .problem import Problem
 from .rules import Rule
 from .validation import STRICT
-from .workload import Workload
 
 __all__ = [
     "COSTS",

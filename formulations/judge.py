@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .chain import Chain, Part
+from .chunking.quantities import PlanValues
 from .errors import InvalidPlanError
+from .flow_shop.score import malformed_workload_plan, workload_score
 from .plan import Plan
 from .problem import Problem
-from .quantities import PlanValues
 from .scores import Score, Violation, limit_violations
-from .workloads.score import malformed_workload_plan, workload_score
 
 MALFORMED = frozenset({"names", "coverage", "contiguity", "support", "unit_order"})
 """What a plan may break so that it has no score at all (`Violation.rule`)."""

@@ -11,15 +11,15 @@ from .chain import Chain, build_chain
 from .costs import CostTable, Interference, shape_of
 from .errors import InvalidProblemError
 from .expr_json import chain_variables, from_data, to_data
+from .flow_shop.tables import FlowShop
+from .flow_shop.view import WorkloadView
+from .flow_shop.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload
 from .hardware import Platform
 from .network import Network
 from .objective import CHAIN_TERMS, WORKLOAD_TERMS, Limits, Objective
 from .plan import Plan
 from .rules import AnyRule, OpaqueRule, PlanView, Rule, RuleFunction, build_rule
 from .validation import Defects
-from .workload import Execution, LoadPolicy, Mode, RequestOrder, Workload
-from .workloads.flow_shop import FlowShop
-from .workloads.view import WorkloadView
 
 
 class Feature(StrEnum):

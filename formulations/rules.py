@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .chain import Chain
+from .chunking.quantities import Quantity, QuantityVariables
 from .errors import ExpressionError, InvalidProblemError
 from .expr import BoolExpr, BoolVar, Expr, IntVar, Variable, all_of, any_of, as_bool, count, linear
+from .flow_shop.view import WorkloadView
 from .nearness import meant, python_hint
 from .network import Network
 from .plan import Plan
-from .quantities import Quantity, QuantityVariables
 from .validation import Defects
-from .workloads.view import WorkloadView
 
 LayerRef = str | int
 """A layer by name or by index."""

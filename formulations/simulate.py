@@ -12,10 +12,10 @@ import heapq
 from dataclasses import dataclass
 
 from .errors import InvalidInputError, InvalidPlanError
+from .flow_shop.quantities import WorkloadValues
 from .judge import MALFORMED, check
 from .plan import Plan
 from .problem import Problem
-from .workloads.quantities import WorkloadValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
+from .flow_shop.memory import Usage, memory_usage, usage_of
+from .flow_shop.play import Run
 from .problem import Problem
 from .simulate import Trace, TraceEvent
-from .workloads.memory import Usage, memory_usage, usage_of
-from .workloads.play import Run
 
 
 def trace_usage(problem: Problem, trace: Trace) -> Usage:

@@ -14,12 +14,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .contention import measure_contention as measure_contention
-    from .device import this_device as this_device
-    from .execution import open_pipeline as open_pipeline
-    from .execution import profile as profile
-    from .execution import profiled_problem as profiled_problem
-    from .execution import run as run
+    from .api.device import this_device as this_device
+    from .api.execution import open_pipeline as open_pipeline
+    from .api.execution import profile as profile
+    from .api.execution import profiled_problem as profiled_problem
+    from .api.execution import run as run
+    from .api.models import open_model as open_model
+    from .api.models import open_models as open_models
+    from .api.planning import Comparison as Comparison
+    from .api.planning import compare as compare
+    from .api.planning import plan as plan
+    from .api.problems import load_problem as load_problem
+    from .api.problems import load_workload as load_workload
+    from .api.problems import table_problem as table_problem
+    from .api.problems import with_workload as with_workload
+    from .api.slowdown.contention import measure_contention as measure_contention
+    from .api.slowdown.interference import measure_interference as measure_interference
+    from .api.slowdown.interference import measure_plan_interference as measure_plan_interference
+    from .api.slowdown.side_by_side import profile_together as profile_together
+    from .api.tuning import tune as tune
+    from .api.tuning import tune_simulated as tune_simulated
     from .executor.callable_layers import CallableLayer as CallableLayer
     from .executor.callable_layers import CallableModel as CallableModel
     from .executor.deployment import Deployment as Deployment
@@ -27,10 +41,14 @@ if TYPE_CHECKING:
     from .executor.runner import Budget as Budget
     from .executor.tuning.options import Rung as Rung
     from .executor.tuning.options import TuningOptions as TuningOptions
-    from .explaining.explain import explain as explain
+    from .files.run_files import load_deployment as load_deployment
     from .formulations.co_run import register_co_run_model as register_co_run_model
     from .formulations.errors import GaplessError as GaplessError
     from .formulations.files import load_plan as load_plan
+    from .formulations.flow_shop.workload import Execution as Execution
+    from .formulations.flow_shop.workload import Request as Request
+    from .formulations.flow_shop.workload import RequestOrder as RequestOrder
+    from .formulations.flow_shop.workload import Workload as Workload
     from .formulations.judge import check as check
     from .formulations.judge import score as score
     from .formulations.objective import Limits as Limits
@@ -43,62 +61,44 @@ if TYPE_CHECKING:
     from .formulations.rules import PlanView as PlanView
     from .formulations.simulate import simulate as simulate
     from .formulations.simulate import simulate_workload as simulate_workload
-    from .formulations.workload import Execution as Execution
-    from .formulations.workload import Request as Request
-    from .formulations.workload import RequestOrder as RequestOrder
-    from .formulations.workload import Workload as Workload
-    from .interference import measure_interference as measure_interference
-    from .interference import measure_plan_interference as measure_plan_interference
-    from .models import open_model as open_model
-    from .models import open_models as open_models
-    from .problems import load_problem as load_problem
-    from .problems import load_workload as load_workload
-    from .problems import table_problem as table_problem
-    from .problems import with_workload as with_workload
     from .profiler.profile import ProfileOptions as ProfileOptions
-    from .reporting.subjects import subject as subject
-    from .reporting.subjects import write_report as write_report
-    from .run_files import load_deployment as load_deployment
-    from .side_by_side import profile_together as profile_together
     from .solvers.result import SolveResult as SolveResult
-    from .tuning import tune as tune
-    from .tuning import tune_simulated as tune_simulated
-    from .workflow import Comparison as Comparison
-    from .workflow import compare as compare
-    from .workflow import plan as plan
+    from .view.explaining.explain import explain as explain
+    from .view.page.subjects import subject as subject
+    from .view.page.subjects import write_report as write_report
 
-__version__ = "0.1.0"
+from .version import __version__ as __version__
 
 _HOME = {
     "load_plan": ".formulations.files",
-    "load_deployment": ".run_files",
-    "tune_simulated": ".tuning",
-    "write_report": ".reporting.subjects",
-    "subject": ".reporting.subjects",
+    "load_deployment": ".files.run_files",
+    "tune_simulated": ".api.tuning",
+    "write_report": ".view.page.subjects",
+    "subject": ".view.page.subjects",
     "Rung": ".executor.tuning.options",
     "TuningOptions": ".executor.tuning.options",
     "ProfileOptions": ".profiler.profile",
-    "RequestOrder": ".formulations.workload",
-    "Execution": ".formulations.workload",
+    "RequestOrder": ".formulations.flow_shop.workload",
+    "Execution": ".formulations.flow_shop.workload",
     "CallableLayer": ".executor.callable_layers",
     "CallableModel": ".executor.callable_layers",
     "TensorSpec": ".executor.model",
     "Deployment": ".executor.deployment",
     "Budget": ".executor.runner",
-    "measure_contention": ".contention",
-    "measure_interference": ".interference",
+    "measure_contention": ".api.slowdown.contention",
+    "measure_interference": ".api.slowdown.interference",
     "register_co_run_model": ".formulations.co_run",
-    "measure_plan_interference": ".interference",
-    "open_model": ".models",
-    "open_models": ".models",
-    "this_device": ".device",
-    "profile": ".execution",
-    "profile_together": ".side_by_side",
-    "profiled_problem": ".execution",
-    "open_pipeline": ".execution",
-    "run": ".execution",
-    "explain": ".explaining.explain",
-    "tune": ".tuning",
+    "measure_plan_interference": ".api.slowdown.interference",
+    "open_model": ".api.models",
+    "open_models": ".api.models",
+    "this_device": ".api.device",
+    "profile": ".api.execution",
+    "profile_together": ".api.slowdown.side_by_side",
+    "profiled_problem": ".api.execution",
+    "open_pipeline": ".api.execution",
+    "run": ".api.execution",
+    "explain": ".view.explaining.explain",
+    "tune": ".api.tuning",
     "GaplessError": ".formulations.errors",
     "check": ".formulations.judge",
     "score": ".formulations.judge",
@@ -112,16 +112,16 @@ _HOME = {
     "PlanView": ".formulations.rules",
     "simulate": ".formulations.simulate",
     "simulate_workload": ".formulations.simulate",
-    "Request": ".formulations.workload",
-    "Workload": ".formulations.workload",
-    "load_problem": ".problems",
-    "load_workload": ".problems",
-    "table_problem": ".problems",
-    "with_workload": ".problems",
+    "Request": ".formulations.flow_shop.workload",
+    "Workload": ".formulations.flow_shop.workload",
+    "load_problem": ".api.problems",
+    "load_workload": ".api.problems",
+    "table_problem": ".api.problems",
+    "with_workload": ".api.problems",
     "SolveResult": ".solvers.result",
-    "Comparison": ".workflow",
-    "compare": ".workflow",
-    "plan": ".workflow",
+    "Comparison": ".api.planning",
+    "compare": ".api.planning",
+    "plan": ".api.planning",
 }
 
 __all__ = [

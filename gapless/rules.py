@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
+from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
+from .formulations.flow_shop.view import WorkloadView
 from .formulations.rules import (
     OpaqueRule,
     PlanView,
@@ -21,15 +23,6 @@ from .formulations.rules import (
     pin,
     together,
 )
-from .formulations.workloads.rules import (
-    before,
-    deadline,
-    keep_off,
-    keep_on,
-    memory_cap_while,
-    never_beside,
-)
-from .formulations.workloads.view import WorkloadView
 
 __all__ = [
     "Const",

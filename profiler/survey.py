@@ -15,7 +15,6 @@ from ..formulations.costs import CostTable, Provenance
 from ..formulations.errors import ConversionError, ExecutionError, UnitLostError
 from ..formulations.hardware import Platform
 from ..formulations.plan import Chunk
-from .corun import companions, heavy_costs
 from .feed import Feed
 from .isolated import (
     ProbeTiming,
@@ -34,6 +33,7 @@ from .profile import Basis, ChunkCheck, MeasuredChunk, Method, Profile, ProfileO
 from .quality import compare_references
 from .records import Progress, RecordedBench, setting_of
 from .reduce import reduce
+from .slowdown.corun import companions, heavy_costs
 
 REFERENCES = 4
 """How often one thing is measured again in the course of a profile."""

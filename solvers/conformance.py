@@ -17,6 +17,7 @@ from importlib.resources import files
 from ..formulations.costs import Interference
 from ..formulations.expr import BoolExpr
 from ..formulations.files import parse_problem
+from ..formulations.flow_shop.workload import Execution, LoadPolicy, Mode, Request, RequestOrder, Workload
 from ..formulations.judge import check, rank_key
 from ..formulations.objective import Objective
 from ..formulations.plan import Chunk, Plan
@@ -35,8 +36,7 @@ from ..formulations.rules import (
     pin,
     together,
 )
-from ..formulations.workload import Execution, LoadPolicy, Mode, Request, RequestOrder, Workload
-from .native.exhaustive import ExhaustiveBackend
+from .exhaustive import ExhaustiveBackend
 from .protocol import Backend, Guarantee, RuleHandling, SolveOptions, SolveStatus, StopReason
 from .result import SolveResult
 from .session import solve

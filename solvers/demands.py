@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..formulations.flow_shop.workload import RequestOrder
 from ..formulations.objective import LIMIT_NAMES
 from ..formulations.problem import Problem
-from ..formulations.workload import RequestOrder
 from .result import ConflictItem
 
 SHARED_CORES = "shared cores"

@@ -26,15 +26,7 @@ from ..formulations.plan import Plan, plan_distance
 from ..formulations.problem import Feature, Problem
 from ..formulations.rules import differs
 from .by_units import Present, SolveOne
-from .protocol import (
-    Capabilities,
-    Claim,
-    Deadline,
-    RuleHandling,
-    SolveOptions,
-    SolveStatus,
-    StopReason,
-)
+from .protocol import Capabilities, Claim, Deadline, RuleHandling, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult
 
 _SHARE = 20

@@ -12,22 +12,22 @@ from .protocol import Backend
 ENTRY_POINT_GROUP = "gapless.backends"
 
 _BUILT_IN = {
-    "native": ".native.backend:NativeBackend",
-    "exhaustive": ".native.exhaustive:ExhaustiveBackend",
-    "cpsat": ".cp_sat_backend:CpSatBackend",
-    "z3": ".z3_backend:Z3Backend",
-    "z3-paper": ".z3_paper_backend:Z3PaperBackend",
-    "pulp": ".pulp_backend:PulpBackend",
-    "pulp-cbc": ".pulp_backend:PulpCbcBackend",
-    "hetero2pipe": ".native.workloads.hetero2pipe:Hetero2PipeBackend",
-    "hetero2pipe-noct": ".native.workloads.hetero2pipe:NoContentionNoTailBackend",
-    "hetero2pipe-noc": ".native.workloads.hetero2pipe:NoContentionBackend",
-    "hetero2pipe-not": ".native.workloads.hetero2pipe:NoTailBackend",
-    "hungarian": ".native.workloads.hetero2pipe:HungarianBackend",
-    "annealing": ".native.workloads.annealing:AnnealingBackend",
-    "serial": ".native.workloads.baselines:SerialBackend",
-    "pipe-it": ".native.workloads.hetero2pipe:PipeItBackend",
-    "band": ".native.workloads.baselines:BandBackend",
+    "native": ".native:NativeBackend",
+    "exhaustive": ".exhaustive:ExhaustiveBackend",
+    "cpsat": ".exact.cp_sat:CpSatBackend",
+    "z3": ".exact.z3:Z3Backend",
+    "z3-paper": ".chunking.z3_paper:Z3PaperBackend",
+    "pulp": ".exact.pulp:PulpBackend",
+    "pulp-cbc": ".exact.pulp:PulpCbcBackend",
+    "hetero2pipe": ".flow_shop.hetero2pipe:Hetero2PipeBackend",
+    "hetero2pipe-noct": ".flow_shop.hetero2pipe:NoContentionNoTailBackend",
+    "hetero2pipe-noc": ".flow_shop.hetero2pipe:NoContentionBackend",
+    "hetero2pipe-not": ".flow_shop.hetero2pipe:NoTailBackend",
+    "hungarian": ".flow_shop.hetero2pipe:HungarianBackend",
+    "annealing": ".flow_shop.annealing:AnnealingBackend",
+    "serial": ".flow_shop.baselines:SerialBackend",
+    "pipe-it": ".flow_shop.hetero2pipe:PipeItBackend",
+    "band": ".flow_shop.baselines:BandBackend",
 }
 
 

@@ -142,7 +142,7 @@ def _run_command(command: str, where: str) -> None:
 
 
 def _gapless(arguments: Sequence[str]) -> tuple[int, str]:
-    from gapless.cli import main
+    from gapless.cli.main import main
 
     printed = io.StringIO()
     with redirect_stdout(printed):

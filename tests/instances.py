@@ -25,7 +25,7 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
-from gapless.solvers.native.exhaustive import all_plans
+from gapless.solvers.exhaustive import all_plans
 
 UNITS = ("a", "b", "c", "d")
 

@@ -7,11 +7,18 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
+from gapless.formulations.flow_shop.workload import (
+    Execution,
+    LoadPolicy,
+    Mode,
+    Request,
+    RequestOrder,
+    Workload,
+)
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import WORKLOAD_TERMS, Objective, Term
 from gapless.formulations.problem import Problem
-from gapless.formulations.workload import Execution, LoadPolicy, Mode, Request, RequestOrder, Workload
 
 UNITS = ("npu", "big", "gpu", "little")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from gapless.cli import commands
-from gapless.general_options import WORDS
+from gapless.cli.base.general_options import WORDS
+from gapless.cli.main import commands
 
 _FURTHER = "Options"
 """Panel of options that name none."""

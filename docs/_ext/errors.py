@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 
-from gapless.exits import ExitCode, code_of_error
+from gapless.cli.base.exits import ExitCode, code_of_error
 from gapless.formulations.errors import GaplessError
 
 from .commands import prose

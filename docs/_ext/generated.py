@@ -15,8 +15,8 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from gapless.schemas.formats import FORMATS
-from gapless.schemas.schema import json_schema
+from gapless.files.formats import FORMATS
+from gapless.files.schema import json_schema
 
 from . import commands, errors, schemas
 

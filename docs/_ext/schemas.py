@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gapless.schemas.formats import FORMATS, FileFormat
-from gapless.schemas.schema import json_schema
-from gapless.schemas.tables import ObjectTable, object_tables
+from gapless.files.formats import FORMATS, FileFormat
+from gapless.files.schema import json_schema
+from gapless.files.schema_tables import ObjectTable, object_tables
 
 from .commands import code, prose
 

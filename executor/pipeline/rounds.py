@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic_ns
 
-from ...formulations.workload import Mode
+from ...formulations.flow_shop.workload import Mode
 from ..deployment import Rounds
 from .blueprint import Blueprint
 from .crew import Crew

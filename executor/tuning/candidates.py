@@ -8,13 +8,13 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, ClassVar
 
+from ...formulations.flow_shop.workload import Mode
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.judge import score
 from ...formulations.objective import Term
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
-from ...formulations.workload import Mode
 from ..deployment import Deployment, deploy, replicas
 from ..simulation import charged_for
 

@@ -22,9 +22,9 @@ from ...formulations.network import Network
 from ..analytic.costs import time_of
 from ..analytic.model import UnitModel
 from ..analytic.work import works_of
-from ..contention.paper import PAPER_UNITS, paper_contention, paper_rank_one
-from ..contention.rank_one import NetworkFactors, RankOne, UnitPair
-from ..contention.split import high_from
+from ..slowdown.contention.paper import PAPER_UNITS, paper_contention, paper_rank_one
+from ..slowdown.contention.rank_one import NetworkFactors, RankOne, UnitPair
+from ..slowdown.contention.split import high_from
 from .phones import BIG, LITTLE, LITTLE_BYTES, PAPER
 
 

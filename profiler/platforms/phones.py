@@ -30,7 +30,7 @@ from ...formulations.network import Network
 from ..analytic.costs import time_of
 from ..analytic.fitting import fit_rates
 from ..analytic.model import AnalyticModel, KnownTotal, UnitModel
-from ..contention.paper import table_ii
+from ..slowdown.contention.paper import table_ii
 
 PAPER = (
     "Shen et al., Hetero2Pipe: Pipelining Multi-DNN Inference on Heterogeneous Mobile Processors under "

@@ -11,9 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from gapless.files.formats import file_format
+from gapless.files.schema import json_schema
 from gapless.formulations.files import parse, parse_problem
-from gapless.schemas.formats import file_format
-from gapless.schemas.schema import json_schema
 
 from ..documents import DOCS, PAGES, REASONS, ROOT, RUN, SHOWN, blocks_of, links_of
 

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 import gapless
-from gapless.schemas.formats import FORMATS
+from gapless.files.formats import FORMATS
 
 from ..documents import DOCS, ROOT
 
@@ -139,7 +139,7 @@ def test_every_public_name_is_in_the_reference(built: Path, pages: dict[Path, Pa
 
 
 def test_every_command_is_in_the_reference(built: Path, pages: dict[Path, Page]) -> None:
-    from gapless.cli import commands
+    from gapless.cli.main import commands
 
     names = pages[built / "reference" / "commands.html"].names
     assert [name for name in commands().commands if f"gapless-{name}" not in names] == []

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gapless.api.models import open_model
 from gapless.executor.callable_file import CallableFile, CallableModule, source_of
 from gapless.executor.callables import load_callable
 from gapless.executor.engines.callable_engine import CallableEngine
 from gapless.formulations.errors import ExecutionError, InvalidModelError
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
-from gapless.models import open_model
 from tests.executor.pipelines import HEAD, TWO
 
 PACKAGE = "gapless_test_package"
@@ -82,6 +82,6 @@ def test_bad_modules_are_refused(package: Path, locator: str, words: str) -> Non
 def test_files_win_where_a_name_could_be_both(tmp_path: Path) -> None:
     (tmp_path / "vision.py").write_text(HEAD + TWO)
     assert isinstance(source_of(f"{tmp_path}/vision.py"), CallableFile)
-    assert isinstance(source_of("gapless.models"), CallableModule)
+    assert isinstance(source_of("gapless.api.models"), CallableModule)
     with pytest.raises(InvalidModelError, match="there is no file"):
         source_of("vision.py")

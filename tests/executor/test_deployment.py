@@ -9,8 +9,8 @@ import pytest
 from gapless.executor.deployment import Deployment, Rounds, deploy, replicas
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.files import Schema, dump, parse
+from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Mode, Request, Workload
 from gapless.formulations.plan import Chunk, Plan
-from gapless.formulations.workload import Execution, LoadPolicy, Mode, Request, Workload
 
 PLAN = Plan(
     order=("b", "a"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from gapless.api.problems import table_problem
 from gapless.executor.deployment import deploy
 from gapless.executor.history import Work, history
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.formulations.simulate import simulate, simulate_workload
-from gapless.problems import table_problem
-from gapless.solvers.native.exhaustive import all_plans
+from gapless.solvers.exhaustive import all_plans
 from tests.workload_instances import workload_problem
 
 

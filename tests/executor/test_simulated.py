@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 import gapless
+from gapless.api.problems import load_problem, table_problem
 from gapless.executor.deployment import Deployment, Stream, deploy, replicas
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
@@ -17,7 +18,6 @@ from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.problems import load_problem, table_problem
 
 SPARSE = load_problem("pixel7a/alexnet-sparse")
 BEST = gapless.plan(SPARSE).candidates[0].plan

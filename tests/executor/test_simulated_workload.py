@@ -14,14 +14,14 @@ from gapless.executor.runner import Budget
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.candidates import predicted_us
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError
+from gapless.formulations.flow_shop.score import WorkloadScore
+from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.scores import Score
 from gapless.formulations.simulate import simulate_workload
-from gapless.formulations.workload import LoadPolicy, Mode
-from gapless.formulations.workloads.flow_shop import Schedule
-from gapless.formulations.workloads.score import WorkloadScore
 from tests.executor.pipeline.test_pipeline import in_plan_order
 from tests.executor.pipeline.test_trace_export import document
 from tests.workload_instances import workload_problem, workload_problems

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gapless.api.problems import table_problem
 from gapless.formulations import co_run
 from gapless.formulations.co_run import (
     BUILT_IN_MODELS,
@@ -28,7 +29,6 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.validation import MAX_COUNT
-from gapless.problems import table_problem
 
 from .cost_tables import UNITS, table
 

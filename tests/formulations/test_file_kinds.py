@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gapless.api.planning import plan
+from gapless.api.problems import table_problem
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import dump_plan, dump_problem, load_plan, load_problem
-from gapless.problems import table_problem
-from gapless.workflow import plan
 
 
 @pytest.fixture

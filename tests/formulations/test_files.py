@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gapless.api.problems import load_problem, table_problem
 from gapless.formulations import files
 from gapless.formulations.chain import Chain
+from gapless.formulations.chunking.quantities import PlanValues, Quantity, QuantityVariables
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import (
     ExpressionError,
@@ -30,9 +32,7 @@ from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Limits, Objective, Term
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.quantities import PlanValues, Quantity, QuantityVariables
 from gapless.formulations.rules import OpaqueRule, Rule
-from gapless.problems import load_problem, table_problem
 
 PROBLEM = table_problem([[3, 1, None], [1, 2, 4], [5, 2, 1]], ["cpu", "gpu", "npu"], network="net")
 PLAN = Plan(

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.api.problems import table_problem
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.objective import Term
 from gapless.formulations.plan import Chunk, Plan
-from gapless.problems import table_problem
 from gapless.solvers.conformance import Golden, golden_instances, sample_problem
-from gapless.solvers.native.exhaustive import all_parts
+from gapless.solvers.exhaustive import all_parts
 
 GOLDEN = list(golden_instances())
 BROKEN = [

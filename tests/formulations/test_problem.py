@@ -7,23 +7,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from gapless.formulations.co_run import (
-    CoRunModel,
-    Interpolated,
-    get_co_run_model,
-)
+from gapless.api.problems import table_problem
+from gapless.formulations.co_run import CoRunModel, Interpolated, get_co_run_model
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.expr import IntVar, variables
 from gapless.formulations.files import dump_problem, parse_problem
+from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.judge import check, score
 from gapless.formulations.objective import Limits
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.rules import OpaqueRule, avoid, busy_cap
 from gapless.formulations.simulate import simulate
-from gapless.formulations.workload import Request, Workload
-from gapless.problems import table_problem
 from gapless.solvers.conformance import sample_problem
 from tests.instances import co_run_problems
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from gapless.formulations.chunking.quantities import PlanValues
 from gapless.formulations.errors import ExpressionError, InvalidProblemError
 from gapless.formulations.expr import BoolExpr, Const, Interval, Variable
 from gapless.formulations.judge import check
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Feature, Problem
-from gapless.formulations.quantities import PlanValues
 from gapless.formulations.rules import (
     OpaqueRule,
     PlanView,
@@ -34,7 +34,7 @@ from gapless.formulations.rules import (
     together,
 )
 from gapless.solvers.conformance import sample_problem
-from gapless.solvers.native.exhaustive import all_parts
+from gapless.solvers.exhaustive import all_parts
 
 Facts = PlanValues
 

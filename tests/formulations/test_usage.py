@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gapless.api.problems import table_problem
+from gapless.formulations.flow_shop.memory import Usage
+from gapless.formulations.flow_shop.quantities import WorkloadValues
 from gapless.formulations.judge import score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import Trace, simulate, simulate_workload
 from gapless.formulations.usage import trace_usage
-from gapless.formulations.workloads.memory import Usage
-from gapless.formulations.workloads.quantities import WorkloadValues
-from gapless.problems import table_problem
-from gapless.solvers.native.exhaustive import all_plans
+from gapless.solvers.exhaustive import all_plans
 from tests.instances import co_run_problems, solvable
 from tests.workload_instances import workload_problems
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gapless.cli import main
+from gapless.api.problems import load_problem, table_problem
+from gapless.cli.main import main
 from gapless.formulations.files import dump_plan, dump_problem
 from gapless.formulations.plan import Chunk, Plan
-from gapless.problems import load_problem, table_problem
 
 
 @dataclass(frozen=True)

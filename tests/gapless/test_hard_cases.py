@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from .cli.test_bad_input import Edit, base, edited, expect, rows, units
 from .conftest import Cli
-from .test_bad_input import Edit, base, edited, expect, rows, units
 
 SPARSE = "pixel7a/alexnet-sparse"
 CHUNK = {"network": "alexnet-sparse", "start": 0, "stop": 9, "unit": "GPU"}

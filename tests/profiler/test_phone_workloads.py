@@ -7,10 +7,10 @@ import pytest
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem, parse_problem
+from gapless.formulations.flow_shop.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Feature, Problem
-from gapless.formulations.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from gapless.profiler.analytic.costs import network_costs
 from gapless.profiler.platforms.catalog import shipped_platform, shipped_problem
 from gapless.profiler.platforms.workloads import (
@@ -20,7 +20,7 @@ from gapless.profiler.platforms.workloads import (
     random_workloads,
     shipped_workload,
 )
-from gapless.solvers.native.exhaustive import ExhaustiveBackend
+from gapless.solvers.exhaustive import ExhaustiveBackend
 from gapless.solvers.protocol import SolveOptions
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gapless.api.problems import load_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import UnitKind
-from gapless.problems import load_problem
 from gapless.profiler.platforms.catalog import (
     is_shipped_name,
     methods_of,

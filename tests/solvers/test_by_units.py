@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gapless.api.problems import load_problem, table_problem
 from gapless.formulations.errors import UnsupportedFeatureError
 from gapless.formulations.judge import rank_key, score
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
-from gapless.problems import load_problem, table_problem
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.api.problems import table_problem
 from gapless.formulations.errors import BackendDisagreementError
+from gapless.formulations.flow_shop.rules import before, keep_off, keep_on
+from gapless.formulations.flow_shop.workload import Request, RequestOrder, Workload
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import at_least, at_most, avoid, forbid, pin, together
-from gapless.formulations.workload import Request, RequestOrder, Workload
-from gapless.formulations.workloads.rules import before, keep_off, keep_on
-from gapless.problems import table_problem
 from gapless.solvers.conformance import Golden, golden_instances, sample_problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import Conflict

@@ -9,22 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gapless.api.problems import load_problem, table_problem
 from gapless.formulations.errors import BackendDisagreementError, InvalidInputError, InvalidPlanError
 from gapless.formulations.judge import rank_key, score
 from gapless.formulations.plan import Plan, plan_distance
 from gapless.formulations.problem import CHAIN_FEATURES, Feature, Problem
 from gapless.formulations.rules import OpaqueRule, differs, pin
-from gapless.problems import load_problem, table_problem
 from gapless.solvers import diverse
-from gapless.solvers.native.backend import NativeBackend
-from gapless.solvers.protocol import (
-    Claim,
-    Guarantee,
-    RuleHandling,
-    SolveOptions,
-    SolveStatus,
-    StopReason,
-)
+from gapless.solvers.native import NativeBackend
+from gapless.solvers.protocol import Claim, Guarantee, RuleHandling, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 from tests.instances import co_run_problems, ruled_problems

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gapless.problems import load_problem
+from gapless.api.problems import load_problem
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gapless.api.problems import table_problem
 from gapless.formulations.hardware import Platform
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import forbid
-from gapless.problems import table_problem
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult

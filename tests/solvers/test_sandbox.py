@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.api.problems import table_problem
 from gapless.formulations.errors import BackendFailedError, InvalidProblemError
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
-from gapless.problems import table_problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.api.problems import table_problem
 from gapless.formulations.availability import Availability
 from gapless.formulations.errors import (
     BackendDisagreementError,
@@ -16,18 +17,11 @@ from gapless.formulations.errors import (
     UnknownBackendError,
     UnsupportedFeatureError,
 )
+from gapless.formulations.flow_shop.rules import before
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import pin
-from gapless.formulations.workloads.rules import before
-from gapless.problems import table_problem
-from gapless.solvers.protocol import (
-    Claim,
-    Guarantee,
-    SolveOptions,
-    SolveStatus,
-    StopReason,
-)
+from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gapless.api.problems import table_problem
 from gapless.formulations.judge import rank_key, score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.problems import table_problem
 from gapless.solvers import by_units
 from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import SolveResult

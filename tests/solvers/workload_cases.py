@@ -9,13 +9,7 @@ from typing import Any
 
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
 from gapless.formulations.expr import BoolExpr
-from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import WORKLOAD_TERMS, Objective, Term
-from gapless.formulations.problem import Problem
-from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction, named
-from gapless.formulations.workload import Execution, LoadPolicy, Mode, Request, RequestOrder, Workload
-from gapless.formulations.workloads.rules import (
+from gapless.formulations.flow_shop.rules import (
     before,
     deadline,
     keep_off,
@@ -23,7 +17,20 @@ from gapless.formulations.workloads.rules import (
     memory_cap_while,
     never_beside,
 )
-from gapless.formulations.workloads.view import WorkloadView
+from gapless.formulations.flow_shop.view import WorkloadView
+from gapless.formulations.flow_shop.workload import (
+    Execution,
+    LoadPolicy,
+    Mode,
+    Request,
+    RequestOrder,
+    Workload,
+)
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.network import Layer, Network, Tensor
+from gapless.formulations.objective import WORKLOAD_TERMS, Objective, Term
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction, named
 
 UNITS = ("npu", "big", "gpu", "little")
 

@@ -14,8 +14,8 @@ from gapless.executor.deployment import Deployment, Stream, deploy, replicas
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.model import Model
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.plan import Plan
-from gapless.formulations.workload import Request, Workload
 
 from .exports import chunks, opened, skipping, units, write
 

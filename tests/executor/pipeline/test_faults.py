@@ -17,12 +17,7 @@ from gapless.executor.deployment import Deployment
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget
-from gapless.formulations.errors import (
-    EngineUnavailableError,
-    ExecutionError,
-    PlacementError,
-    UnitLostError,
-)
+from gapless.formulations.errors import EngineUnavailableError, ExecutionError, PlacementError, UnitLostError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from tests.executor.pipeline.fakes import FakeEngine, chain, platform
 from tests.executor.pipeline.test_pipeline import PLATFORM, frames, left, opened, stream

@@ -15,8 +15,8 @@ from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError, UnitLostError
+from gapless.formulations.flow_shop.workload import Mode, Request, Workload
 from gapless.formulations.plan import Chunk, Plan
-from gapless.formulations.workload import Mode, Request, Workload
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.executor.pipeline.test_pipeline import in_plan_order
 

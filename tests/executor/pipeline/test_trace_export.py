@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from gapless.api.problems import table_problem
 from gapless.executor.deployment import Deployment
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.trace_export import ON_THEIR_WAY, trace_parts
 from gapless.formulations.plan import Plan
 from gapless.formulations.simulate import Trace, simulate
-from gapless.problems import table_problem
 from tests.executor.pipeline.fakes import chain
 from tests.executor.pipeline.test_pipeline import opened, stream
 

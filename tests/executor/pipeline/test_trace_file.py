@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gapless.api.problems import load_problem, table_problem
 from gapless.executor.measurement import MeasuredTrace
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.trace_export import trace_parts
 from gapless.executor.pipeline.trace_file import MAX_DEFECTS, TRACE_FORMAT, load_trace, read_trace
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import format_of
+from gapless.formulations.flow_shop.tables import Schedule
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import Trace, simulate, simulate_workload
-from gapless.formulations.workloads.flow_shop import Schedule
-from gapless.problems import load_problem, table_problem
 from tests.executor.pipeline.fakes import chain
 from tests.executor.pipeline.test_pipeline import opened, stream
 from tests.executor.pipeline.test_trace_export import measured

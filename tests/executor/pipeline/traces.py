@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gapless.executor.deployment import Deployment, Rounds, Stream
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
+from gapless.formulations.flow_shop.workload import Mode
 from gapless.formulations.plan import Chunk
-from gapless.formulations.workload import Mode
 
 NAMES = ("net", "vision", 'a"</script>\u2028é', "gapless run")
 UNITS = ("big", "gpu", "npu é")

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import gapless
+from gapless.api.problems import table_problem
 from gapless.executor.deployment import Deployment
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget, Verification
@@ -23,7 +24,6 @@ from gapless.executor.tuning.result import TuningResult
 from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tuner import tune
 from gapless.formulations.problem import Problem
-from gapless.problems import table_problem
 
 TIMES_MS = ((2.0, 5.0, 3.0), (3.0, 1.0, 2.5), (1.0, 4.0, 3.5), (2.0, 1.5, 1.0))
 OPTIONS = TuningOptions(rungs=(Rung(seconds=0.03), Rung(seconds=0.03), Rung(seconds=0.06)), seed=3)

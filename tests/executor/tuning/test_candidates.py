@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 
 import gapless
+from gapless.api.problems import table_problem
 from gapless.executor.deployment import deploy
 from gapless.executor.tuning.candidates import (
     MOST_REPLICA_SETS,
@@ -17,11 +18,10 @@ from gapless.executor.tuning.candidates import (
     predicted_us,
     workload_baselines,
 )
+from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.workload import Mode
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan
-from gapless.formulations.workload import Mode
-from gapless.formulations.workloads.flow_shop import Schedule
-from gapless.problems import table_problem
 from tests.workload_instances import workload_problem
 
 

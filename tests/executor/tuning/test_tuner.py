@@ -12,17 +12,13 @@ from pathlib import Path
 import pytest
 
 import gapless
+from gapless.api.problems import table_problem
 from gapless.executor.deployment import Deployment, deploy
 from gapless.executor.measurement import Measurement
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget, Verification
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.tuning.candidates import (
-    CandidateKind,
-    TuningCandidate,
-    baselines,
-    plan_candidates,
-)
+from gapless.executor.tuning.candidates import CandidateKind, TuningCandidate, baselines, plan_candidates
 from gapless.executor.tuning.documents import MEASUREMENT, TUNING
 from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
 from gapless.executor.tuning.result import TuningResult, TuningRow, TuningStop
@@ -39,7 +35,6 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.files import dump, parse
 from gapless.formulations.plan import Chunk, Plan
-from gapless.problems import table_problem
 
 from .contest import OPTIONS, Repeatable, contest, go_on, problem, recorded, table
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gapless import Chunk, Plan, open_model, open_pipeline
+from gapless.api.problems import load_problem
 from gapless.executor.callable_layers import CallableModel
 from gapless.executor.machine.cores import usable_cores
 from gapless.executor.model import relative_error, tolerance
@@ -19,7 +20,6 @@ from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import InvalidInputError, InvalidModelError
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.problem import Problem
-from gapless.problems import load_problem
 from gapless.profiler.applications.alexnet import dense_alexnet, max_pool, sparse_alexnet
 from gapless.profiler.applications.convolutions import (
     GatheredRows,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.device import engine_for
+from gapless.api.device import engine_for
+from gapless.api.models import models_of, open_model, open_models
+from gapless.api.problems import load_problem
 from gapless.formulations.errors import InvalidInputError, InvalidModelError
-from gapless.models import models_of, open_model, open_models
-from gapless.problems import load_problem
 from gapless.profiler.applications.catalog import application_named, applications
 from gapless.profiler.zoo.catalog import zoo_names
 

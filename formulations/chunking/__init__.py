@@ -1,0 +1,1 @@
+"""Chunking: one network, an endless stream of requests, at most one chunk on each unit (BetterTogether)."""

@@ -1,0 +1,184 @@
+"""What a problem with a workload asks of its encoding: which quantities, and how exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..expr import And, BoolVar, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
+from ..objective import Term
+from ..problem import Problem
+from .quantities import FLOW_TERM, FlowQuantity
+from .tables import FlowShop
+from .workload import LoadPolicy
+
+CLOCK_QUANTITIES = frozenset(
+    {
+        FlowQuantity.START,
+        FlowQuantity.FINISH,
+        FlowQuantity.BESIDE,
+        FlowQuantity.MEMORY_WHILE,
+        FlowQuantity.LATENCY,
+        FlowQuantity.BUBBLES,
+        FlowQuantity.PEAK,
+        FlowQuantity.MAKESPAN,
+    }
+)
+"""Quantities that depend on when chunks run."""
+
+ORDER_QUANTITIES = frozenset(
+    {FlowQuantity.POSITION, FlowQuantity.BEFORE, FlowQuantity.CONTENTION, FlowQuantity.DISPLACEMENT}
+)
+"""Quantities that depend on the order of the requests and on nothing else."""
+
+_DECIDED = ORDER_QUANTITIES | {FlowQuantity.ON, FlowQuantity.CUT}
+"""Quantities that every encoding states exactly: nothing is won by pretending another value."""
+
+_REGULAR = frozenset(
+    {
+        FlowQuantity.USES,
+        FlowQuantity.CHUNK_US,
+        FlowQuantity.LOAD,
+        FlowQuantity.FINISH,
+        FlowQuantity.PERIOD,
+        FlowQuantity.LATENCY,
+        FlowQuantity.MAKESPAN,
+        FlowQuantity.BOTTLENECK,
+        FlowQuantity.WORK,
+    }
+)
+"""Quantities that never grow when chunks get shorter or start earlier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What an encoding has to offer.
+
+    Attributes
+    ----------
+    quantities
+        Those that the objective, the limits, the deadlines, the memory of the device or a rule mention.
+    exact
+        Whether anything could gain from a quantity that is larger than it is (a chunk that takes longer,
+        or starts later than it could). If not, "at least" conditions are enough: they make the smallest
+        values come out right, and leave the solver fewer choices.
+    named
+        Requests that rules tell from equal ones.
+    """
+
+    quantities: frozenset[FlowQuantity]
+    exact: bool
+    named: frozenset[int]
+
+    @property
+    def clocks(self) -> bool:
+        """Whether it matters when chunks run."""
+        return bool(self.quantities & CLOCK_QUANTITIES)
+
+    @property
+    def order(self) -> bool:
+        """Whether the order of the requests is asked for by itself."""
+        return bool(self.quantities & ORDER_QUANTITIES)
+
+
+def needs_of(problem: Problem) -> Needs:
+    """Return what a problem asks of its encoding."""
+    uses = [*_of_terms(problem.objective.terms), *_of_limits(problem), *_of_facts(problem)]
+    named: set[int] = set()
+    for rule in problem.expression_rules:
+        for variable, larger_pays in _of_rule(rule.expr, larger_pays=True):
+            quantity = FlowQuantity(variable.name)
+            uses.append((quantity, larger_pays))
+            named.update(_told_apart(problem.flow_shop, quantity, variable))
+    exact = any(
+        quantity not in _DECIDED and (larger_pays or quantity not in _REGULAR)
+        for quantity, larger_pays in uses
+    )
+    return Needs(quantities=frozenset(quantity for quantity, _ in uses), exact=exact, named=frozenset(named))
+
+
+_Use = tuple[FlowQuantity, bool]
+"""A quantity, and whether a larger value of it can pay."""
+
+
+def _of_terms(terms: tuple[Term, ...]) -> Iterator[_Use]:
+    for term in terms:
+        if term is Term.IDLE:
+            yield from ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True))
+        else:
+            yield FLOW_TERM[term], False
+
+
+def _of_limits(problem: Problem) -> Iterator[_Use]:
+    limits = problem.limits
+    if limits.max_period_us is not None:
+        yield FlowQuantity.PERIOD, False
+    if limits.min_units is not None:
+        yield FlowQuantity.USES, True
+    if limits.max_units is not None:
+        yield FlowQuantity.USES, False
+    if limits.min_balance_permille is not None:
+        yield from ((FlowQuantity.PERIOD, True), (FlowQuantity.GAPNESS, False))
+    if limits.max_gapness_us is not None:
+        yield FlowQuantity.GAPNESS, False
+    if limits.min_utilisation_permille is not None:
+        yield from ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True))
+
+
+def _of_facts(problem: Problem) -> Iterator[_Use]:
+    shop = problem.flow_shop
+    if any(request.deadline_us is not None for request in shop.workload.requests):
+        yield FlowQuantity.FINISH, False
+    capacity = shop.chains[0].device_memory
+    if capacity is not None and capacity < most_bytes(shop):
+        yield FlowQuantity.PEAK, False
+
+
+def most_bytes(shop: FlowShop) -> int:
+    """Return an upper bound on the bytes that any plan needs at any instant.
+
+    Each request holds at most its largest working set; weights are on as many units as there are
+    requests of the network, or with each request while it runs.
+    """
+    total = 0
+    for index, chain in enumerate(shop.chains):
+        requests = shop.chain_of.count(index)
+        copies = requests
+        if shop.workload.load_policy is LoadPolicy.RESIDENT:
+            copies = min(requests, shop.unit_count)
+        total += copies * chain.weight_prefix[-1] + requests * max(chain.working_bytes, default=0)
+    return total
+
+
+def _of_rule(expr: Expr, *, larger_pays: bool) -> Iterator[tuple[Variable, bool]]:
+    """Yield the variables of an expression, with whether it pays when they are larger.
+
+    `larger_pays` says so of the whole expression; a truth that is wanted is one that pays when larger.
+    """
+    match expr:
+        case BoolVar() | IntVar():
+            yield expr, larger_pays
+        case Linear():
+            for factor, term in expr.terms:
+                yield from _of_rule(term, larger_pays=larger_pays == (factor > 0))
+        case LessEq():
+            yield from _of_rule(expr.left, larger_pays=not larger_pays)
+            yield from _of_rule(expr.right, larger_pays=larger_pays)
+        case Not():
+            yield from _of_rule(expr.arg, larger_pays=not larger_pays)
+        case And() | Or() | Max():
+            for arg in expr.args:
+                yield from _of_rule(arg, larger_pays=larger_pays)
+
+
+def _told_apart(shop: FlowShop, quantity: FlowQuantity, variable: Variable) -> Iterable[int]:
+    """Return the requests whose names a quantity depends on."""
+    match quantity:
+        case FlowQuantity.DISPLACEMENT:
+            return range(shop.request_count)
+        case FlowQuantity.BEFORE | FlowQuantity.BESIDE:
+            return variable.args
+        case FlowQuantity.LOAD:
+            return ()
+        case _:
+            return variable.args[:1]

@@ -1,0 +1,224 @@
+"""A workload on one platform as plain integers by index: where every backend starts from.
+
+The requests pass the units in platform order and every unit serves them in one order: a permutation
+flow shop whose processing times depend on where the networks are cut (Hetero2Pipe, IV).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+from ..chain import Chain
+from ..costs import Interference
+from ..errors import InvalidPlanError
+from ..plan import Chunk, Plan
+from .workload import RequestOrder, Workload
+
+MOST_LOSS_PERMILLE = 750
+"""Most of its speed that a chunk can lose to all other units together."""
+
+Cuts = tuple[int, ...]
+"""Boundaries 0 = c_0 <= c_1 <= ... <= c_K = n of one request: layers [c_k, c_{k+1}) run on unit k."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A plan for a workload by index.
+
+    Attributes
+    ----------
+    order
+        Indices of the requests, in the order in which every unit serves them.
+    cuts
+        Cuts by request index (not by position).
+    """
+
+    order: tuple[int, ...]
+    cuts: tuple[Cuts, ...]
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: losses are kept
+class FlowShop:
+    """Integer tables of a workload.
+
+    Attributes
+    ----------
+    workload
+        The requests, and how they are served.
+    units
+        Names of the units, in the order in which requests pass them.
+    chains
+        Tables of each network in use.
+    chain_of
+        Index into `chains`, by request.
+    layer_names
+        Names of the layers, by index of the chain.
+    boundary_bytes
+        Bytes alive by [index of chain][boundary 0..n].
+    interference
+        How much units slow each other down, or None.
+    """
+
+    workload: Workload
+    units: tuple[str, ...]
+    chains: tuple[Chain, ...]
+    chain_of: tuple[int, ...]
+    layer_names: tuple[tuple[str, ...], ...]
+    boundary_bytes: tuple[tuple[int, ...], ...]
+    interference: Interference | None
+
+    @property
+    def request_count(self) -> int:
+        """Number of requests M."""
+        return len(self.chain_of)
+
+    @property
+    def unit_count(self) -> int:
+        """Number of units K."""
+        return len(self.units)
+
+    @property
+    def order_is_free(self) -> bool:
+        """Whether the planner may change the order of the requests."""
+        return self.workload.order is RequestOrder.FREE
+
+    def chain(self, request: int) -> Chain:
+        """Return the tables of the network of a request."""
+        return self.chains[self.chain_of[request]]
+
+    def chunk_us(self, request: int, unit: int, start: int, stop: int) -> int:
+        """Return the time of layers [start, stop) on a unit without slowdown; 0 if there are none."""
+        return self.chain(request).busy_us(start, stop, unit) if start < stop else 0
+
+    def times_us(self, request: int, cuts: Cuts) -> tuple[int, ...]:
+        """Return the time of a request on each unit, without slowdown."""
+        return tuple(self.chunk_us(request, unit, *ends) for unit, ends in enumerate(pairwise(cuts)))
+
+    @cached_property
+    def high(self) -> tuple[bool, ...]:
+        """Whether each request is of high contention (H)."""
+        if self.interference is None:
+            return (False,) * self.request_count
+        return tuple(self.interference.is_high(request.network) for request in self.workload.requests)
+
+    @cached_property
+    def loss_permille(self) -> tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]:
+        """Share of its speed that chain a on unit u loses while chain b runs on unit v, by [a][u][b][v].
+
+        A slowdown of d means a loss of d / (1 + d). Where the worst company would take more than
+        `MOST_LOSS_PERMILLE` altogether, all losses of (a, u) are scaled down to that.
+        """
+        names = [chain.network for chain in self.chains]
+        units = range(self.unit_count)
+        table = []
+        for victim in names:
+            rows = []
+            for unit in units:
+                losses = [[self._loss(victim, unit, other, v) for v in units] for other in names]
+                worst = sum(max(row[v] for row in losses) for v in units)
+                scale = min(1.0, MOST_LOSS_PERMILLE / worst) if worst else 1.0
+                rows.append(tuple(tuple(int(loss * scale) for loss in row) for row in losses))
+            table.append(tuple(rows))
+        return tuple(table)
+
+    def _loss(self, victim: str, unit: int, aggressor: str, other: int) -> int:
+        if self.interference is None or unit == other:
+            return 0
+        slowdown = self.interference.slowdown_of(victim, unit, aggressor, other)
+        return round(1000 * slowdown / (1000 + slowdown))
+
+    @cached_property
+    def contended(self) -> bool:
+        """Whether any chunk ever slows another one down."""
+        return any(loss for a in self.loss_permille for u in a for b in u for loss in b)
+
+    @cached_property
+    def horizon_us(self) -> int:
+        """A time by which every plan is done: all requests one after the other, each at its slowest."""
+        slowest = []
+        for chain in self.chains:
+            layers = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
+            slowest.append(layers + sum(chain.copies_us(unit) for unit in range(chain.unit_count)))
+        work = sum(slowest[chain] for chain in self.chain_of)
+        if self.contended:
+            work = -(-1000 * work // (1000 - MOST_LOSS_PERMILLE))
+        return work + max(request.arrival_us for request in self.workload.requests)
+
+    def plan(self, schedule: Schedule) -> Plan:
+        """Return a schedule as a plan."""
+        requests = self.workload.requests
+        return Plan(
+            order=tuple(requests[index].name for index in schedule.order),
+            chunks=tuple(
+                Chunk(
+                    request=request.name,
+                    network=request.network,
+                    start=start,
+                    stop=stop,
+                    unit=self.units[unit],
+                )
+                for request, cuts in zip(requests, schedule.cuts, strict=True)
+                for unit, (start, stop) in enumerate(pairwise(cuts))
+                if start < stop
+            ),
+        )
+
+    def schedule(self, plan: Plan) -> Schedule:
+        """Return a plan by index; the way back from `plan`.
+
+        Raises
+        ------
+        InvalidPlanError
+            The plan names requests, networks or units that are not there, does not order all requests,
+            or its chunks do not cover each network in the order of layers and units.
+        """
+        names = self.workload.names
+        wrong = []
+        if sorted(plan.order) != sorted(names):
+            wrong.append(f"names: the plan orders {list(plan.order)}, the requests are {list(names)}")
+        unknown = sorted({chunk.request for chunk in plan.chunks} - set(names))
+        wrong += [f"names: {name!r} is no request; they are {list(names)}" for name in unknown]
+        by_request: dict[str, list[Chunk]] = {name: [] for name in names}
+        for chunk in plan.chunks:
+            by_request.get(chunk.request, []).append(chunk)
+        cuts = []
+        for index, name in enumerate(names):
+            found = _cuts(self, index, by_request[name])
+            wrong += [f"{rule}: request {name!r}: {text}" for rule, text in found[1]]
+            cuts.append(found[0])
+        if wrong:
+            raise InvalidPlanError("the plan does not belong to the problem:", wrong)
+        position = {name: index for index, name in enumerate(names)}
+        return Schedule(tuple(position[name] for name in plan.order), tuple(cuts))
+
+
+def _cuts(shop: FlowShop, request: int, chunks: list[Chunk]) -> tuple[Cuts, list[tuple[str, str]]]:
+    """Return the cuts of the chunks of one request, and what is wrong with them as (rule, text)."""
+    chain = shop.chain(request)
+    wrong: list[tuple[str, str]] = []
+    stops = [0] * (shop.unit_count + 1)
+    at, last = 0, -1
+    for chunk in chunks:
+        where = f"chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
+        if chunk.network != chain.network:
+            wrong.append(("names", f"{where} is of network {chunk.network!r}, not {chain.network!r}"))
+        if chunk.unit not in shop.units:
+            wrong.append(("names", f"{where}: no such unit; the platform has {', '.join(shop.units)}"))
+            continue
+        unit = shop.units.index(chunk.unit)
+        if chunk.start != at:
+            wrong.append(("coverage", f"{where} does not start at layer {at}, where the one before ends"))
+        if unit <= last:
+            wrong.append(
+                ("unit_order", f"{where} comes after {shop.units[last]!r}; units are passed in order")
+            )
+        at, last = chunk.stop, max(last, unit)
+        if at <= chain.layer_count and not chain.runs(chunk.start, chunk.stop, unit):
+            stuck = [i for i in range(chunk.start, at) if chain.layer_us[i][unit] is None]
+            wrong.append(("support", f"{where}: cannot run layers {stuck}"))
+        stops[unit + 1] = chunk.stop
+    if at != chain.layer_count:
+        wrong.append(("coverage", f"its chunks end at layer {at}, the network has {chain.layer_count}"))
+    return tuple(accumulate(stops, max)), wrong

@@ -1,0 +1,204 @@
+"""Totals of a workload over the parts of its encoding, and what the problem demands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..chunking.totals import gapness
+from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
+from ..model import Constraint
+from ..objective import Term
+from ..problem import Problem
+from .clocks import Clocks, cells_of
+from .needs import Needs
+from .quantities import FLOW_TERM, FlowQuantity, FlowVariables, WorkloadValues
+from .slicing import Slicing
+from .tables import FlowShop
+from .workload import Execution, Mode
+
+
+class Totals:
+    """Quantities of a whole plan.
+
+    Parameters
+    ----------
+    problem, needs
+        What is asked for.
+    slicing, clocks
+        The parts of the encoding; no clocks where times are not asked for.
+    """
+
+    def __init__(self, problem: Problem, needs: Needs, slicing: Slicing, clocks: Clocks | None) -> None:
+        self._problem, self._needs = problem, needs
+        self._shop = problem.flow_shop
+        self._slicing, self._clocks = slicing, clocks
+        self._variables = FlowVariables(self._shop)
+        self._requests = range(self._shop.request_count)
+        self._units = range(self._shop.unit_count)
+
+    def definitions(self) -> dict[VariableKey, Expr]:
+        """Return the definitions of the quantities that are asked for."""
+        makers: dict[FlowQuantity, Callable[[], Expr]] = {
+            FlowQuantity.PERIOD: self._period,
+            FlowQuantity.GAPNESS: self._gapness,
+            FlowQuantity.WORK: self._work,
+            FlowQuantity.BOTTLENECK: self._bottleneck,
+        }
+        if self._clocks is not None:
+            makers |= {
+                FlowQuantity.MAKESPAN: self._clocks.makespan_us,
+                FlowQuantity.BUBBLES: self._clocks.bubbles_us,
+                FlowQuantity.LATENCY: self._latency,
+            }
+        found: dict[VariableKey, Expr] = {
+            (quantity, ()): make() for quantity, make in makers.items() if quantity in self._needs.quantities
+        }
+        found |= {(FlowQuantity.LOAD, (unit,)): self._load(unit) for unit in self._units}
+        if self._clocks is not None:
+            found |= self._of_requests(self._clocks)
+        return found
+
+    def _of_requests(self, clocks: Clocks) -> dict[VariableKey, Expr]:
+        found: dict[VariableKey, Expr] = {}
+        for request in self._requests:
+            found[FlowQuantity.FINISH, (request,)] = clocks.finish_us(request)
+            found[FlowQuantity.START, (request,)] = self._start(request)
+        if FlowQuantity.BESIDE in self._needs.quantities:
+            pairs = ((i, j) for i in self._requests for j in self._requests if i < j)
+            found |= {(FlowQuantity.BESIDE, (i, j)): self._beside(clocks, i, j) for i, j in pairs}
+        return found
+
+    def _load(self, unit: int) -> Expr:
+        return linear((1, self._slicing.work_us(request, unit)) for request in self._requests)
+
+    def _work(self) -> Expr:
+        return linear((1, self._slicing.work_us(*cell)) for cell in cells_of(self._shop))
+
+    def _bottleneck(self) -> Expr:
+        longest = (max_of(self._slicing.work_us(i, unit) for unit in self._units) for i in self._requests)
+        return linear((1, chunk) for chunk in longest)
+
+    def _latency(self) -> Expr:
+        arrivals = sum(request.arrival_us for request in self._shop.workload.requests)
+        variables = (self._variables.finish_us(request) for request in self._requests)
+        return linear(((1, finish) for finish in variables), -arrivals)
+
+    def _gapness(self) -> Expr:
+        loads = [self._load(unit) for unit in self._units]
+        most = [self._variables.load_us(unit).high for unit in self._units]
+        return gapness(max_of(loads), loads, [self._slicing.unit_used(unit) for unit in self._units], most)
+
+    def _period(self) -> Expr:
+        """Return the largest load, or a number that is at least that where only the simulation tells."""
+        if not _period_is_played(self._shop):
+            return max_of(self._load(unit) for unit in self._units)
+        return IntVar("period", (), 0, self._variables.total(FlowQuantity.PERIOD).high)
+
+    def _start(self, request: int) -> IntVar:
+        return IntVar("begin", (request,), 0, self._shop.horizon_us)
+
+    def _beside(self, clocks: Clocks, one: int, other: int) -> BoolExpr:
+        """Return "chunks of both run at the same time"."""
+        pairs = (((one, k), (other, v)) for k in self._units for v in self._units if k != v)
+        return any_of(
+            all_of(
+                (
+                    self._slicing.used(*a),
+                    self._slicing.used(*b),
+                    clocks.start_us(a) + 1 <= clocks.end_us(b),
+                    clocks.start_us(b) + 1 <= clocks.end_us(a),
+                )
+            )
+            for a, b in pairs
+        )
+
+    def constraints(self) -> Iterator[Constraint]:
+        """Yield what totals mean, and what the problem demands."""
+        for row in self._meanings():
+            yield Constraint(name="totals", expr=row)
+        yield from self._demands()
+
+    def _meanings(self) -> Iterator[BoolExpr]:
+        quantities = self._needs.quantities
+        if FlowQuantity.PERIOD in quantities and _period_is_played(self._shop):
+            yield from (self._period() >= self._load(unit) for unit in self._units)
+            if self._shop.workload.task_slots == 1:
+                yield self._period() >= self._work()
+        if self._clocks is None:
+            return
+        if FlowQuantity.BUBBLES in quantities:
+            yield from self._clocks.spans()
+        if FlowQuantity.START in quantities:
+            for request in self._requests:
+                yield from self._first(self._clocks, request)
+
+    def _first(self, clocks: Clocks, request: int) -> Iterator[BoolExpr]:
+        """Yield "a request begins with its earliest chunk"."""
+        begin, cells = self._start(request), [(request, unit) for unit in self._units]
+        for cell in cells:
+            yield self._slicing.used(*cell).implies(begin <= clocks.start_us(cell))
+        yield any_of(self._slicing.used(*cell) & (begin >= clocks.start_us(cell)) for cell in cells)
+
+    def assign(self, values: WorkloadValues) -> dict[VariableKey, int]:
+        """Return the value of every variable on a schedule."""
+        found: dict[VariableKey, int] = {}
+        if FlowQuantity.PERIOD in self._needs.quantities:
+            found["period", ()] = values.period_us
+        if FlowQuantity.START in self._needs.quantities:
+            found |= {("begin", (i,)): start for i, start in enumerate(values.start_us)}
+        return found
+
+    def _demands(self) -> Iterator[Constraint]:
+        for name, expr in self._limits():
+            yield Constraint(name=name, expr=expr)
+        for index, request in enumerate(self._shop.workload.requests):
+            if request.deadline_us is not None:
+                latest = request.arrival_us + request.deadline_us
+                yield Constraint(name="deadline", expr=self._variables.finish_us(index) <= latest)
+        capacity = self._shop.chains[0].device_memory
+        if capacity is not None and FlowQuantity.PEAK in self._needs.quantities:
+            peak = self._variables.total(FlowQuantity.PEAK)
+            yield Constraint(name="device_memory", expr=peak <= capacity)
+        for rule in self._problem.expression_rules:
+            yield Constraint(name=rule.name, expr=rule.expr)
+
+    def _limits(self) -> Iterator[tuple[str, BoolExpr]]:
+        """Yield the filters in use as conditions on integers; the judge rounds alike."""
+        limits, total = self._problem.limits, self._variables.total
+        period, gap = total(FlowQuantity.PERIOD), total(FlowQuantity.GAPNESS)
+        if limits.max_period_us is not None:
+            yield "max_period_us", period <= limits.max_period_us
+        if limits.min_units is not None:
+            yield "min_units", count(map(self._slicing.unit_used, self._units)) >= limits.min_units
+        if limits.max_units is not None:
+            yield "max_units", count(map(self._slicing.unit_used, self._units)) <= limits.max_units
+        if limits.min_balance_permille is not None:
+            rest = 1000 - limits.min_balance_permille
+            yield "min_balance_permille", 1000 * gap <= rest * period
+        if limits.max_gapness_us is not None:
+            yield "max_gapness_us", gap <= limits.max_gapness_us
+        if limits.min_utilisation_permille is not None:
+            excess = idle_excess(self._shop, 1000 - limits.min_utilisation_permille)
+            yield "min_utilisation_permille", excess <= 0
+
+
+def _period_is_played(shop: FlowShop) -> bool:
+    """Return whether only the simulation tells the period (`WorkloadValues.period_us`)."""
+    workload = shop.workload
+    free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
+    return workload.mode is Mode.STREAM and not (free and not shop.contended)
+
+
+def term_expr(shop: FlowShop, term: Term) -> Expr:
+    """Return the quantity that a term minimises; `idle_excess` stands for the ratio IDLE."""
+    return FlowVariables(shop).total(FLOW_TERM[term])
+
+
+def idle_excess(shop: FlowShop, permille: int) -> Expr:
+    """Return an expression that is at most 0 exactly if idle <= `permille`.
+
+    With K units, makespan C and work W: idle = ceil(1000 (K C - W) / (K C)).
+    """
+    total = FlowVariables(shop).total
+    makespan, work = total(FlowQuantity.MAKESPAN), total(FlowQuantity.WORK)
+    return (1000 - permille) * shop.unit_count * makespan - 1000 * work

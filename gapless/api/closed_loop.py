@@ -1,0 +1,284 @@
+"""The closed loop of tuning: measure plans, learn from them what things really cost, plan again.
+
+1. The first round is a tuning run like any other: the best plans by the cost model, and the baselines.
+2. From all plans of several chunks that were executed so far, corrections of the costs are learned
+   (`profiler.prediction`). What runs alone is not company, and is never charged by these tables: all
+   plans of one chunk are baselines, which are measured anyway.
+3. The problem is solved again with corrected costs. The first few plans that were not measured yet are
+   raced against the best so far, which are executed again: numbers are compared within one run only.
+4. It ends when the best plan has stood a round and no plan that was not measured is predicted to be
+   faster. Even where nothing is predicted to be faster after the first round there is a second one:
+   corrections know least of the plans that were furthest from being measured.
+
+Every round is a run in the store, and what a round does follows from the runs before it alone. So a loop
+that was cut off is resumed by going through it again, and one that has used up its rounds can be given more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..executor.progress import Report, Step
+from ..executor.runner import Runner
+from ..executor.tuning.candidates import (
+    CandidateKind,
+    TuningCandidate,
+    plan_candidates,
+    predicted,
+    predicted_us,
+)
+from ..executor.tuning.options import TuningOptions
+from ..executor.tuning.result import TuningResult, TuningRow
+from ..executor.tuning.store import Store
+from ..executor.tuning.tuner import Subject, tune
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import dump_problem
+from ..formulations.judge import check
+from ..formulations.objective import Objective, Term
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from ..formulations.rules import OpaqueRule
+from ..profiler.prediction.corrections import Corrections, fit_corrections
+from ..profiler.prediction.executions import ExecutedPlan
+from ..solvers.protocol import StopReason
+from .planning import Comparison, compare
+from .rounds import CORRECTED, Loop, LoopStop, Outlook, Round, cut_off
+
+FEWEST_NEW = 3
+"""A later round measures half as many new plans as the first one, but at least these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What all rounds of a tuning run have in common.
+
+    Attributes
+    ----------
+    runner
+        Executes candidates.
+    device
+        Fingerprint of the device and of the engine.
+    backends, top, distance, time_limit_s
+        Who plans how many plans, how different, and for how long.
+    options, store, resume, report
+        As for `executor.tuning.tuner.tune`; the budget is for all rounds together.
+    """
+
+    runner: Runner
+    device: str
+    backends: Sequence[str]
+    top: int
+    distance: int
+    time_limit_s: float | None
+    options: TuningOptions
+    store: Store
+    resume: bool
+    report: Report
+
+    def named(self, name: str) -> Course:
+        """Return the same course, whose steps bear the name of a round."""
+        return replace(self, report=lambda step: self.report(replace(step, text=f"{name}: {step.text}")))
+
+    def plan(self, problem: Problem, *, top: int) -> tuple[Comparison, list[Plan]]:
+        """Have all backends plan; return what they say, and their plans without repetitions."""
+        self.report(Step(text=f"planning with {', '.join(self.backends)}"))
+        found = compare(
+            problem,
+            backends=self.backends,
+            top=top,
+            distance=self.distance,
+            time_limit_s=self.time_limit_s,
+        )
+        return found, list(dict.fromkeys(c.plan for result in found.results for c in result.candidates))
+
+    def race(
+        self, candidates: Sequence[TuningCandidate], problem: Problem, *, after: Sequence[TuningResult] = ()
+    ) -> TuningResult:
+        """Measure candidates that were made from a problem, after the rounds before."""
+        budget_s = self.options.budget_s
+        if budget_s is not None:
+            budget_s -= sum(result.spent_s for result in after)
+        written = replace(problem, rules=problem.expression_rules)  # what is only Python has no written form
+        return tune(
+            candidates,
+            self.runner,
+            store=self.store,
+            options=replace(self.options, budget_s=budget_s),
+            subject=Subject(
+                problem=dump_problem(written),
+                device=self.device,
+                after=tuple(result.run for result in after),
+            ),
+            resume=self.resume,
+            report=self.report,
+        )
+
+
+def check_rounds(rounds: int, *, workload: bool, objective: Objective | None = None) -> None:
+    """Refuse a number of rounds that cannot be done.
+
+    Raises
+    ------
+    InvalidInputError
+        It is less than 1, or more than 1 for a workload or for the latency.
+    """
+    if rounds < 1:
+        raise InvalidInputError(f"rounds is {rounds}, must be at least 1")
+    if rounds > 1 and workload:
+        raise InvalidInputError(
+            f"rounds is {rounds}: corrections are learned for one network, and a workload shares the units "
+            "between several requests; leave the rounds out, or tune its networks one by one"
+        )
+    if rounds > 1 and objective is not None and objective.first is Term.LATENCY:
+        raise InvalidInputError(
+            f"rounds is {rounds}: corrections are learned from pipelines at work, and for the latency one "
+            "request is run at a time; leave the rounds out, or tune for the period"
+        )
+
+
+def close_loop(tables: Mapping[str, Problem], first: TuningResult, course: Course, *, rounds: int) -> Loop:
+    """Go on after a first round: learn, plan again, measure, until nothing better is expected.
+
+    Parameters
+    ----------
+    tables
+        The problem with each cost table that predicts, by name; plans are made from the first one.
+    first
+        What the first round has found.
+    course
+        How rounds are done.
+    rounds
+        How many there may be, with the first.
+    """
+    done = [Round(corrections=None, result=first)]
+    outlook = None
+    try:
+        while (stop := cut_off(done[-1].result)) is None:
+            lesson = _learn(next(iter(tables.values())), done, course)
+            outlook = _outlook(lesson, done[-1].result)
+            stop = _verdict(done, outlook, course.options, rounds)
+            if stop is not None:
+                break
+            done.append(_next_round(tables, lesson, done, course))
+    except KeyboardInterrupt:
+        stop = LoopStop.INTERRUPTED
+    return Loop(rounds=tuple(done), stop=stop, outlook=outlook)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lesson:
+    """What was learned, the problem with corrected costs, and its best plans not yet measured."""
+
+    corrections: Corrections
+    problem: Problem
+    plans: tuple[Plan, ...]
+
+
+def _learn(problem: Problem, done: Sequence[Round], course: Course) -> _Lesson:
+    known = executed_plans([one.result for one in done])
+    corrections = fit_corrections(problem, [one for one in known if len(one.plan.chunks) > 1])
+    corrected = corrections.applied(problem)
+    tried = {row.candidate.deployment.plan for one in done for row in one.result.rows}
+    new = OpaqueRule(
+        name="new plan",
+        predicate=lambda plan: plan not in tried and not check(problem, plan),
+        text="it was not measured yet, and breaks nothing by the costs that were given",
+    )
+    comparison, plans = course.plan(corrected.with_rules(new), top=_batch(course.top))
+    if any(result.stop is StopReason.INTERRUPTED for result in comparison.results):
+        raise KeyboardInterrupt
+    plans.sort(key=lambda plan: predicted_us(corrected, plan))
+    return _Lesson(corrections=corrections, problem=corrected, plans=tuple(plans))
+
+
+def _batch(top: int) -> int:
+    return max(FEWEST_NEW, top // 2)
+
+
+def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
+    """Return every plan that was executed, with its times: the newest ones, and all as if measured today.
+
+    Within a run, times are freed from drift like `TuningRow.comparable_us`; between runs, by the winner of
+    the one before, which is executed in both.
+    """
+    found: dict[Plan, ExecutedPlan] = {}
+    speed = 1.0
+    after: dict[str, TuningRow] = {}
+    for result in reversed(results):
+        rows = {row.candidate.key: row for row in result.rows}
+        common = result.ties[:1] and (rows[result.ties[0]], after.get(result.ties[0]))
+        if common and common[0].comparable_us and common[1] and common[1].comparable_us:
+            speed *= common[1].comparable_us / common[0].comparable_us
+        for row in result.rows:
+            plan = row.candidate.deployment.plan
+            if plan is None or row.candidate.deployment.pace is not Term.PERIOD:
+                continue  # corrections and cost models are about periods
+            if row.comparable_us is not None and row.period_us is not None:
+                today = speed * row.comparable_us / row.period_us.median
+                found.setdefault(
+                    plan,
+                    ExecutedPlan(
+                        plan=plan,
+                        period_us=today * row.period_us.median,
+                        chunk_us=tuple(today * time_us for time_us in row.chunk_us),
+                        runs=row.period_us.count,
+                    ),
+                )
+        after = rows
+    return tuple(found.values())
+
+
+def _outlook(lesson: _Lesson, last: TuningResult) -> Outlook | None:
+    """Return the most promising plan; corrections say nothing of a baseline, but its time is known."""
+    best = last.winner
+    if not lesson.plans or best is None or best.comparable_us is None:
+        return None
+    plan = best.candidate.deployment.plan
+    solved = best.candidate.kind is CandidateKind.PLAN
+    return Outlook(
+        plan=lesson.plans[0],
+        predicted_us=predicted_us(lesson.problem, lesson.plans[0]),
+        best_us=predicted_us(lesson.problem, plan) if solved and plan else round(best.comparable_us),
+    )
+
+
+def _verdict(
+    done: Sequence[Round], outlook: Outlook | None, options: TuningOptions, rounds: int
+) -> LoopStop | None:
+    """Return why to end now, or None."""
+    if outlook is None:
+        return LoopStop.EXHAUSTED
+    if len(done) > 1 and not outlook.better:
+        before, last = (one.result for one in done[-2:])
+        if before.ties[0] in last.ties:
+            return LoopStop.SETTLED
+    if len(done) >= rounds:
+        return LoopStop.ROUNDS
+    if options.budget_s is not None and sum(one.result.spent_s for one in done) >= options.budget_s:
+        return LoopStop.BUDGET
+    return None
+
+
+def _next_round(
+    tables: Mapping[str, Problem], lesson: _Lesson, done: Sequence[Round], course: Course
+) -> Round:
+    """Race the most promising plans against the best so far."""
+    known = {**tables, CORRECTED: lesson.problem}
+    rank = 1 + max(row.candidate.rank or 0 for one in done for row in one.result.rows)
+    new = plan_candidates(lesson.plans[: _batch(course.top)], tables=known, first_rank=rank)
+    # Corrections say nothing of baselines.
+    kept = [
+        predicted(candidate, known if candidate.kind is CandidateKind.PLAN else tables)
+        for candidate in _best(done[-1].result)
+    ]
+    result = course.named(f"round {len(done) + 1}").race(
+        [*new, *kept], lesson.problem, after=[one.result for one in done]
+    )
+    return Round(corrections=lesson.corrections, result=result)
+
+
+def _best(result: TuningResult) -> Iterator[TuningCandidate]:
+    """Yield the best so far: the winner, and whoever is the fastest of its kind."""
+    rows = (result.winner, *map(result.best, CandidateKind))
+    yield from {row.candidate.key: row.candidate for row in rows if row is not None}.values()

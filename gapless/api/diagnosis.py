@@ -1,0 +1,147 @@
+"""What works here: Python, the machine, every backend and every engine."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..executor.engines.registry import engine_names, get_engine
+from ..executor.machine.cores import pinning
+from ..executor.machine.counters import counters_availability
+from ..executor.machine.fingerprint import fingerprint
+from ..executor.machine.quota import quota_availability
+from ..formulations.availability import Availability
+from ..formulations.objective import Term
+from ..formulations.problem import Feature
+from ..solvers.protocol import Capabilities
+from ..solvers.registry import backend_names, get_backend
+from ..version import __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendReport:
+    """Whether one backend can be used here.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    ok
+        Whether it is ready.
+    reason
+        Why not, and what to install.
+    version
+        Version of its solver, if it has one.
+    capabilities
+        What it can do; None when even that cannot be found out.
+    """
+
+    name: str
+    ok: bool
+    reason: str = ""
+    version: str = ""
+    capabilities: Capabilities | None = None
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """Features and objective terms that it does not handle."""
+        if self.capabilities is None:
+            return ()
+        features = (feature for feature in Feature if feature not in self.capabilities.features)
+        terms = (f"objective {term}" for term in Term if term not in self.capabilities.terms)
+        return (*features, *terms, *(f"problems without {feature}" for feature in self.capabilities.requires))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineReport:
+    """Whether one engine can be used here.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    found
+        Whether it is ready, why not, its version.
+    backends
+        Its backends that really work on this machine.
+    """
+
+    name: str
+    found: Availability
+    backends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What works here.
+
+    Attributes
+    ----------
+    gapless, python, system
+        Versions and kind of the machine.
+    device
+        The machine as measurements name it.
+    cores
+        Processor cores that this process may use.
+    backends, engines
+        One report for each known backend and engine.
+    permissions
+        What the system lets this process do, by what it is for.
+    """
+
+    gapless: str
+    python: str
+    system: str
+    device: str
+    cores: int
+    backends: tuple[BackendReport, ...]
+    engines: tuple[EngineReport, ...]
+    permissions: tuple[tuple[str, Availability], ...]
+
+
+_PERMISSIONS: dict[str, Callable[[], Availability]] = {
+    "pin workers to cores": pinning,
+    "emulate slower units (quotas)": quota_availability,
+    "hardware counters": counters_availability,
+}
+
+
+def diagnose() -> Diagnosis:
+    """Look at everything without changing anything; a broken backend is a report, not an error."""
+    device = fingerprint()
+    return Diagnosis(
+        gapless=__version__,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+        device=str(device),
+        cores=len(device.cores),
+        backends=tuple(map(_report, backend_names())),
+        engines=tuple(map(_engine_report, engine_names())),
+        permissions=tuple((what, look()) for what, look in _PERMISSIONS.items()),
+    )
+
+
+def _report(name: str) -> BackendReport:
+    try:
+        backend = get_backend(name)
+        available = backend.availability()
+    except Exception as error:
+        return BackendReport(name=name, ok=False, reason=f"broken: {type(error).__name__}: {error}")
+    return BackendReport(
+        name=name,
+        ok=available.ok,
+        reason=available.reason,
+        version=available.version,
+        capabilities=backend.capabilities,
+    )
+
+
+def _engine_report(name: str) -> EngineReport:
+    try:
+        engine = get_engine(name)
+        found = engine.availability()
+        return EngineReport(name=name, found=found, backends=engine.backends() if found.ok else ())
+    except Exception as error:
+        reason = f"broken: {type(error).__name__}: {error}"
+        return EngineReport(name=name, found=Availability(ok=False, reason=reason))

@@ -1,0 +1,223 @@
+"""Where executable models come from: ONNX files, built-in networks, Python functions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..executor.graph.grouping import Granularity
+from ..executor.model import Model
+from ..formulations.errors import InvalidInputError, InvalidModelError
+from ..formulations.nearness import shown
+from ..formulations.network import ModelRef, Network
+from ..profiler.applications.catalog import application_named, applications
+
+Shapes = Mapping[str, Sequence[int]]
+
+ZOO_PREFIX = "zoo:"
+
+_NAMED = re.compile(r"([A-Za-z0-9_.#-]{1,60})=(.+)", re.DOTALL)
+_CALLABLE = re.compile(r"(.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+):[A-Za-z_]\w*", re.DOTALL)
+
+
+def open_model(
+    locator: str | Path,
+    *,
+    shapes: Shapes | None = None,
+    granularity: str | Granularity = Granularity.LAYER,
+    materialize: bool = False,
+) -> Model:
+    """Open one model that can be planned, profiled and run.
+
+    Parameters
+    ----------
+    locator
+        The path of an ONNX file; the name of a built-in network or application (`gapless networks` lists
+        them); or "path.py:NAME" for a `CallableModel`, "package.module:NAME" where an installed package
+        holds it. "NAME=..." before it gives it a name of your own.
+    shapes
+        Fixed shapes of inputs with dynamic dimensions, by name.
+    granularity
+        How operators are grouped into layers: "operator", "layer" (what a runtime fuses) or "block".
+    materialize
+        Copy weights that are links to other files (as a download cache has them) before reading.
+
+    Raises
+    ------
+    InvalidModelError
+        There is no such model, or it cannot be used; the message says why and what to do.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> model = gapless.open_model("squeezenet")
+    >>> model.network.name
+    'squeezenet'
+    """
+    named = None if os.path.exists(locator) else _NAMED.fullmatch(str(locator))
+    name, where = (named[1], named[2]) if named else (None, str(locator))
+    grouped = _granularity(granularity)
+    fixed = {key: tuple(shape) for key, shape in (shapes or {}).items()}
+    if not os.path.exists(where):
+        if _CALLABLE.fullmatch(where):
+            return _open_callable(where, name, fixed)
+        if application := application_named(where):
+            return _open_callable(application.locator, name or where, fixed)
+    from ..executor.graph.onnx_model import load_onnx
+
+    if os.path.exists(where):
+        return load_onnx(where, shapes=fixed, granularity=grouped, name=name, materialize=materialize)
+    zoo = where.removeprefix(ZOO_PREFIX)
+    return load_onnx(
+        _zoo_path(zoo),
+        shapes=fixed,
+        granularity=grouped,
+        name=name or zoo,
+        locator=ZOO_PREFIX + zoo,
+    )
+
+
+def open_models(
+    locators: Sequence[str | Path],
+    *,
+    shapes: Shapes | None = None,
+    granularity: str | Granularity = Granularity.LAYER,
+    materialize: bool = False,
+) -> Model:
+    """Open one or several models; several run one after the other for each request, as one network.
+
+    Parameters
+    ----------
+    locators
+        As for `open_model`.
+    shapes
+        As for `open_model`; "MODEL/INPUT" names an input of one of several models.
+
+    Raises
+    ------
+    InvalidModelError
+        As for `open_model`; or a shape is for no input of no model.
+    """
+    from ..executor.joined import join
+
+    return join(open_each(locators, shapes=shapes, granularity=granularity, materialize=materialize))
+
+
+def open_each(
+    locators: Sequence[str | Path],
+    *,
+    shapes: Shapes | None = None,
+    granularity: str | Granularity = Granularity.LAYER,
+    materialize: bool = False,
+) -> list[Model]:
+    """Open models, each by itself; parameters and errors as for `open_models`."""
+    if not locators:
+        raise InvalidModelError("no model is given: name an ONNX file, a built-in network, or path.py:NAME")
+    given = {key: tuple(shape) for key, shape in (shapes or {}).items()}
+    known = [(locator, _name_of(locator)) for locator in locators]
+    prefixes = tuple(f"{name}/" for _, name in known)
+    models = []
+    for locator, name in known:
+        own = {key: shape for key, shape in given.items() if not key.startswith(prefixes)}
+        own |= {
+            key.removeprefix(f"{name}/"): shape for key, shape in given.items() if key.startswith(f"{name}/")
+        }
+        models.append(open_model(locator, shapes=own, granularity=granularity, materialize=materialize))
+    return models
+
+
+def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -> Model:
+    """Open the models that a network was read from, for running a plan of it.
+
+    Parameters
+    ----------
+    network
+        With `models` filled in, as `gapless profile` writes it.
+    at
+        Where models lie now, by locator: for problems that come from another machine.
+
+    Raises
+    ------
+    InvalidModelError
+        The network is only a table, a model is not there, or it is not the one that was profiled.
+    """
+    from ..executor.joined import join
+
+    if not network.models:
+        raise InvalidModelError(
+            f"network {network.name!r} is a table without a model, so a plan for it cannot be run here; "
+            "use --engine simulated, or profile a model first (`gapless profile model.onnx`)"
+        )
+    names = [network.name] if len(network.models) == 1 else _joined_names(network)
+    opened = [
+        _reopen(ref, name, (at or {}).get(ref.locator, ref.locator))
+        for ref, name in zip(network.models, names, strict=True)
+    ]
+    return join(opened, name=network.name) if len(opened) > 1 else opened[0]
+
+
+def _reopen(ref: ModelRef, name: str, where: str | Path) -> Model:
+    # Links are followed: the digest decides whether it is the right file.
+    model = open_model(
+        f"{name}={where}", shapes=dict(ref.shapes), granularity=ref.granularity, materialize=True
+    )
+    (found,) = model.network.models
+    if found.digest != ref.digest:
+        raise InvalidModelError(
+            f"{where} is not the model that was profiled: its digest is {found.digest[:12]}, "
+            f"the problem says {ref.digest[:12]}; profile it again, or restore the file"
+        )
+    return model
+
+
+def _joined_names(network: Network) -> list[str]:
+    """Return the names of the joined models, in order: what stands before the first "/" of a layer."""
+    return list(dict.fromkeys(layer.name.partition("/")[0] for layer in network.layers))
+
+
+def _open_callable(where: str, name: str | None, shapes: Shapes) -> Model:
+    from ..executor.callables import load_callable
+
+    if shapes:
+        raise InvalidInputError(f"{where} has fixed shapes in its TensorSpecs; --shape is for ONNX files")
+    return load_callable(where) if name is None else load_callable(where, name=name)
+
+
+def _granularity(text: str | Granularity) -> Granularity:
+    try:
+        return Granularity(text)
+    except ValueError:
+        choices = ", ".join(Granularity)
+        raise InvalidInputError(f"granularity is {text!r}, must be one of {choices}") from None
+
+
+def _name_of(locator: str | Path) -> str:
+    named = None if os.path.exists(locator) else _NAMED.fullmatch(str(locator))
+    if named:
+        return named[1]
+    text = str(locator).removeprefix(ZOO_PREFIX)
+    return text if not os.path.exists(locator) else Path(text).stem
+
+
+def _zoo_path(name: str) -> Path:
+    from ..profiler.platforms.catalog import is_shipped_name
+    from ..profiler.zoo.catalog import zoo_hint, zoo_names, zoo_path
+
+    if name in zoo_names():
+        return zoo_path(name)
+    if is_shipped_name(name):
+        raise InvalidModelError(
+            f"{name!r} is a shipped problem, a table without a model: `gapless plan {name}` plans it, "
+            f"`gapless tune {name} --engine simulated` tunes it on a simulated device"
+        )
+    hint = zoo_hint(name, also=[application.name for application in applications()])
+    raise InvalidModelError(f"{shown(name)} is neither a file nor a built-in network; {hint}")
+
+
+def built_in_names() -> tuple[str, ...]:
+    """Return the names of all built-in networks and applications."""
+    from ..profiler.zoo.catalog import zoo_names
+
+    return tuple(dict.fromkeys([*zoo_names(), *(application.name for application in applications())]))

@@ -1,0 +1,264 @@
+"""The user stories: plan one problem, compare backends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..formulations.errors import BackendError, InvalidInputError
+from ..formulations.objective import Objective
+from ..formulations.problem import Problem
+from ..formulations.rules import AnyRule, RuleFunction
+from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
+from ..solvers.registry import backend_names, get_backend
+from ..solvers.result import SolveResult
+from ..solvers.session import solve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What `compare` does when nothing is said: backends, and seconds for each of them.
+
+    Backends that are not installed are left out with a reason.
+    """
+
+    names: tuple[str, ...]
+    time_limit_s: float | None = None
+
+
+CHAIN_BACKENDS = Usual(names=("native", "exhaustive", "cpsat", "z3", "pulp"))
+WORKLOAD_BACKENDS = Usual(
+    names=("native", "cpsat", "pulp", "hetero2pipe", "annealing", "band", "pipe-it", "serial"),
+    time_limit_s=10.0,
+)
+
+
+def default_backends(problem: Problem) -> Usual:
+    """Return what `compare` does with a problem when nothing is said."""
+    return CHAIN_BACKENDS if problem.workload is None else WORKLOAD_BACKENDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendFailure:
+    """A backend that gave no answer in a comparison, and why."""
+
+    backend: str
+    error: BackendError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Answers of several backends to one problem.
+
+    Attributes
+    ----------
+    problem
+        What was asked.
+    results
+        One for each backend that answered, in the order they were asked for.
+    failures
+        One for each backend that did not.
+    disagreements
+        Proofs that contradict each other, in words. Any entry is a bug in a backend.
+    """
+
+    problem: Problem
+    results: tuple[SolveResult, ...]
+    failures: tuple[BackendFailure, ...]
+    disagreements: tuple[str, ...]
+
+    @property
+    def best(self) -> SolveResult | None:
+        """The result with the best plan; of equals, the one that proves more; None without a plan."""
+        found = [result for result in self.results if result.values is not None]
+        return min(found, key=lambda r: (r.values, r.status is not SolveStatus.OPTIMAL), default=None)
+
+
+def plan(
+    problem: Problem,
+    *,
+    backend: str | Backend = "native",
+    top: int = 1,
+    distance: int = 1,
+    objective: str | Objective | None = None,
+    time_limit_s: float | None = None,
+    memory_limit_bytes: int | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
+    strict_rules: bool = False,
+    seed: int = 0,
+    threads: int = 1,
+    isolate: bool = False,
+    on_progress: Callable[[Claim], None] | None = None,
+) -> SolveResult:
+    """Find the best plans of a problem with one backend.
+
+    Parameters
+    ----------
+    problem
+        From `load_problem`, `table_problem`, or built from its parts.
+    backend
+        Name of a backend (`gapless doctor` lists them), or a backend of your own.
+    top
+        How many of the best plans to return, in order.
+    distance
+        On how many layers, at least, each plan is to run on other units than every plan before it; 1: any
+        other plan. For one network without a workload.
+    objective
+        Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
+        `Objective`.
+    time_limit_s
+        Seconds; the best plans so far are returned when it is reached.
+    memory_limit_bytes
+        Memory that a backend may take, which then runs in a child process. None: a child process may
+        take half of the machine's.
+    rules
+        Further rules: functions of a `PlanView`, ready-made rules, `OpaqueRule`s.
+    strict_rules
+        Refuse backends that merely check or repair plans against the rules.
+    seed, threads
+        For backends that use them.
+    isolate
+        Run in a child process, so that the limits are enforced by killing it. Third-party solvers
+        always do; a backend of your own that you do not trust should.
+    on_progress
+        Called with every intermediate claim of the backend; such claims have not been judged.
+
+    Returns
+    -------
+    SolveResult
+        Judged candidates, status, bound. An infeasible problem is a result, with the conflicting
+        rules and limits, not an error.
+
+    Raises
+    ------
+    InvalidInputError, ExpressionError
+        The objective, a rule or an option is not valid.
+    BackendError
+        The backend cannot answer.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> result = gapless.plan(gapless.load_problem("pixel7a/alexnet-sparse"))
+    >>> result.status, result.objective
+    (<SolveStatus.OPTIMAL: 'optimal'>, 7648)
+    """
+    options = SolveOptions(
+        top=top,
+        distance=distance,
+        time_limit_s=time_limit_s,
+        memory_limit_bytes=memory_limit_bytes,
+        seed=seed,
+        threads=threads,
+    )
+    if on_progress is not None:
+        options = replace(options, publish=on_progress)
+    asked = problem if objective is None else problem.with_objective(objective)
+    return solve(asked.with_rules(*rules), backend, options, isolate=isolate, strict_rules=strict_rules)
+
+
+def compare(
+    problem: Problem,
+    *,
+    backends: Sequence[str | Backend] | None = None,
+    top: int = 1,
+    distance: int = 1,
+    objective: str | Objective | None = None,
+    time_limit_s: float | None = None,
+    memory_limit_bytes: int | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
+    strict_rules: bool = False,
+    seed: int = 0,
+    threads: int = 1,
+    on_backend: Callable[[str], None] | None = None,
+    on_progress: Callable[[Claim], None] | None = None,
+    on_result: Callable[[SolveResult], None] | None = None,
+) -> Comparison:
+    """Solve one problem with several backends, one after the other, on the same integers.
+
+    Parameters
+    ----------
+    problem, top, distance, objective, rules, strict_rules, seed, threads, on_progress
+        As for `plan`.
+    time_limit_s, memory_limit_bytes
+        As for `plan`, for each backend; without a time limit, workloads get the usual one.
+    backends
+        Names or backends; None: the usual ones (`default_backends`).
+    on_backend
+        Called with the name of each backend before it starts.
+    on_result
+        Called with each result as soon as it is there.
+
+    Returns
+    -------
+    Comparison
+        A backend that fails does not stop the others. Proofs that contradict each other are listed.
+
+    Raises
+    ------
+    InvalidInputError, ExpressionError
+        The objective, a rule, an option or a name of a backend is not valid.
+    """
+    usual = default_backends(problem)
+    backends = usual.names if backends is None else backends
+    time_limit_s = usual.time_limit_s if time_limit_s is None else time_limit_s
+    if not backends:
+        raise InvalidInputError(f"no backends are given; choose from {', '.join(backend_names())}")
+    asked = problem if objective is None else problem.with_objective(objective)
+    asked = asked.with_rules(*rules)
+    workers = [get_backend(entry) if isinstance(entry, str) else entry for entry in backends]
+    results: list[SolveResult] = []
+    failures: list[BackendFailure] = []
+    for worker in workers:
+        if on_backend is not None:
+            on_backend(worker.name)
+        try:
+            answer = plan(
+                asked,
+                backend=worker,
+                top=top,
+                distance=distance,
+                time_limit_s=time_limit_s,
+                memory_limit_bytes=memory_limit_bytes,
+                strict_rules=strict_rules,
+                seed=seed,
+                threads=threads,
+                on_progress=on_progress,
+            )
+        except BackendError as error:
+            failures.append(BackendFailure(backend=worker.name, error=error))
+        else:
+            results.append(answer)
+            if on_result is not None:
+                on_result(answer)
+    return Comparison(
+        problem=asked,
+        results=tuple(results),
+        failures=tuple(failures),
+        disagreements=tuple(_disagreements(results)),
+    )
+
+
+def _disagreements(results: Sequence[SolveResult]) -> list[str]:
+    """Return the pairs of proofs that cannot both be right."""
+    found = []
+    for index, first in enumerate(results):
+        for second in results[index + 1 :]:
+            names = f"{first.backend} and {second.backend}"
+            for one, other in ((first, second), (second, first)):
+                if one.status is SolveStatus.INFEASIBLE and other.candidates:
+                    found.append(
+                        f"{one.backend} proves that there is no plan, "
+                        f"{other.backend} has the valid plan [{other.plan}]"
+                    )
+                elif one.bound is not None and other.objective is not None and other.objective < one.bound:
+                    found.append(
+                        f"{one.backend} proves that {one.asked.terms[0]} is at least {one.bound}, "
+                        f"{other.backend} has the valid plan [{other.plan}] with {other.objective}"
+                    )
+            both = min(first.proven, second.proven)
+            ours = [c.score.values(first.asked.terms) for c in first.candidates[:both]]
+            theirs = [c.score.values(first.asked.terms) for c in second.candidates[:both]]
+            if ours != theirs and first.asked.present_by is None:
+                found.append(f"{names} rank the best {both} plans differently: {ours} and {theirs}")
+    return found

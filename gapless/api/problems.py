@@ -1,0 +1,244 @@
+"""Where problems come from: shipped tables, files, and plain tables of milliseconds."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..formulations.costs import CostTable, NetworkCosts, Provenance
+from ..formulations.errors import InvalidInputError, InvalidProblemError
+from ..formulations.files import load_problem as load_problem_file
+from ..formulations.flow_shop.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload, requests_of
+from ..formulations.hardware import Platform, ProcessingUnit
+from ..formulations.nearness import meant, near, shown
+from ..formulations.network import Layer, Network
+from ..formulations.objective import Objective, Term
+from ..formulations.problem import Problem
+from ..formulations.validation import Defects
+from ..profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
+
+Millis = float | int | None
+
+
+def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
+    """Return a shipped problem by name, or read a problem file.
+
+    Parameters
+    ----------
+    name
+        A shipped name such as "pixel7a/alexnet-sparse" (`gapless platforms` lists them), or the path
+        of a file. A path that exists wins over a name.
+    costs
+        Co-run cost model of a shipped problem: "heavy" (each layer measured while all units run it; the
+        default), "isolated" (alone), "interpolated" (between both, by how many units a plan uses), or a
+        registered one.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such name or file, or its content is not valid.
+    """
+    if not os.path.exists(name):  # which, unlike Path.exists, says no to names that no file can have
+        if is_shipped_name(str(name)):
+            return shipped_problem(str(name), method=costs or DEFAULT_METHOD)
+        raise InvalidInputError(_no_such_problem(str(name)))
+    if costs is not None:
+        raise InvalidInputError(
+            f"costs={costs!r} chooses between the tables of a shipped problem; {name} is a file"
+        )
+    return load_problem_file(name)
+
+
+def load_workload(
+    text: str,
+    *,
+    problem: str | Path | None = None,
+    platform: str | None = None,
+    costs: str | None = None,
+    order: RequestOrder = RequestOrder.FREE,
+    mode: Mode = Mode.BATCH,
+    execution: Execution = Execution.ASYNCHRONOUS,
+    load_policy: LoadPolicy | None = None,
+    task_slots: int | None = None,
+    contention: str | Path | None = None,
+    objective: str | Objective = "makespan",
+) -> Problem:
+    """Return the problem of serving several requests at once.
+
+    Parameters
+    ----------
+    text
+        The requests: networks with counts, e.g. "yolov4,bert,mobilenetv2x3"; "mobilenetv2*4" is one
+        request of a batch of 4 (on shipped platforms).
+    problem
+        A problem whose networks, costs and interference are used, as for `load_problem`; e.g. the file
+        that a profile of several networks was written to.
+    platform
+        Or the name of a shipped platform ("kirin990").
+    costs
+        As for `load_problem`.
+    order, mode, execution, load_policy, task_slots
+        How the requests are served; see `Workload`. `load_policy` None: all weights resident, and on the
+        shipped phones those of running chunks, as in Hetero2Pipe.
+    contention
+        A file of `measure_contention` (`gapless contention --out`), whose slowdowns take the place of
+        those of the problem.
+    objective
+        As for `plan`.
+
+    Raises
+    ------
+    InvalidInputError
+        A name is not known, or the text is not a list of requests.
+    """
+    if (problem is None) == (platform is None):
+        raise InvalidInputError(
+            "a workload needs either a problem that has its networks or a platform, "
+            'e.g. --workload "yolov4,bert,mobilenetv2x3" --platform kirin990'
+        )
+    if platform is not None:
+        from ..profiler.platforms.workloads import shipped_workload
+
+        if costs is not None:
+            raise InvalidInputError(f"costs={costs!r} chooses between the tables of a shipped problem")
+        base = shipped_workload(platform, text)
+    else:
+        base = with_workload(load_problem(str(problem), costs=costs), text)
+    assert base.workload is not None
+    served = replace(
+        base.workload,
+        order=order,
+        mode=mode,
+        execution=execution,
+        load_policy=base.workload.load_policy if load_policy is None else load_policy,
+        task_slots=task_slots,
+    )
+    if contention is not None:
+        from .slowdown.contention import load_contention
+
+        base = replace(base, interference=load_contention(Path(contention)).interference)
+    return replace(base, workload=served).with_objective(objective)
+
+
+def with_workload(problem: Problem, text: str) -> Problem:
+    """Return a problem with the requests that a text names, all of networks that it has.
+
+    Its objective becomes the least makespan.
+
+    Raises
+    ------
+    InvalidInputError
+        The text is not a list of requests, or names a network that is not there.
+    """
+    requests = requests_of(text, [network.name for network in problem.networks])
+    return replace(problem, workload=Workload(requests=requests), objective=Objective(terms=(Term.MAKESPAN,)))
+
+
+def _no_such_problem(name: str) -> str:
+    from ..profiler.platforms.workloads import phone_names
+    from .models import built_in_names
+
+    if name in built_in_names():
+        return (
+            f"{name!r} is a built-in network, not a problem: `gapless profile {name}` measures it here and "
+            f"writes gapless-out/problem.json, which can be planned; `gapless tune {name}` does all of it"
+        )
+    if name in phone_names():
+        return (
+            f"{name!r} is a platform for workloads, not a problem: "
+            f'--workload "yolov4,bert" --platform {name} names one'
+        )
+    if near(name, shipped_names()):
+        hint = meant(name, shipped_names())
+    elif near(name, built_in_names()):
+        hint = meant(name, built_in_names())
+    else:
+        hint = "`gapless platforms` lists the shipped ones"
+    return f"{shown(name)} is neither a file nor the name of a shipped problem; {hint}"
+
+
+def table_problem(
+    times_ms: Mapping[str, Sequence[Millis]] | Sequence[Sequence[Millis]],
+    units: Sequence[str | ProcessingUnit],
+    *,
+    network: str = "network",
+    platform: str = "platform",
+    objective: str | Objective = Objective(),
+    source: str = "",
+) -> Problem:
+    """Return a problem straight from a table of milliseconds.
+
+    Parameters
+    ----------
+    times_ms
+        Rows of one time a unit: a mapping from layer names, or a sequence (layers are then named
+        layer0, layer1, ...). None: the unit cannot run the layer. Times are rounded to whole
+        microseconds, and to 1 us if they are shorter than that.
+    units
+        Names of the columns, or `ProcessingUnit`s.
+    network, platform
+        Names.
+    objective
+        As for `plan`.
+    source
+        Where the times come from.
+
+    Raises
+    ------
+    InvalidProblemError
+        The table is empty or ragged, or a time is zero, negative or not finite; every row is named.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.table_problem({"conv": [9.0, 2.0], "fc": [1.0, None]}, ["cpu", "gpu"])
+    >>> str(gapless.plan(problem).plan)
+    '0-0 gpu | 1-1 cpu'
+    """
+    if isinstance(times_ms, Mapping):
+        rows = dict(times_ms)
+    else:
+        rows = {f"layer{index}": row for index, row in enumerate(times_ms)}
+    built = tuple(u if isinstance(u, ProcessingUnit) else ProcessingUnit(name=u) for u in units)
+    defects = Defects("the table of times")
+    layer_us = tuple(_row_us(name, row, len(built), defects) for name, row in rows.items())
+    defects.raise_as(InvalidProblemError)
+    names = tuple(unit.name for unit in built)
+    problem = Problem(
+        platform=Platform(name=platform, units=built),
+        networks=(Network(name=network, layers=tuple(Layer(name=str(name)) for name in rows)),),
+        costs=CostTable(
+            units=names,
+            networks=(NetworkCosts(network=network, layer_us=layer_us),),
+            provenance=Provenance(source=source, method="table of milliseconds"),
+        ),
+    )
+    return problem.with_objective(objective)
+
+
+def _row_us(name: str, row: Sequence[Millis], width: int, defects: Defects) -> tuple[int | None, ...]:
+    if isinstance(row, str) or not isinstance(row, Sequence):
+        row = list(row) if hasattr(row, "__iter__") and not isinstance(row, str) else [row]
+    if len(row) != width:
+        defects.add(f"row {name!r} has {len(row)} times, needs one for each of the {width} units")
+    return tuple(_time_us(name, column, value, defects) for column, value in enumerate(row))
+
+
+def _time_us(name: str, column: int, value: Millis, defects: Defects) -> int | None:
+    if value is None:
+        return None
+    try:
+        millis = float(value)
+    except (TypeError, ValueError):
+        defects.add(f"row {name!r}, column {column}: {value!r} is not a number")
+        return None
+    if not math.isfinite(millis) or millis <= 0:
+        defects.add(
+            f"row {name!r}, column {column}: {value!r} ms; a time is greater than 0 "
+            "(leave it out, as None, where the unit cannot run the layer)"
+        )
+        return None
+    return max(1, round(millis * 1000))

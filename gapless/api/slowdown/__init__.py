@@ -1,0 +1,1 @@
+"""Measuring slowdown: contention between networks, interference between units, networks side by side."""

@@ -1,0 +1,85 @@
+"""The user story of contention: measure how much networks slow each other down on this device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...executor.engine import Engine
+from ...executor.model import Model
+from ...executor.progress import Report, silent
+from ...formulations.files import dump, load, save
+from ...formulations.hardware import Platform
+from ...profiler.slowdown.contention.measure import measure_contention as measure
+from ...profiler.slowdown.contention.result import CONTENTION, Contention, ContentionOptions
+from ..device import this_device
+from ..execution import resolve_engine
+from ..models import open_each
+
+
+def measure_contention(
+    models: Sequence[Model | str | Path],
+    *,
+    platform: Platform | None = None,
+    engine: str | Engine | None = None,
+    options: ContentionOptions = ContentionOptions(),
+    report: Report = silent,
+) -> Contention:
+    """Measure how much networks on different units slow each other down, and how they press on memory.
+
+    Parameters
+    ----------
+    models
+        The networks, as `open_model` returns them, or their locators.
+    platform
+        The units; None: this device, as `this_device` finds it.
+    engine
+        Who runs the layers; None: MNN for ONNX files, "callable" for Python functions.
+    options
+        How long to measure, and what.
+    report
+        Told of each step.
+
+    Returns
+    -------
+    Contention
+        Its `interference` belongs to a problem with several networks.
+
+    Raises
+    ------
+    InvalidInputError
+        A model, unit or option is not valid, or no two units can run at once.
+    ProfilingError, ExecutionError
+        It could not be measured.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> found = gapless.measure_contention(["squeezenet", "resnet18"])  # doctest: +SKIP
+    >>> found.interference.slowdown_permille  # doctest: +SKIP
+    ((0, 42, 0), (36, 0, 0), (0, 0, 0))
+    """
+    opened = [model for given in models for model in _opened(given)]
+    found = resolve_engine(engine, *opened)
+    units = this_device(engine=found) if platform is None else platform
+    return measure(opened, units, found, options=options, report=report)
+
+
+def save_contention(found: Contention, path: str | Path) -> None:
+    """Write what was measured to a JSON file.
+
+    Raises
+    ------
+    InvalidInputError
+        The place cannot be written.
+    """
+    save(dump(found, CONTENTION), path)
+
+
+def load_contention(path: str | Path) -> Contention:
+    """Read what `save_contention` wrote; errors as for `formulations.files.load`."""
+    return load(path, CONTENTION)
+
+
+def _opened(model: Model | str | Path) -> list[Model]:
+    return open_each([model]) if isinstance(model, str | Path) else [model]

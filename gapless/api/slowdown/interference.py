@@ -1,0 +1,322 @@
+"""The user story of interference: how much longer, or less, layers take while other units are busy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from ...executor.engine import Engine
+from ...executor.measurement import Measurement
+from ...executor.model import Model
+from ...executor.progress import Afresh, Ledger, Report, silent
+from ...executor.tuning.store import Store
+from ...formulations.co_run import co_run_model_names, get_co_run_model
+from ...formulations.costs import CostTable
+from ...formulations.errors import InvalidInputError, InvalidPlanError
+from ...formulations.files import dump, load, save
+from ...formulations.hardware import Platform
+from ...formulations.judge import check, score
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...profiler.platforms.catalog import (
+    is_shipped_name,
+    network_names,
+    platform_names,
+    shipped_platform,
+    shipped_problem,
+)
+from ...profiler.platforms.workloads import phone_names
+from ...profiler.profile import Method, Profile
+from ...profiler.slowdown.interference.measure import measure_loads, measure_plans
+from ...profiler.slowdown.interference.ratios import (
+    INTERFERENCE,
+    Foretold,
+    InterferenceOptions,
+    InterferenceRatios,
+    PlanInterference,
+    table_ratios,
+)
+from ..device import this_device
+from ..execution import models_for, open_store, profiled_problem, resolve_engine
+from ..models import open_model
+
+
+def measure_interference(
+    models: Sequence[Model | str | Path],
+    *,
+    platform: Platform | None = None,
+    engine: str | Engine | None = None,
+    beside: Sequence[Sequence[str]] = (),
+    options: InterferenceOptions = InterferenceOptions(),
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
+    report: Report = silent,
+) -> InterferenceRatios:
+    """Measure how much longer layers take on each unit while other units run the same layers in a loop.
+
+    Parameters
+    ----------
+    models
+        The networks, as `open_model` returns them, or their locators; each is measured by itself.
+    platform
+        The units; None: this device, as `this_device` finds it.
+    engine
+        Who runs the layers; None: MNN for ONNX files, "callable" for Python functions.
+    beside
+        Sets of units that make load, e.g. [["big", "gpu"], ["big"]]; empty: each other unit, and all other
+        units that can run at once.
+    options
+        How long to measure.
+    store
+        File of measurements; ":memory:" keeps none.
+    resume
+        Go on with what the store holds, instead of measuring it again.
+    report
+        Told of each step.
+
+    Raises
+    ------
+    InvalidInputError
+        A model, unit or option is not valid, or no two units can run at once.
+    ProfilingError, ExecutionError
+        It could not be measured.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> found = gapless.measure_interference(["squeezenet"])  # doctest: +SKIP
+    >>> [(r.chunk.unit, r.load, r.ratio) for r in found.ratios]  # doctest: +SKIP
+    [('core0', 'core1', 1.21), ...]
+    """
+    opened = [open_model(given) if isinstance(given, str | Path) else given for given in models]
+    names = [model.network.name for model in opened]
+    if not names or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"each network needs a name of its own, got {', '.join(names) or '(none)'}; "
+            "NAME=... before a model gives it one"
+        )
+    runner = resolve_engine(engine, *opened)
+    units = this_device(engine=runner) if platform is None else platform
+    sets = tuple(map(tuple, beside))
+    with ExitStack() as stack:
+        ledger = _ledger(store, stack, resume=resume)
+        each = [
+            measure_loads(model, units, runner, beside=sets, options=options, ledger=ledger, report=report)
+            for model in opened
+        ]
+    return _joined(each)
+
+
+def measure_plan_interference(
+    problem: Problem | Profile,
+    plans: Sequence[Plan],
+    *,
+    model: Model | None = None,
+    engine: str | Engine | None = None,
+    measured: Sequence[Measurement] = (),
+    options: InterferenceOptions = InterferenceOptions(),
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
+    report: Report = silent,
+) -> InterferenceRatios:
+    """Measure each chunk of plans alone, and while the other chunks of its plan run in a loop.
+
+    The largest time beside the rest foretells the period of the plan; what the judge says of it with
+    other costs stands beside it.
+
+    Parameters
+    ----------
+    problem
+        What the plans were made for: one network, no workload. A profile tells what the judge says with
+        every co-run cost model that its tables allow, a problem what it says with its own costs.
+    plans
+        Valid plans of it.
+    model
+        The model; None: opened from where the problem says it lies.
+    measured
+        What `run` measured of these plans, in any order; not every plan needs to be there.
+    engine, options, store, resume, report
+        As for `measure_interference`.
+
+    Raises
+    ------
+    InvalidInputError
+        A plan is not valid for the problem, or a measurement is of no plan.
+    ProfilingError, ExecutionError
+        It could not be measured.
+    """
+    judged = _judged(problem)
+    first = next(iter(judged.values()))
+    _require_plans(first, plans)
+    periods_us = _periods_us(plans, measured)
+    runs = models_for(first)[first.network.name] if model is None else model
+    with ExitStack() as stack:
+        found = measure_plans(
+            plans,
+            runs,
+            first.platform,
+            resolve_engine(engine, runs),
+            options=options,
+            ledger=_ledger(store, stack, resume=resume),
+            report=report,
+        )
+    return replace(found, plans=tuple(_with_periods(one, judged, periods_us) for one in found.plans))
+
+
+def interference_of_tables(subject: str | Profile) -> InterferenceRatios:
+    """Return the ratios of the heavy and the isolated tables, without measuring anything.
+
+    Parameters
+    ----------
+    subject
+        The name of a shipped platform (all its networks) or problem, or a profile with both tables.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such platform or problem, or it has not both tables.
+
+    Examples
+    --------
+    >>> from gapless.api.slowdown.interference import interference_of_tables
+    >>> found = interference_of_tables("pixel7a/octree")
+    >>> len(found.ratios)
+    28
+    """
+    if isinstance(subject, Profile):
+        platform = subject.platform
+        tables = [(subject.table(Method.ISOLATED), subject.table(Method.HEAVY))]
+    else:
+        names = _shipped_names(subject)
+        platform = shipped_platform(names[0].partition("/")[0])
+        tables = [
+            (_shipped_table(name, Method.ISOLATED), _shipped_table(name, Method.HEAVY)) for name in names
+        ]
+    ratios = tuple(one for isolated, heavy in tables for one in table_ratios(platform, isolated, heavy))
+    if not ratios:
+        raise InvalidInputError(
+            f"no two units of {platform.name} can run at once, so that its heavy table says nothing more "
+            "than its isolated one"
+        )
+    heavy = [table.provenance for _, table in tables]
+    return InterferenceRatios(
+        platform=platform,
+        ratios=ratios,
+        provenance=replace(
+            heavy[0],
+            source="; ".join(dict.fromkeys(one.source for one in heavy)),
+            method="heavy over isolated tables",
+            notes="; ".join(dict.fromkeys(filter(None, (one.notes for one in heavy)))),
+        ),
+    )
+
+
+def is_shipped_subject(name: str) -> bool:
+    """Return whether a shipped platform or problem has this name, with tables or without."""
+    return name in (*platform_names(), *phone_names()) or is_shipped_name(name)
+
+
+def save_interference(found: InterferenceRatios, path: str | Path) -> None:
+    """Write what was found to a JSON file.
+
+    Raises
+    ------
+    InvalidInputError
+        The place cannot be written.
+    """
+    save(dump(found, INTERFERENCE), path)
+
+
+def load_interference(path: str | Path) -> InterferenceRatios:
+    """Read what `save_interference` wrote; errors as for `formulations.files.load`."""
+    return load(path, INTERFERENCE)
+
+
+def _joined(each: Sequence[InterferenceRatios]) -> InterferenceRatios:
+    """Return what was measured of several networks on one platform as one."""
+    provenances = [one.provenance for one in each]
+    return replace(
+        each[0],
+        ratios=tuple(ratio for one in each for ratio in one.ratios),
+        provenance=replace(
+            provenances[0],
+            source="; ".join(one.source for one in provenances),
+            notes="; ".join(dict.fromkeys(one.notes for one in provenances)),
+        ),
+        receipts=tuple(receipt for one in each for receipt in one.receipts),
+        warnings=tuple(warning for one in each for warning in one.warnings),
+        seconds=sum(one.seconds for one in each),
+    )
+
+
+def _judged(problem: Problem | Profile) -> dict[str, Problem]:
+    """Return the problem with the costs of each co-run cost model that can be had, by its name."""
+    if isinstance(problem, Profile):
+        known = {table.provenance.method for table in problem.tables}
+        names = [name for name in co_run_model_names() if get_co_run_model(name).needs <= known]
+        return {name: profiled_problem(problem, costs=name) for name in names}
+    if problem.workload is not None:
+        raise InvalidInputError(
+            "interference is measured of plans of one network without a workload; with a workload, "
+            "`gapless contention` measures how its networks slow each other down"
+        )
+    return {problem.costs.provenance.method or "the problem": problem}
+
+
+def _require_plans(problem: Problem, plans: Sequence[Plan]) -> None:
+    if not plans:
+        raise InvalidInputError("no plan is given: name at least one")
+    for plan in plans:
+        violations = check(problem, plan)
+        if violations:
+            raise InvalidPlanError(
+                f"plan [{plan}] cannot be run on this problem:",
+                [violation.message for violation in violations],
+            )
+
+
+def _periods_us(plans: Sequence[Plan], measured: Sequence[Measurement]) -> dict[str, float]:
+    """Return the measured periods by plan_id: the median where a plan was measured several times."""
+    found: dict[str, list[float]] = {plan.plan_id: [] for plan in plans}
+    for one in measured:
+        plan = one.deployment.plan
+        if plan is None or plan.plan_id not in found:
+            raise InvalidInputError(f"the measurement of [{one.deployment}] is of none of the given plans")
+        found[plan.plan_id].append(one.period_us)
+    return {plan_id: median(periods) for plan_id, periods in found.items() if periods}
+
+
+def _with_periods(
+    one: PlanInterference, judged: Mapping[str, Problem], periods_us: Mapping[str, float]
+) -> PlanInterference:
+    return replace(
+        one,
+        predicted=tuple(
+            Foretold(by=name, period_us=float(score(problem, one.plan).period_us))
+            for name, problem in judged.items()
+        ),
+        period_us=periods_us.get(one.plan.plan_id),
+    )
+
+
+def _shipped_names(subject: str) -> list[str]:
+    if subject in platform_names():
+        return [f"{subject}/{network}" for network in network_names(subject)]
+    if not is_shipped_name(subject):
+        raise InvalidInputError(
+            f"there are no measured tables of {subject!r}; choose a platform "
+            f"({', '.join(platform_names())}), or one of its problems, such as pixel7a/octree"
+        )
+    return [subject]
+
+
+def _shipped_table(name: str, method: Method) -> CostTable:
+    return shipped_problem(name, method=method).costs
+
+
+def _ledger(store: Store | str | Path, stack: ExitStack, *, resume: bool) -> Ledger:
+    kept = open_store(store, stack)
+    return kept if resume else Afresh(kept)

@@ -1,0 +1,334 @@
+"""The user story of tuning: profile, plan, measure the best plans and the baselines, keep the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..executor.deployment import Deployment
+from ..executor.engine import Engine
+from ..executor.machine.fingerprint import fingerprint
+from ..executor.model import Model
+from ..executor.pipeline.runner import PipelineRunner
+from ..executor.progress import Report, silent
+from ..executor.simulated import SimulatedRunner
+from ..executor.simulated_workload import SimulatedWorkloadRunner
+from ..executor.tuning.candidates import (
+    TuningCandidate,
+    asked_pace,
+    baselines,
+    deployed_plans,
+    plan_candidates,
+    predicted,
+    workload_baselines,
+)
+from ..executor.tuning.options import TuningOptions
+from ..executor.tuning.result import TuningResult
+from ..executor.tuning.store import Store
+from ..formulations.co_run import BUILT_IN_MODELS
+from ..formulations.errors import InvalidInputError
+from ..formulations.hardware import Platform
+from ..formulations.judge import check
+from ..formulations.objective import Objective, Term
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from ..formulations.rules import AnyRule, RuleFunction
+from ..profiler.profile import Method, Profile, ProfileOptions
+from .closed_loop import Course, check_rounds, close_loop
+from .device import this_device
+from .execution import (
+    DEFAULT_METHOD,
+    models_for,
+    open_store,
+    profiled_problem,
+    resolve_engine,
+    resolve_model,
+    take_profile,
+)
+from .planning import Comparison
+from .rounds import Loop, LoopStop
+
+DEFAULT_TOP = 10
+
+PROFILING = ProfileOptions(most_far=2.0)
+"""A noisy profile is no reason to give up: what it proposes is measured, beside the baselines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """What tuning found, and everything it was made from.
+
+    Attributes
+    ----------
+    problem
+        What was planned, with the table that the plans were made from.
+    profile
+        The measured tables; None where the problem was given.
+    comparison
+        What the backends answered.
+    result
+        What was measured; of several rounds, in the last one that came to its end.
+    loop
+        All rounds, where more than one was asked for.
+    """
+
+    problem: Problem
+    profile: Profile | None
+    comparison: Comparison
+    result: TuningResult
+    loop: Loop | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody stopped it."""
+        return self.result.interrupted or (self.loop is not None and self.loop.stop is LoopStop.INTERRUPTED)
+
+    @property
+    def deployment(self) -> Deployment | None:
+        """What to run; None when nothing was measured."""
+        winner = self.result.winner
+        return None if winner is None else winner.candidate.deployment
+
+    @property
+    def problem_without_opaque_rules(self) -> Problem:
+        """The problem as far as it has a written form."""
+        return replace(self.problem, rules=self.problem.expression_rules)
+
+    @property
+    def plan(self) -> Plan | None:
+        """What to run, as a plan; None for replicas, which are several streams of one network."""
+        return None if self.deployment is None else self.deployment.plan
+
+
+def tune(
+    subject: Model | Problem | str | Path | Sequence[str | Path],
+    *,
+    platform: Platform | None = None,
+    engine: str | Engine | None = None,
+    backends: Sequence[str] = ("native",),
+    top: int = DEFAULT_TOP,
+    distance: int = 1,
+    objective: str | Objective | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
+    costs: str | None = None,
+    rounds: int = 1,
+    options: TuningOptions = TuningOptions(),
+    profile_options: ProfileOptions = PROFILING,
+    time_limit_s: float | None = None,
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
+    report: Report = silent,
+) -> Tuned:
+    """Profile a model, plan it, run the best plans and the baselines on this device, keep the fastest.
+
+    Parameters
+    ----------
+    subject
+        A model or locators (see `profile`), or a problem that was profiled before, e.g. with a workload.
+    platform, engine, profile_options
+        As for `profile`.
+    backends, top, distance, objective, rules, time_limit_s
+        Who plans how many plans of what, and how different; plans of several backends are merged.
+    costs
+        Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
+        Its predictions and those of the built-in ones are recorded. None: "heavy", or "isolated" where the
+        latency counts first: candidates are then run one request at a time, so that units have no company.
+    rounds
+        Most rounds of the closed loop: with more than one, the costs are corrected by what was measured,
+        planned with again, and so on (`closed_loop`). For one network without a workload.
+    options
+        How to tune; the budget is for all rounds together.
+    store
+        File of measurements; ":memory:" keeps none.
+    resume
+        Go on with what the store has of this very tuning run.
+    report
+        Told of each step.
+
+    Returns
+    -------
+    Tuned
+        Never a plan that is slower than the best baseline: then the baseline wins, and it says so.
+
+    Raises
+    ------
+    GaplessError
+        As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
+        asked for a workload.
+    """
+    wanted = _wanted(subject, objective)
+    check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
+    models = _opened(subject)
+    found = resolve_engine(engine, *models.values())
+    with ExitStack() as stack:
+        kept = open_store(store, stack)
+        taken = None
+        if isinstance(subject, Problem):
+            tables = {subject.costs.provenance.method or "given": subject}
+        else:
+            units = this_device(engine=found) if platform is None else platform
+            (model,) = models.values()
+            taken = take_profile(
+                model,
+                units,
+                found,
+                methods=tuple(Method),
+                options=profile_options,
+                store=kept,
+                report=report,
+                resume=resume,
+            )
+            first = costs or default_costs(wanted)
+            tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
+        placed = next(iter(tables.values())).platform
+        runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
+        asked = {name: _asked(problem, objective, rules) for name, problem in tables.items()}
+        course = Course(
+            runner=runner,
+            device=f"{fingerprint().digest} {found.name} {found.availability().version}",
+            backends=backends,
+            top=top,
+            distance=distance,
+            time_limit_s=time_limit_s,
+            options=options,
+            store=kept,
+            resume=resume,
+            report=report,
+        )
+        return _tuned(asked, taken, course, rounds=rounds)
+
+
+def tune_simulated(
+    problem: Problem,
+    truth: Problem,
+    *,
+    backends: Sequence[str] = ("native",),
+    top: int = DEFAULT_TOP,
+    distance: int = 1,
+    objective: str | Objective | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
+    noise_permille: int = 0,
+    seed: int = 0,
+    rounds: int = 1,
+    options: TuningOptions = TuningOptions(),
+    time_limit_s: float | None = None,
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
+    report: Report = silent,
+) -> Tuned:
+    """Tune on a simulated device: plan with one table, "execute" on another one.
+
+    Parameters
+    ----------
+    problem
+        What is planned, with the table that the plans are made from.
+    truth
+        The same problem with the table that the simulated device obeys.
+    noise_permille, seed
+        Random variation of every execution.
+    backends, top, distance, objective, rules, rounds, options, time_limit_s, store, resume, report
+        As for `tune`.
+    """
+    tables = {
+        problem.costs.provenance.method or "planned": problem,
+        truth.costs.provenance.method or "truth": truth,
+    }
+    check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
+    with ExitStack() as stack:
+        simulated = SimulatedRunner if truth.workload is None else SimulatedWorkloadRunner
+        course = Course(
+            runner=simulated(truth, noise_permille=noise_permille, seed=seed),
+            device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
+            backends=backends,
+            top=top,
+            distance=distance,
+            time_limit_s=time_limit_s,
+            options=options,
+            store=open_store(store, stack),
+            resume=resume,
+            report=report,
+        )
+        asked = {name: _asked(table, objective, rules) for name, table in tables.items()}
+        return _tuned(asked, None, course, rounds=rounds)
+
+
+def default_costs(objective: Objective) -> str:
+    """Return the name of the table that one network is planned with, unless another one is asked for."""
+    return str(Method.ISOLATED) if objective.first is Term.LATENCY else DEFAULT_METHOD
+
+
+def _wanted(subject: object, objective: str | Objective | None) -> Objective:
+    """Return what counts: what is asked for, or else what a problem says."""
+    if objective is None:
+        return subject.objective if isinstance(subject, Problem) else Objective()
+    return Objective.parse(objective) if isinstance(objective, str) else objective
+
+
+def _has_workload(subject: object) -> bool:
+    return isinstance(subject, Problem) and subject.workload is not None
+
+
+def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:
+    """Return the models that are tuned, by name."""
+    if isinstance(subject, Problem):
+        return models_for(subject)
+    model = resolve_model(subject)
+    return {model.network.name: model}
+
+
+def _tuned(tables: Mapping[str, Problem], taken: Profile | None, course: Course, *, rounds: int) -> Tuned:
+    problem = next(iter(tables.values()))
+    comparison, plans = course.plan(problem, top=course.top)
+    if not plans:
+        raise InvalidInputError(
+            "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"
+        )
+    first = course.race([*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)], problem)
+    loop = close_loop(tables, first, course, rounds=rounds) if rounds > 1 else None
+    return Tuned(
+        problem=problem,
+        profile=taken,
+        comparison=comparison,
+        result=first if loop is None else loop.answer,
+        loop=loop,
+    )
+
+
+def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
+    """Return the baselines that keep the rules and limits of the problem, with what each table predicts."""
+    problem = next(iter(tables.values()))
+    if problem.workload is None:
+        network = problem.network
+        found = baselines(
+            network.name,
+            len(network.layers),
+            problem.platform,
+            able=_able(problem),
+            pace=asked_pace(problem),
+        )
+    else:
+        found = workload_baselines(problem)
+    return [
+        predicted(baseline, tables)
+        for baseline in found
+        if not any(check(problem, plan) for plan in deployed_plans(baseline.deployment))
+    ]
+
+
+def _able(problem: Problem) -> list[str]:
+    """Return the units that can run every layer."""
+    rows = problem.costs.of(problem.networks[0].name).layer_us
+    return [
+        unit
+        for column, unit in enumerate(problem.platform.unit_names)
+        if all(row[column] is not None for row in rows)
+    ]
+
+
+def _asked(
+    problem: Problem, objective: str | Objective | None, rules: Iterable[RuleFunction | AnyRule]
+) -> Problem:
+    asked = problem if objective is None else problem.with_objective(objective)
+    return asked.with_rules(*rules)

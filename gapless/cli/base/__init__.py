@@ -1,0 +1,1 @@
+"""What all commands share: how they are registered and answer, the console, progress, exit codes."""

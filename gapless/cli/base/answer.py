@@ -1,0 +1,102 @@
+"""What every command returns, and how commands are registered."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+from rich.console import RenderableType
+from typer.core import TyperGroup
+
+from .catalog import entry
+from .console import stdout_kept_clean
+from .exits import ExitCode
+from .general_options import ColorOption, QuietOption
+from .signatures import takes
+
+
+class _InOrder(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the catalog; old generations of typer sort them."""
+        return list(self.commands)
+
+
+app = typer.Typer(
+    cls=_InOrder,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Plan and run pipelines of neural networks over the unequal processors of one device.",
+    epilog="Exit codes: 0 ok, 2 bad input or usage, 3 proved infeasible, 4 no answer within the limit, "
+    "5 backend or device failure, 6 verification failure, 130 interrupted.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command found out.
+
+    Attributes
+    ----------
+    document
+        For machines.
+    view
+        For people; a str is written as it is.
+    code
+        For the caller.
+    notes
+        What people should know besides; printed to standard error.
+    """
+
+    document: Callable[[], dict[str, Any]]
+    view: Callable[[], RenderableType]
+    code: ExitCode = ExitCode.OK
+    notes: Sequence[str] = ()
+
+
+_GENERAL = {"quiet": (QuietOption, False), "color": (ColorOption, None)}
+"""Options that `cli.main` looks for itself: commands show them in their help, and never get them."""
+
+
+def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Register a command; whatever is printed while it works goes to standard error.
+
+    Its heading and its examples stand in `catalog`.
+    """
+    name = function.__name__.rstrip("_").replace("_", "-")
+    known = entry(name)
+
+    @wraps(function)
+    def registered(**given: Any) -> Answer:
+        own = {key: value for key, value in given.items() if key not in _GENERAL}
+        with stdout_kept_clean():
+            return function(**own)
+
+    signature = inspect.signature(function)
+    hints = get_type_hints(function, include_extras=True)
+    parameters = [
+        parameter.replace(annotation=hints.get(key, parameter.annotation))
+        for key, parameter in signature.parameters.items()
+    ]
+    parameters += [
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+        for key, (option, default) in _GENERAL.items()
+    ]
+    takes(registered, parameters)
+    app.command(name=name, rich_help_panel=known.panel, epilog=known.epilog)(registered)
+    return registered
+
+
+def write_out(out: Path | None, text: Callable[[], str]) -> list[str]:
+    """Write an answer to the file that `--out` names, if any; return the note that says so."""
+    if out is None:
+        return []
+    from ...formulations.files import save
+
+    save(text(), out)
+    return [f"wrote {out}"]

@@ -1,0 +1,227 @@
+"""Which commands there are: in which room, under which heading, with which examples.
+
+`gapless --help` shows the commands in this order. A room is loaded when one of its commands is asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+PLAN = "Plan"
+HERE = "On this machine"
+LOOK = "Look"
+MODELS = "Models and devices"
+SLOWDOWN = "Who slows whom"
+ABOUT = "About gapless"
+OTHER = "Other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is known about a command before its room is loaded.
+
+    Attributes
+    ----------
+    room
+        Module in this package that registers it.
+    panel
+        Heading in `gapless --help`.
+    examples
+        Command lines that work, with a remark behind "#".
+    """
+
+    room: str
+    panel: str
+    examples: tuple[str, ...] = ()
+
+    @property
+    def epilog(self) -> str | None:
+        """The end of its help; None without examples."""
+        if not self.examples:
+            return None
+        words = "Example:" if len(self.examples) == 1 else "Examples:"
+        return "\n\n".join([words, *(f"$ {example}" for example in self.examples)])
+
+
+COMMANDS = {
+    "plan": Entry(
+        room="planning",
+        panel=PLAN,
+        examples=(
+            "gapless plan pixel7a/alexnet-sparse --top 5 --out plan.json",
+            "gapless plan pixel7a/octree --objective slack:50 --max-units 3",
+            'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2 --out batch.json',
+        ),
+    ),
+    "compare": Entry(
+        room="planning",
+        panel=PLAN,
+        examples=(
+            "gapless compare pixel7a/alexnet-sparse",
+            "gapless compare pixel7a/octree --backends native,exhaustive --top 3",
+        ),
+    ),
+    "check": Entry(
+        room="planning",
+        panel=PLAN,
+        examples=(
+            "gapless check plan.json",
+            "gapless check pixel7a/alexnet-sparse plan.json --min-balance 60%",
+        ),
+    ),
+    "simulate": Entry(
+        room="planning",
+        panel=PLAN,
+        examples=("gapless simulate plan.json --requests 5", "gapless simulate batch.json"),
+    ),
+    "explain": Entry(room="explaining", panel=PLAN, examples=("gapless explain plan.json",)),
+    "tune": Entry(
+        room="tuning",
+        panel=HERE,
+        examples=(
+            "gapless tune squeezenet --top 5 --budget 60",
+            "gapless tune pixel7a/alexnet-sparse --engine simulated --top 5",
+        ),
+    ),
+    "profile": Entry(
+        room="running",
+        panel=HERE,
+        examples=(
+            "gapless profile squeezenet --units core0",
+            "gapless profile model.onnx --shape x=1,3,480,640 --out gapless-out",
+        ),
+    ),
+    "run": Entry(
+        room="running",
+        panel=HERE,
+        examples=("gapless run gapless-out/problem.json gapless-out/plan.json --seconds 2",),
+    ),
+    "trace": Entry(
+        room="running",
+        panel=HERE,
+        examples=("gapless trace pixel7a/alexnet-sparse plan.json --simulated --out trace.json",),
+    ),
+    "export": Entry(
+        room="exporting",
+        panel=HERE,
+        examples=("gapless export gapless-out/problem.json gapless-out/plan.json --to onnx",),
+    ),
+    "report": Entry(
+        room="reporting",
+        panel=LOOK,
+        examples=("gapless report gapless-out --out report.html", "gapless report plan.json"),
+    ),
+    "show": Entry(
+        room="showing",
+        panel=LOOK,
+        examples=(
+            "gapless show pixel7a/alexnet-sparse --out problem.json",
+            'gapless show --workload "yolov4,bert" --platform kirin990',
+        ),
+    ),
+    "platforms": Entry(
+        room="about", panel=MODELS, examples=("gapless platforms", "gapless platforms --detect")
+    ),
+    "networks": Entry(room="about", panel=MODELS, examples=("gapless networks",)),
+    "inspect": Entry(room="models", panel=MODELS, examples=("gapless inspect squeezenet",)),
+    "bench-engine": Entry(
+        room="models",
+        panel=MODELS,
+        examples=("gapless bench-engine squeezenet --units core0 --seconds 0.2",),
+    ),
+    "interference": Entry(
+        room="interference",
+        panel=SLOWDOWN,
+        examples=(
+            "gapless interference pixel7a --svg map.svg",
+            "gapless interference squeezenet --beside core1",
+        ),
+    ),
+    "contention": Entry(
+        room="contention",
+        panel=SLOWDOWN,
+        examples=("gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",),
+    ),
+    "predict": Entry(
+        room="prediction",
+        panel=SLOWDOWN,
+        examples=("gapless predict gapless-out/executions.json --costs heavy",),
+    ),
+    "doctor": Entry(room="about", panel=ABOUT, examples=("gapless doctor",)),
+    "schema": Entry(room="formats", panel=ABOUT, examples=("gapless schema plan --out plan.schema.json",)),
+    "cache": Entry(room="models", panel=ABOUT, examples=("gapless cache",)),
+    "completion": Entry(
+        room="completion",
+        panel=ABOUT,
+        examples=(
+            "gapless completion bash > gapless.bash    # then: source gapless.bash",
+            "gapless completion zsh > ~/.zfunc/_gapless",
+            "gapless completion fish > ~/.config/fish/completions/gapless.fish",
+        ),
+    ),
+    "version": Entry(room="about", panel=ABOUT, examples=("gapless version",)),
+}
+"""In the order of `gapless --help`."""
+
+SYNONYMS = {
+    "bench": "bench-engine",
+    "benchmark": "bench-engine",
+    "device": "platforms",
+    "devices": "platforms",
+    "draw": "report",
+    "execute": "run",
+    "html": "report",
+    "list": "platforms",
+    "measure": "profile",
+    "models": "networks",
+    "optimise": "tune",
+    "optimize": "tune",
+    "schedule": "plan",
+    "score": "check",
+    "solve": "plan",
+    "validate": "check",
+    "view": "show",
+    "why": "explain",
+}
+"""What people try first, and the command that does it."""
+
+_UNKNOWN = Entry(room="", panel=OTHER)
+
+
+def entry(name: str) -> Entry:
+    """Return what is known about a command; one that is not in the table is shown under "Other"."""
+    return COMMANDS.get(name, _UNKNOWN)
+
+
+def load(names: Sequence[str] = ()) -> None:
+    """Load the rooms of some commands; of all without names."""
+    rooms = dict.fromkeys(found.room for name, found in COMMANDS.items() if not names or name in names)
+    for room in rooms:
+        import_module(f"..commands.{room}", __package__)
+
+
+def summary(name: str) -> str:
+    """Return what a command does, as its room says, without loading the room; empty if it is not there."""
+    path = Path(__file__).parents[1] / "commands" / f"{COMMANDS[name].room}.py"
+    if not path.is_file():
+        return ""
+    written = name.replace("-", "_")
+    for node in _parsed(path).body:
+        if isinstance(node, ast.FunctionDef) and node.name.rstrip("_") == written:
+            return (ast.get_docstring(node) or "").split("\n")[0]
+    return ""
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def place(name: str | None) -> int:
+    """Return the place of a command in the help."""
+    return list(COMMANDS).index(name) if name in COMMANDS else len(COMMANDS)

@@ -1,0 +1,216 @@
+"""Progress on standard error: one line that renews itself while something takes long."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from ...executor.progress import Step
+from ...formulations.objective import Objective
+from ...solvers.protocol import Claim
+from ...view.words import term_name, term_value
+from .console import clean, shows_progress
+
+FIRST_S = 2.0
+"""Seconds before the line appears."""
+
+BAR_WIDTH = 20
+
+_EVERY_S = 0.5
+_LEAST_SHARE = 0.02
+"""How much has to be done before it tells how long the rest will take."""
+
+_ERASE = "\r\x1b[2K"
+_USUAL_COLUMNS = 80
+
+
+def bar(share: float) -> str:
+    """Return a bar and a percentage for a share from 0 to 1."""
+    share = min(1.0, max(0.0, share))
+    filled = int(share * BAR_WIDTH)
+    return f"[{'#' * filled}{'-' * (BAR_WIDTH - filled)}] {int(100 * share):3d} %"
+
+
+def span(seconds: float) -> str:
+    """Return a time that passes, to the second: "7 s", "3 min 07 s", "2 h 05 min"."""
+    whole = int(seconds + 0.5)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+class Line:
+    """A line on a terminal that renews itself; a context manager. Subclasses say what stands in it.
+
+    A timer signal renews the line, not a thread: solvers run in forked children, and a fork that
+    happens while another thread holds a lock leaves the child with a lock that nobody opens. Nothing is
+    written where standard error is no terminal, or where `--quiet` was said. Lines may be nested: the inner
+    one is seen while it lasts.
+    """
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._shown = False
+        self._before: Any = None
+        self._timer = (0.0, 0.0)
+        main = threading.current_thread() is threading.main_thread()
+        self._active = main and shows_progress() and hasattr(signal, "setitimer")
+
+    def words(self) -> str:
+        """Return what the line says just now; empty: nothing yet. Each kind of line has words of its own."""
+        raise NotImplementedError
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since it started."""
+        return time.monotonic() - self._started
+
+    def __enter__(self) -> Self:
+        if self._active:
+            self._before = signal.signal(signal.SIGALRM, self._tick)
+            self._timer = signal.setitimer(signal.ITIMER_REAL, FIRST_S, _EVERY_S)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._active:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+            if self._shown:
+                self._write(_ERASE)
+            signal.setitimer(signal.ITIMER_REAL, *self._timer)
+
+    def _tick(self, number: int, frame: FrameType | None) -> None:
+        words = self.words()
+        if words:
+            self._write(_ERASE + words[: _columns() - 1])
+            self._shown = True
+
+    def _write(self, text: str) -> None:
+        """Write past Python's buffers: a signal may have come in the middle of another write."""
+        os.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
+
+
+class Progress(Line):
+    """Shows which backend works, for how long, and its best plan so far.
+
+    Parameters
+    ----------
+    objective
+        What is minimised.
+    time_limit_s
+        Seconds that each backend has, if they are limited.
+    backends
+        All that are to work, if they are known.
+    """
+
+    def __init__(
+        self, objective: Objective, *, time_limit_s: float | None = None, backends: Sequence[str] = ()
+    ) -> None:
+        super().__init__()
+        self._term = objective.terms[0]
+        self._staged = objective.period_slack_permille is not None
+        self._time_limit_s = time_limit_s
+        self._backends = tuple(backends)
+        self._backend = ""
+        self._claim: Claim | None = None
+
+    @property
+    def backend(self) -> str:
+        """The backend that works, or "" before the first."""
+        return self._backend
+
+    @property
+    def claim(self) -> Claim | None:
+        """What it has published last."""
+        return self._claim
+
+    def start(self, backend: str) -> None:
+        """Note that a backend starts."""
+        self._backend, self._claim, self._started = backend, None, time.monotonic()
+
+    def publish(self, claim: Claim) -> None:
+        """Note an intermediate claim."""
+        self._claim = claim
+
+    def words(self) -> str:
+        """Return the line to show: who works, the share of the time limit, and what is known by now."""
+        return f"{self._who()}: {', '.join([self._time(), *self._known()])} (Ctrl-C stops)"
+
+    def _who(self) -> str:
+        if len(self._backends) < 2 or self._backend not in self._backends:
+            return self._backend
+        return f"{self._backend} ({self._backends.index(self._backend) + 1} of {len(self._backends)})"
+
+    def _time(self) -> str:
+        elapsed, limit = self.elapsed_s, self._time_limit_s
+        if not limit:
+            return span(elapsed)
+        return f"{bar(elapsed / limit)}, {span(elapsed)} of {span(limit)}"
+
+    def _known(self) -> list[str]:
+        """Return the best value and its gap. In slack mode the first value may be one of the period."""
+        if self._claim is None or not self._claim.values or self._staged:
+            return []
+        value, bound = self._claim.values[0], self._claim.bound
+        known = [f"{term_name(self._term)} {term_value(self._term, value)} so far"]
+        if bound is not None and value:
+            known.append(f"gap {100 * (value - bound) / value:.1f} %")
+        return known
+
+
+class StepLine(Line):
+    """Shows how far a long job is: what it does, a bar, the time that passed, and what is left of it.
+
+    The bar is about one part of the job: what counts to the same end. The parts follow one another, and
+    nobody knows how long those will take that have not begun.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._step: Step | None = None
+        self._part = (self._started, 0)
+        """When the part at hand began, and how much was done by then: a resumed job finds much at once."""
+
+    def report(self, step: Step) -> None:
+        """Note a step; the timer shows it."""
+        before, self._step = self._step, step
+        if before is None or before.total is None or step.total is None or step.done < before.done:
+            self._part = (time.monotonic(), step.done)
+
+    def words(self) -> str:
+        """Return the line to show."""
+        step = self._step
+        if step is None:
+            return ""
+        passed = span(self.elapsed_s)
+        text = " ".join(clean(step.text).split())
+        if not step.total:
+            return f"{passed}: {text}"
+        left = self._left_s(step)
+        rest = "" if left is None else f", about {span(left)} left"
+        return f"{bar(step.done / step.total)}  {passed}{rest}: {text}"
+
+    def _left_s(self, step: Step) -> float | None:
+        """Return how long the rest of the part will take at the pace until now; None: too early to tell."""
+        began, at_first = self._part
+        done, total = step.done - at_first, (step.total or 0) - at_first
+        if done <= 0 or done < _LEAST_SHARE * total:
+            return None
+        return (time.monotonic() - began) / done * max(0, total - done)
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
+    except OSError:
+        return _USUAL_COLUMNS

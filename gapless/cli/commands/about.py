@@ -1,0 +1,123 @@
+"""What is here: version, doctor, platforms, networks, one problem."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from ...files import documents
+from ...version import __version__
+from ..base.answer import Answer, command, write_out
+from ..options.models import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
+from ..options.problem import JsonOption, OutOption
+
+_PLATFORMS_NEXT = "\n`gapless show NAME` shows a problem, `gapless plan NAME` plans it."
+_NETWORKS_NEXT = "\n`gapless inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here."
+
+
+@command
+def version(*, json: JsonOption = False) -> Answer:
+    """Print the version."""
+    return Answer(
+        document=lambda: documents.header("version"),
+        view=lambda: Text(f"gapless {__version__}"),
+    )
+
+
+@command
+def doctor(*, json: JsonOption = False) -> Answer:
+    """Say what works here: Python, the machine, and every backend with what it can do."""
+    from ...api import diagnosis as room
+    from ...view.terminal.describe import doctor_view
+
+    diagnosis = room.diagnose()
+    return Answer(
+        document=lambda: {**documents.header("diagnosis"), **documents.diagnosis_data(diagnosis)},
+        view=lambda: doctor_view(diagnosis),
+    )
+
+
+@command
+def platforms(
+    *,
+    detect: Annotated[
+        bool, typer.Option("--detect", help="Show this machine instead: its clusters and cores as units.")
+    ] = False,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """List the shipped problems; or --detect this machine as a platform."""
+    if detect or units or emulate:
+        return _detected(engine, units, emulate, out)
+    from ...formulations.co_run import possible_models
+    from ...profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
+    from ...profiler.platforms.workloads import phone_names, phone_network_names
+    from ...view.terminal import describe
+
+    return Answer(
+        document=lambda: {
+            **documents.header("platforms"),
+            "problems": [
+                {"name": name, "costs": list(possible_models(methods_of(name)))} for name in shipped_names()
+            ],
+            "phones": [
+                {
+                    "name": name,
+                    "units": list(shipped_platform(name).unit_names),
+                    "networks": list(phone_network_names()),
+                }
+                for name in phone_names()
+            ],
+        },
+        view=lambda: Group(describe.platforms_view(), Text(_PLATFORMS_NEXT)),
+    )
+
+
+@command
+def networks(*, json: JsonOption = False) -> Answer:
+    """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
+    from ...profiler.applications.catalog import applications
+    from ...profiler.zoo.catalog import zoo_entry, zoo_names
+    from ...view.terminal import describe
+
+    entries = [zoo_entry(name) for name in zoo_names()]
+    declared = [(application, application.declared()) for application in applications()]
+    return Answer(
+        document=lambda: {
+            **documents.header("networks"),
+            "networks": [documents.plain_data(entry) for entry in entries],
+            "applications": [
+                {
+                    **documents.plain_data(application),
+                    "inputs": [documents.plain_data(spec) for spec in model.inputs],
+                    "layers": [layer.name for layer in model.layers],
+                }
+                for application, model in declared
+            ],
+        },
+        view=lambda: Group(describe.networks_view(entries, declared), Text(_NETWORKS_NEXT)),
+    )
+
+
+def _detected(engine: str | None, units: str | None, emulate: list[str] | None, out: Path | None) -> Answer:
+    from ...api.device import DEFAULT_ENGINE, this_device
+    from ...formulations.files import PLATFORM, dump
+    from ...view.terminal import describe
+
+    platform = this_device(
+        engine=engine or DEFAULT_ENGINE, units=parse_names(units), emulate=parse_emulation(emulate)
+    )
+    text = dump(platform, PLATFORM)
+    return Answer(
+        document=lambda: {**documents.header("platform"), **json_module.loads(text)},
+        view=lambda: describe.platform_view(platform),
+        notes=write_out(out, lambda: text),
+    )

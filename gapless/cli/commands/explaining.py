@@ -1,0 +1,51 @@
+"""Explaining: why a plan is as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...files import documents
+from ...view.explaining.explanation import TIME_LIMIT_S
+from ..base.answer import Answer, command, write_out
+from ..options.problem import Asked, JsonOption, OutOption, asking, check_writable
+
+TotalTimeOption = Annotated[
+    float,
+    typer.Option(help="Seconds for all questions together.", rich_help_panel="How to solve"),
+]
+
+
+@command
+@asking
+def explain(
+    asked: Asked,
+    plan: Path,
+    *,
+    time_limit: TotalTimeOption = TIME_LIMIT_S,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Explain a plan: why these cuts and units, which demands bind, and what the next best plan costs."""
+    from ...formulations.files import load_plan
+    from ...view.explaining.explain import explain as explained
+    from ...view.terminal.explanation import explanation_view
+    from ..base.progress import StepLine
+
+    check_writable(out)
+    problem, judged = asked.problem, load_plan(plan)
+    with StepLine() as line:
+        found = explained(problem, judged, time_limit_s=time_limit, report=line.report)
+    document = {
+        **documents.header("explanation"),
+        "problem": documents.problem_data(problem),
+        "plan": documents.plan_data(problem, judged),
+        **documents.plain_data(found),
+    }
+    return Answer(
+        document=lambda: document,
+        view=lambda: explanation_view(problem, judged, found),
+        notes=write_out(out, lambda: documents.json_text(document)),
+    )

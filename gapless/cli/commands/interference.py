@@ -1,0 +1,145 @@
+"""Interference: how much longer layers take while other units are busy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...files import documents
+from ...formulations.errors import InvalidInputError
+from ...formulations.hardware import Precision
+from ..base.answer import Answer, command, write_out
+from ..options.models import (
+    MEASURING,
+    EmulateOption,
+    EngineOption,
+    PrecisionOption,
+    RoundsOption,
+    SecondsOption,
+    ShapeOption,
+    UnitsOption,
+    parse_names,
+)
+from ..options.problem import JsonOption, OutOption, check_writable
+
+_NO_MAP = "--svg draws heat maps, and plans have none; leave it out, or show their network without --plan"
+
+InterferenceSubjectsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NETWORK...|PLATFORM|FILE",
+        help="Networks to measure here: ONNX files, built-in networks (see `gapless networks`), or "
+        "path.py:NAME of CallableModels, with NAME=... before one to give it a name of your own. Or without "
+        "measuring: a shipped platform or problem such as pixel7a, the profile.json of `gapless profile`, or "
+        "a file of --out. With --plan: a problem file, or the profile.json that it was made from.",
+        show_default=False,
+    ),
+]
+BesideOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="UNIT,UNIT",
+        help="Units that make load together; can be repeated. Otherwise each other unit, and all others.",
+        rich_help_panel=MEASURING,
+        show_default=False,
+    ),
+]
+PlansOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Measure each chunk of this plan while its other chunks run in a loop; can be repeated.",
+        rich_help_panel=MEASURING,
+        show_default=False,
+    ),
+]
+MeasuredOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--measured",
+        metavar="FILE",
+        help="What `gapless run --out` measured of one of the plans, to compare with; can be repeated.",
+        rich_help_panel=MEASURING,
+        show_default=False,
+    ),
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Keep each finished measurement in this file.", rich_help_panel=MEASURING, show_default=False
+    ),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with what --store holds.", rich_help_panel=MEASURING),
+]
+SvgOption = Annotated[
+    Path | None,
+    typer.Option(help="Also draw the heat map into this file.", rich_help_panel="Output"),
+]
+
+
+@command
+def interference(
+    subjects: InterferenceSubjectsArgument,
+    *,
+    shape: ShapeOption = None,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    beside: BesideOption = None,
+    plan: PlansOption = None,
+    measured: MeasuredOption = None,
+    seconds: SecondsOption = 0.1,
+    rounds: RoundsOption = 3,
+    store: StoreOption = None,
+    resume: ResumeOption = False,
+    svg: SvgOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Show how much longer, or less, layers take while other units are busy: a heat map of ratios."""
+    from ...api.slowdown.interference import save_interference
+    from ...profiler.slowdown.interference.ratios import InterferenceOptions, heat_maps
+    from ...view.terminal.interference import interference_svg, interference_view
+    from ..tasks.interference import InterferenceChoice
+    from ..tasks.measuring import DeviceChoice
+
+    for path in (svg, out):
+        check_writable(path)
+    if resume and store is None:
+        raise InvalidInputError("--resume goes on with what a file holds; name it with --store")
+    if svg is not None and plan:
+        raise InvalidInputError(_NO_MAP)
+    choice = InterferenceChoice(
+        subjects=subjects,
+        device=DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision),
+        shape=shape or [],
+        beside=[parse_names(text) for text in beside or ()],
+        plans=plan or [],
+        measured=measured or [],
+        options=InterferenceOptions(rounds=rounds, seconds_per_item=seconds),
+        store=store,
+        resume=resume,
+    )
+    found, notes = choice.found()
+    maps = heat_maps(found)
+    if svg is not None and not maps:
+        raise InvalidInputError(_NO_MAP)
+    notes += write_out(svg, lambda: interference_svg(found))
+    if out is not None:
+        save_interference(found, out)
+        notes.append(f"wrote {out}")
+    return Answer(
+        document=lambda: {
+            **documents.header("interference"),
+            **documents.plain_data(found),
+            "maps": documents.plain_data(maps),
+        },
+        view=lambda: interference_view(found),
+        notes=notes,
+    )

@@ -1,0 +1,155 @@
+"""Models: what is in a file, how fast an engine runs it, what the cache holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...api.device import engine_for, this_device
+from ...files import documents
+from ...formulations.hardware import Precision
+from ..base.answer import Answer, command
+from ..base.exits import ExitCode
+from ..options.models import (
+    EmulateOption,
+    EngineOption,
+    GranularityOption,
+    MaterializeOption,
+    ModelArgument,
+    PrecisionOption,
+    ShapeOption,
+    UnitsOption,
+    parse_emulation,
+    parse_names,
+)
+from ..options.problem import JsonOption
+
+if TYPE_CHECKING:
+    from ...executor.callables import CallablePipeline
+    from ...executor.model import Model
+
+
+@command
+def inspect(
+    model: ModelArgument,
+    *,
+    shape: ShapeOption = None,
+    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    materialize: MaterializeOption = False,
+    json: JsonOption = False,
+) -> Answer:
+    """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
+    from ...api.models import open_model
+    from ...executor.callables import CallablePipeline
+    from ...executor.graph.shapes import parse_shapes
+
+    opened = open_model(
+        model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
+    )
+    return _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
+
+
+def _pipeline(opened: CallablePipeline) -> Answer:
+    from ...executor.callable_inspection import inspect_pipeline
+    from ...view.terminal.models import pipeline_view
+
+    found = inspect_pipeline(opened)
+    return Answer(
+        document=lambda: {**documents.header("inspection"), **documents.plain_data(found)},
+        view=lambda: pipeline_view(found),
+    )
+
+
+def _onnx(opened: Model) -> Answer:
+    from ...executor.engines.mnn_engine import MnnEngine, trial
+    from ...executor.graph.inspection import inspect_model
+    from ...executor.graph.onnx_model import OnnxModel
+    from ...view.terminal import models as views
+
+    assert isinstance(opened, OnnxModel)
+    found = inspect_model(opened)
+    (whole,) = opened.pieces(0, len(opened.network.layers))
+    missing = MnnEngine().availability().reason
+    problem = missing or trial(whole).problem
+    return Answer(
+        document=lambda: {
+            **documents.header("inspection"),
+            **documents.plain_data(found),
+            "mnn_problem": problem or None,
+        },
+        view=lambda: views.inspection_view(found, problem),
+    )
+
+
+@command
+def bench_engine(
+    model: ModelArgument,
+    *,
+    shape: ShapeOption = None,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    seconds: Annotated[float, typer.Option(min=0.0, max=600.0, help="Least time for each unit.")] = 1.0,
+    json: JsonOption = False,
+) -> Answer:
+    """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
+    from ...api.models import open_model
+    from ...executor.engines.bench import BenchEffort
+    from ...executor.engines.bench import bench_engine as bench
+    from ...executor.graph.shapes import parse_shapes
+    from ...executor.progress import Step
+    from ...view.terminal import models as views
+    from ..base.progress import StepLine
+
+    opened = open_model(model, shapes=parse_shapes(shape or ()))
+    chosen = engine or engine_for(opened)
+    platform = this_device(
+        units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
+    )
+    effort, benches = BenchEffort(min_seconds=seconds), []
+    with StepLine() as line:
+        for number, unit in enumerate(platform.units):
+            text = f"running {opened.network.name} on {unit.name}"
+            line.report(Step(text=text, done=number, total=len(platform.units)))
+            benches.append((unit.name, bench(opened, unit, engine=chosen, effort=effort)))
+    return Answer(
+        document=lambda: {
+            **documents.header("engine_bench"),
+            "units": [{"unit": unit, **documents.plain_data(result)} for unit, result in benches],
+        },
+        view=lambda: views.bench_view(benches),
+        code=ExitCode.OK if all(result.right for _, result in benches) else ExitCode.VERIFICATION,
+    )
+
+
+@command
+def cache(
+    *,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove everything that is in it.")] = False,
+    json: JsonOption = False,
+) -> Answer:
+    """Show or clear the cache: converted pieces and built-in networks, made again when needed."""
+    from ...executor.engines.cache import default_cache
+    from ...view.terminal import models as views
+
+    kept = default_cache()
+    freed = kept.size_bytes if clear else 0
+    if clear:
+        kept.clear()
+    document: dict[str, Any] = {
+        **documents.header("cache"),
+        "folder": str(kept.folder),
+        "limit_bytes": kept.limit_bytes,
+        "size_bytes": kept.size_bytes,
+        "entries": [
+            {"key": entry.key, "suffix": entry.suffix, "size_bytes": entry.size_bytes}
+            for entry in kept.entries()
+        ],
+    }
+    return Answer(
+        document=lambda: document,
+        view=lambda: views.cache_view(kept),
+        notes=[f"removed {freed:,} bytes"] if clear else [],
+    )

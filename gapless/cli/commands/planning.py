@@ -1,0 +1,198 @@
+"""Planning: plan, compare, check, simulate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...api.planning import CHAIN_BACKENDS, WORKLOAD_BACKENDS
+from ...files import documents
+from ...formulations.errors import InvalidInputError, InvalidPlanError
+from ..base.answer import Answer, command, write_out
+from ..base.exits import ExitCode, code_of_comparison, code_of_result
+from ..options.problem import (
+    Asked,
+    DistanceOption,
+    JsonOption,
+    MemoryLimitOption,
+    OutOption,
+    SeedOption,
+    StrictRulesOption,
+    TaskSlotsOption,
+    ThreadsOption,
+    TimeLimitOption,
+    TopOption,
+    asking,
+    check_writable,
+)
+
+
+@command
+@asking
+def plan(
+    asked: Asked,
+    *,
+    backend: Annotated[
+        str, typer.Option(help="Who solves; `gapless doctor` lists them.", rich_help_panel="How to solve")
+    ] = "native",
+    top: TopOption = 1,
+    distance: DistanceOption = 1,
+    time_limit: TimeLimitOption = None,
+    memory_limit: MemoryLimitOption = None,
+    strict_rules: StrictRulesOption = False,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = 1,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Find the best plans of a problem with one backend."""
+    from ...formulations.files import dump_plan
+    from ...view.terminal import tables
+    from ..tasks.solving import plan_watched
+
+    check_writable(out)
+    problem = asked.problem
+    result, interrupted = plan_watched(
+        problem,
+        backend,
+        top=top,
+        distance=distance,
+        time_limit_s=time_limit,
+        memory_limit_bytes=_bytes(memory_limit),
+        strict_rules=strict_rules,
+        seed=seed,
+        threads=threads,
+    )
+    best = result.plan
+    notes = ["interrupted: this is the best until then"] if interrupted else []
+    if best is not None:
+        notes += write_out(out, lambda: dump_plan(best, problem, asked.origin))
+    elif out is not None:
+        notes += [f"{out} is not written: there is no plan"]
+    return Answer(
+        document=lambda: documents.result_document(problem, result),
+        view=lambda: tables.result_view(problem, result),
+        code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
+        notes=notes,
+    )
+
+
+@command
+@asking
+def compare(
+    asked: Asked,
+    *,
+    backends: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Comma-separated names; otherwise {','.join(CHAIN_BACKENDS.names)}, for a workload "
+            f"{','.join(WORKLOAD_BACKENDS.names)} with {WORKLOAD_BACKENDS.time_limit_s:.0f} s for each.",
+            rich_help_panel="How to solve",
+            show_default=False,
+        ),
+    ] = None,
+    top: TopOption = 1,
+    distance: DistanceOption = 1,
+    time_limit: TimeLimitOption = None,
+    memory_limit: MemoryLimitOption = None,
+    strict_rules: StrictRulesOption = False,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = 1,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Solve a problem with several backends and compare what they prove. --out writes the JSON document."""
+    from ...view.terminal import tables
+    from ..tasks.solving import compare_watched
+
+    check_writable(out)
+    named = () if backends is None else tuple(name.strip() for name in backends.split(","))
+    problem = asked.problem
+    comparison, interrupted = compare_watched(
+        problem,
+        None if backends is None else named,
+        top=top,
+        distance=distance,
+        time_limit_s=time_limit,
+        memory_limit_bytes=_bytes(memory_limit),
+        strict_rules=strict_rules,
+        seed=seed,
+        threads=threads,
+    )
+    document = documents.comparison_document(comparison, interrupted=interrupted)
+    code = code_of_comparison(comparison, required=named)
+    notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
+    return Answer(
+        document=lambda: document,
+        view=lambda: tables.comparison_view(comparison),
+        code=ExitCode.INTERRUPTED if interrupted else code,
+        notes=notes + write_out(out, lambda: documents.json_text(document)),
+    )
+
+
+@command
+@asking
+def check(asked: Asked, plan: Path, *, json: JsonOption = False) -> Answer:
+    """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
+    from ...formulations.files import load_plan
+    from ...formulations.judge import check as violations_of
+    from ...formulations.judge import score as score_of
+    from ...view.terminal import tables
+
+    problem, judged = asked.problem, load_plan(plan)
+    violations = violations_of(problem, judged)
+    try:
+        score = score_of(problem, judged)
+    except InvalidPlanError:  # not well formed: the violations say why
+        score = None
+    return Answer(
+        document=lambda: documents.check_document(problem, judged, score, violations),
+        view=lambda: tables.check_view(problem, judged, score, violations),
+        code=ExitCode.VERIFICATION if violations else ExitCode.OK,
+    )
+
+
+@command
+@asking
+def simulate(
+    asked: Asked,
+    plan: Path,
+    *,
+    requests: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Number of requests; otherwise 8.")
+    ] = None,
+    interval_us: Annotated[
+        int | None, typer.Option(min=0, max=2**40, help="Time between arrivals; otherwise one period.")
+    ] = None,
+    task_slots: TaskSlotsOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Play a plan and show who works when: a number of requests, or the requests of its workload."""
+    from ...formulations.files import load_plan
+    from ...formulations.simulate import simulate as play
+    from ...formulations.simulate import simulate_workload
+    from ...view.terminal import tables
+
+    problem, played = asked.problem, load_plan(plan)
+    if problem.workload is None:
+        trace = play(
+            problem,
+            played,
+            requests=8 if requests is None else requests,
+            interval_us=interval_us,
+            task_slots=task_slots,
+        )
+    elif requests is None and interval_us is None:
+        trace = simulate_workload(problem, played)
+    else:
+        raise InvalidInputError("--requests and --interval-us are for one network; a workload has its own")
+    return Answer(
+        document=lambda: documents.trace_document(problem, trace),
+        view=lambda: tables.simulation_view(problem, trace),
+    )
+
+
+def _bytes(mebibytes: int | None) -> int | None:
+    return None if mebibytes is None else mebibytes * 2**20

@@ -1,0 +1,110 @@
+"""The HTML report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...files import documents
+from ...formulations.problem import Problem
+from ...solvers.result import SolveResult
+from ..base.answer import Answer, command
+from ..base.exits import code_of_result
+from ..options.problem import JsonOption, ObjectiveOption, RulesOption, check_writable
+
+_REPORT = "What is shown"
+
+GivenArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN_OR_PLAN...",
+        help="Folders of `gapless tune`; plan or deployment files; problems (files or shipped names), which "
+        "count for what stands behind them; and what is known besides: traces, measurements, comparisons.",
+        show_default=False,
+    ),
+]
+PageOption = Annotated[
+    Path, typer.Option("--out", "-o", help="Where the page goes.", rich_help_panel="Output")
+]
+TitleOption = Annotated[
+    str, typer.Option(help="Title of the page.", rich_help_panel=_REPORT, show_default=False)
+]
+RequestsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=2000,
+        help="Requests of the predicted trace; otherwise as many as were measured, or 20.",
+        rich_help_panel=_REPORT,
+        show_default=False,
+    ),
+]
+BackendsOption = Annotated[
+    str | None,
+    typer.Option(
+        help='Backends that are compared on the problem, comma-separated, or "none"; otherwise the usual '
+        "ones, unless a comparison is given.",
+        rich_help_panel=_REPORT,
+        show_default=False,
+    ),
+]
+LimitOption = Annotated[
+    float, typer.Option(min=0.05, help="Seconds for each backend.", rich_help_panel=_REPORT)
+]
+ExplainOption = Annotated[bool, typer.Option(help="Say why the plan is as it is.", rich_help_panel=_REPORT)]
+
+
+@command
+def report(
+    given: GivenArgument,
+    *,
+    out: PageOption = Path("report.html"),
+    title: TitleOption = "",
+    objective: ObjectiveOption = None,
+    rules: RulesOption = None,
+    requests: RequestsOption = None,
+    backends: BackendsOption = None,
+    time_limit: LimitOption = 2.0,
+    explain: ExplainOption = True,
+    json: JsonOption = False,
+) -> Answer:
+    """Write a page about plans and runs: traces, bubbles, proofs, predictions, memory, reasons, receipts."""
+    from ..tasks.report_note import written_view
+    from ..tasks.reporting import NoPlanError, Wish, report_watched
+
+    check_writable(out)
+    wish = Wish(
+        title=title,
+        objective=objective,
+        rules=rules,
+        requests=requests,
+        backends=backends,
+        time_limit_s=time_limit,
+        explain=explain,
+        command=shlex.join(["gapless", *sys.argv[1:]]),
+    )
+    try:
+        written, notes = report_watched(given, wish, out)
+    except NoPlanError as none:
+        return _no_plan(none.problem, none.result, out)
+    return Answer(
+        document=lambda: {**documents.header("report_file"), **documents.plain_data(written)},
+        view=lambda: written_view(written),
+        notes=notes,
+    )
+
+
+def _no_plan(problem: Problem, result: SolveResult, out: Path) -> Answer:
+    """Say why there is nothing to report, as `gapless plan` does."""
+    from ...view.terminal import tables
+
+    return Answer(
+        document=lambda: documents.result_document(problem, result),
+        view=lambda: tables.result_view(problem, result),
+        code=code_of_result(result),
+        notes=[f"{out} is not written: there is no plan"],
+    )

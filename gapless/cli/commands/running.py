@@ -1,0 +1,218 @@
+"""Running on this device: profile, run, trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...files import documents
+from ...formulations.hardware import Precision
+from ..base.answer import Answer, command
+from ..options.models import (
+    DeviceOption,
+    EmulateOption,
+    EngineOption,
+    GranularityOption,
+    MaterializeOption,
+    ModelsArgument,
+    OutDirOption,
+    PrecisionOption,
+    ShapeOption,
+    UnitsOption,
+)
+from ..options.problem import JsonOption, PlanArgument, ProblemArgument, check_writable
+
+_RUNNING = "How to run"
+
+ModelAtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OLD=NEW",
+        help="Where a model lies now, for a problem that was profiled elsewhere; can be repeated.",
+        rich_help_panel="The model",
+        show_default=False,
+    ),
+]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(min=0.01, max=86_400.0, help="How long, after the warm-up.", rich_help_panel=_RUNNING),
+]
+RequestsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=10_000_000, help="How many requests, after the warm-up.", rich_help_panel=_RUNNING
+    ),
+]
+
+TaskSlotsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Most requests of a stream on their way at once: more absorb hiccups, fewer wait less. "
+        "Otherwise two for each chunk.",
+        rich_help_panel=_RUNNING,
+        show_default=False,
+    ),
+]
+RestartOption = Annotated[
+    bool,
+    typer.Option("--restart", help="Replace lost workers, once.", rich_help_panel=_RUNNING),
+]
+CheckOption = Annotated[
+    bool,
+    typer.Option(help="First compare the numbers with those of the uncut model.", rich_help_panel=_RUNNING),
+]
+InputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        help="Run on these inputs instead: an .npz file with one array for each input, whose first "
+        "dimension counts the requests. --output writes what comes out.",
+        rich_help_panel=_RUNNING,
+    ),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option(help="Where the outputs go, .npz.", rich_help_panel=_RUNNING)
+]
+TraceOption = Annotated[
+    Path | None,
+    typer.Option(help="Also write a Perfetto trace of some requests.", rich_help_panel="Output"),
+]
+WarmUpOption = Annotated[
+    int, typer.Option(min=0, max=1_000_000, help="Requests that do not count.", rich_help_panel=_RUNNING)
+]
+
+
+@command
+def profile(
+    models: ModelsArgument,
+    *,
+    shape: ShapeOption = None,
+    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    materialize: MaterializeOption = False,
+    engine: EngineOption = None,
+    device: DeviceOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted profile in the same folder.")
+    ] = False,
+    side_by_side: Annotated[
+        bool,
+        typer.Option(
+            "--side-by-side",
+            help="The networks will share the units (`--workload` of plan and tune), instead of running one "
+            "after the other for each request.",
+            rich_help_panel="The model",
+        ),
+    ] = False,
+    out: OutDirOption = Path("gapless-out"),
+    json: JsonOption = False,
+) -> Answer:
+    """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
+    from ...files import run_files
+    from ...view.terminal import running as views
+    from ..tasks import measuring
+
+    place = measuring.folder(out)
+    choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
+    if side_by_side:
+        each = measuring.open_apart(models, shape, granularity, materialize=materialize)
+        found, notes = measuring.profile_together_watched(
+            each, choice, store=place / "store.sqlite", resume=resume
+        )
+        return Answer(
+            document=lambda: {**documents.header("profiles"), **documents.plain_data(found)},
+            view=lambda: views.profiles_view(found.profiles),
+            notes=[*notes, *run_files.write_together(found, place)],
+        )
+    model = measuring.open_all(models, shape, granularity, materialize=materialize)
+    taken, notes = measuring.profile_watched(model, choice, store=place / "store.sqlite", resume=resume)
+    notes += run_files.write_profile(taken, place)
+    return Answer(
+        document=lambda: {**documents.header("profile"), **documents.plain_data(taken)},
+        view=lambda: views.profile_view(taken),
+        notes=notes,
+    )
+
+
+@command
+def run(
+    problem: ProblemArgument,
+    plan: PlanArgument,
+    *,
+    engine: EngineOption = None,
+    at: ModelAtOption = None,
+    seconds: SecondsOption = None,
+    requests: RequestsOption = None,
+    warm_up: WarmUpOption = 5,
+    task_slots: TaskSlotsOption = None,
+    restart: RestartOption = False,
+    check: CheckOption = True,
+    feed: InputOption = None,
+    output: OutputOption = None,
+    trace: TraceOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the measurement here.", rich_help_panel="Output")
+    ] = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Run a plan on this device and measure it: period, latency, bubbles, receipts."""
+    from ...files import run_files
+    from ...view.terminal import running as views
+    from ..tasks import running
+
+    for path in (trace, out, output):
+        check_writable(path)
+    limits = running.budget(seconds, requests, warm_up)
+    with running.opened(
+        problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots
+    ) as work:
+        if feed is not None:
+            count = running.run_file(work.pipeline, feed, output)
+            return Answer(
+                document=lambda: {**documents.header("outputs"), "requests": count},
+                view=lambda: running.text(f"{count} requests"),
+                notes=[*work.notes, *([f"wrote {output}"] if output else [])],
+            )
+        notes = [*work.notes, *(work.verify() if check else [])]
+        found = work.pipeline.measure(limits)
+        notes += running.write_trace(work.pipeline, trace)
+    notes += run_files.write_measurement(found, out)
+    return Answer(
+        document=lambda: {**documents.header("measurement"), **documents.plain_data(found)},
+        view=lambda: views.measurement_view(found),
+        notes=notes,
+    )
+
+
+@command
+def trace(
+    problem: ProblemArgument,
+    plan: PlanArgument,
+    *,
+    engine: EngineOption = None,
+    at: ModelAtOption = None,
+    requests: Annotated[int, typer.Option(min=1, max=4096, help="How many requests.")] = 20,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Play the plan on its table instead of running it.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Where it goes.", rich_help_panel="Output")] = Path("trace.json"),
+    json: JsonOption = False,
+) -> Answer:
+    """Write a trace for ui.perfetto.dev or chrome://tracing: one track a unit, arrows along each request."""
+    from ...files import run_files
+    from ...view.terminal.traces import written_view
+    from ..tasks import running
+
+    check_writable(out)
+    found, asked = running.traced(problem, plan, requests=requests, simulated=simulated, engine=engine, at=at)
+    events = run_files.save_trace(found, out, problem=asked)
+    return Answer(
+        document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},
+        view=lambda: written_view(found, out),
+    )

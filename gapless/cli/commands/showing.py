@@ -1,0 +1,175 @@
+"""Looking at what a file holds: problems, plans, profiles, traces, run folders."""
+
+from __future__ import annotations
+
+import inspect
+import json as json_module
+import re
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from ...files import documents
+from ...files.origins import ask_parameters
+from ...formulations.errors import InvalidInputError
+from ...formulations.files import PLAN, dump_problem, load_origin
+from ...solvers.exhaustive import count_plans
+from ...view.terminal import describe
+from ..base.answer import Answer, command, write_out
+from ..base.exits import ExitCode
+from ..base.signatures import takes
+from ..options.problem import Asked, JsonOption, OutOption, ask, asking, check_writable
+
+ShownArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PROBLEM|FILE",
+        help="A problem (file, or shipped name), or any file that gapless writes: a plan, profile, "
+        "deployment, measurement, trace, result of tuning, ..., or a folder of `gapless tune`. PROBLEM FILE "
+        "shows the plan of a file on that problem.",
+        show_default=False,
+    ),
+]
+LayersOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIRST-LAST",
+        help="Show the times of these layers only, e.g. 0-20.",
+        rich_help_panel="What is shown",
+        show_default=False,
+    ),
+]
+SvgOption = Annotated[
+    Path | None,
+    typer.Option(help="Also draw the heat map of layer times into this file.", rich_help_panel="Output"),
+]
+
+_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+
+
+def _of_problem(
+    asked: Asked,
+    *,
+    layers: LayersOption = None,
+    svg: SvgOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    check_writable(svg)
+    problem, shown = asked.problem, _layers(layers)
+    if problem.workload is not None and (layers is not None or svg is not None):
+        raise InvalidInputError("--layers and --svg are for one network; show its problem without --workload")
+    notes = write_out(out, lambda: dump_problem(problem))
+    notes += write_out(svg, lambda: _problem_svg(asked, shown))
+    plans = count_plans(problem)
+    return Answer(
+        document=lambda: {
+            **documents.header("description"),
+            "problem": documents.problem_data(problem),
+            "most_plans": plans,
+            "document": None if problem.opaque_rules else json_module.loads(dump_problem(problem)),
+        },
+        view=lambda: describe.problem_view(problem, plans, layers=shown),
+        notes=notes,
+    )
+
+
+_show_problem = asking(_of_problem)
+
+
+def _with_files(function: Any) -> Any:
+    """Return the command with its own argument in place of that of problems."""
+    hints = get_type_hints(_of_problem, include_extras=True)
+    first, *rest = inspect.signature(_show_problem).parameters.values()
+    files = first.replace(name="files", annotation=ShownArgument)
+    takes(function, [files, *(p.replace(annotation=hints.get(p.name, p.annotation)) for p in rest)])
+    return function
+
+
+@command
+@_with_files
+def show(**given: Any) -> Answer:
+    """Show a problem, or what is in any file or folder that gapless wrote.
+
+    A problem: units, heat map of layer times, objective, limits, rules; --out writes it as a file to edit.
+    """
+    from ..tasks import showing
+
+    files: list[str] = given.pop("files", None) or []
+    if len(files) > 2:
+        raise InvalidInputError(f"give a problem, a file, or a problem and a file; got {' '.join(files)}")
+    kind = showing.kind_of(files[-1]) if files else showing.PROBLEM
+    if kind == showing.PROBLEM:
+        if len(files) == 2:
+            raise InvalidInputError(
+                f"{files[1]} is a problem, too: give one problem, or a problem and a plan, in this order"
+            )
+        answer: Answer = _show_problem(problem=files[0] if files else None, **given)
+        return answer
+    known = {name: given[name] for name in inspect.signature(ask).parameters if name in given}
+    own = {name: value for name, value in given.items() if name not in known}
+    chosen = [name for name, value in known.items() if value]
+    problem = None
+    if len(files) == 2 or known["workload"]:
+        served = _workload_of(files[-1]) if kind == PLAN.format and not known["workload"] else {}
+        named = {"problem": files[0] if len(files) == 2 else None}
+        problem = ask(**{**known, **served, **{name: known[name] for name in chosen}, **named}).problem
+    elif chosen:
+        option = chosen[0].replace("_", "-")
+        raise InvalidInputError(
+            f"--{option} is about a problem, and {files[0]} is none: name the problem before it"
+        )
+    if own["out"] is not None:
+        raise InvalidInputError(f"--out writes problems; {files[-1]} is a file already")
+    return _of_file(files[-1], kind, problem, layers=own["layers"], svg=own["svg"])
+
+
+def _workload_of(plan: str) -> dict[str, Any]:
+    """Return the workload that a plan was made for, if any, as parameters of `ask`."""
+    asked = load_origin(plan).asked
+    service = {name: text for name, text in asked.items() if name not in ("platform", "problem")}
+    return ask_parameters(service) if "workload" in service else {}
+
+
+def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Path | None) -> Answer:
+    from ...view.terminal.layer_times import layer_svg
+    from ..tasks import showing
+
+    check_writable(svg)
+    found = showing.show_file(name, kind, problem=problem, layers=_layers(layers))
+    if layers is not None and not found.takes_layers:
+        raise InvalidInputError(f"--layers is for layer times; {name} ({found.kind}) has none")
+    if svg is not None and not found.grids:
+        raise InvalidInputError(f"--svg draws layer times; {name} ({found.kind}) has none")
+    return Answer(
+        document=lambda: {
+            **documents.header("description"),
+            "path": found.path,
+            "kind": found.kind,
+            "defects": list(found.defects),
+            "document": found.document,
+        },
+        view=found.view,
+        code=ExitCode.VERIFICATION if found.defects else ExitCode.OK,
+        notes=[*found.notes, *write_out(svg, lambda: layer_svg(found.grids, ()))],
+    )
+
+
+def _problem_svg(asked: Asked, layers: range | None) -> str:
+    from ...view.terminal.layer_times import layer_grid, layer_map, layer_svg
+
+    problem = asked.problem
+    title = f"{problem.network.name} on {problem.platform.name}"
+    grid = layer_grid(layer_map(problem.network, problem.costs, layers=layers), title=title)
+    return layer_svg([grid], [problem.costs.provenance.source] if problem.costs.provenance.source else [])
+
+
+def _layers(text: str | None) -> range | None:
+    """Return the layers FIRST-LAST, both included, as chunks are printed."""
+    if text is None:
+        return None
+    found = _RANGE.fullmatch(text.strip())
+    if found is None or int(found[2] or found[1]) < int(found[1]):
+        raise InvalidInputError(f"--layers is {text!r}, must be the first and the last layer, e.g. 0-20")
+    return range(int(found[1]), int(found[2] or found[1]) + 1)

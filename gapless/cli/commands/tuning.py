@@ -1,0 +1,189 @@
+"""Tuning: profile, plan, measure, keep the fastest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import RenderableType
+
+from ...files import documents
+from ...formulations.errors import InvalidInputError
+from ...formulations.hardware import Precision
+from ..base.answer import Answer, command
+from ..base.exits import ExitCode
+from ..options.models import (
+    DeviceOption,
+    EmulateOption,
+    EngineOption,
+    GranularityOption,
+    MaterializeOption,
+    OutDirOption,
+    PrecisionOption,
+    ShapeOption,
+    SubjectsArgument,
+    UnitsOption,
+    parse_names,
+)
+from ..options.problem import (
+    DistanceOption,
+    JsonOption,
+    ObjectiveOption,
+    RulesOption,
+    SeedOption,
+    TimeLimitOption,
+    TopOption,
+    WorkloadOption,
+)
+
+if TYPE_CHECKING:
+    from ...api.tuning import Tuned
+
+_TUNING = "How to tune"
+_SIMULATED = "simulated"
+_NOISE = "2%"
+
+BackendsOption = Annotated[
+    str, typer.Option(help="Who plans, comma-separated; their plans are merged.", rich_help_panel=_TUNING)
+]
+PlannedCostsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Co-run cost model that plans are made from: heavy (the default), isolated (the default where "
+        "latency comes first: one request is run at a time), interpolated, or a registered one.",
+        rich_help_panel=_TUNING,
+        show_default=False,
+    ),
+]
+RoundsOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Most rounds of measuring, correcting the costs by what was measured, and planning again; ends "
+        "earlier when the best plan stands and none is predicted to be faster.",
+        rich_help_panel=_TUNING,
+    ),
+]
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        help="race: the clearly slower leave after each rung; fixed: 10 s for everybody, as in "
+        "BetterTogether.",
+        rich_help_panel=_TUNING,
+    ),
+]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option(min=1.0, help="Seconds after which no more is measured.", rich_help_panel=_TUNING),
+]
+TruthOption = Annotated[
+    str | None,
+    typer.Option(
+        help="With --engine simulated and a shipped problem: the table that the device obeys; otherwise "
+        "the default of --costs.",
+        rich_help_panel=_TUNING,
+        show_default=False,
+    ),
+]
+NoiseOption = Annotated[
+    str, typer.Option(help="With --engine simulated: random variation.", rich_help_panel=_TUNING)
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(help="File of measurements; otherwise OUT/store.sqlite.", rich_help_panel=_TUNING),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with an interrupted run: nothing is measured twice.",
+        rich_help_panel=_TUNING,
+    ),
+]
+
+
+@command
+def tune(
+    subjects: SubjectsArgument,
+    *,
+    workload: WorkloadOption = None,
+    shape: ShapeOption = None,
+    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    materialize: MaterializeOption = False,
+    engine: EngineOption = None,
+    device: DeviceOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    objective: ObjectiveOption = None,
+    rules: RulesOption = None,
+    backends: BackendsOption = "native",
+    top: TopOption = 10,
+    distance: DistanceOption = 1,
+    costs: PlannedCostsOption = None,
+    rounds: RoundsOption = 1,
+    time_limit: TimeLimitOption = None,
+    mode: ModeOption = "race",
+    budget: BudgetOption = None,
+    seed: SeedOption = 0,
+    truth: TruthOption = None,
+    noise: NoiseOption = _NOISE,
+    store: StoreOption = None,
+    resume: ResumeOption = False,
+    out: OutDirOption = Path("gapless-out"),
+    json: JsonOption = False,
+) -> Answer:
+    """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
+    from ...files import run_files
+    from ..tasks import measuring, running
+
+    _check_simulated(engine, truth, noise)
+    place = measuring.folder(out)
+    wish = measuring.TuneChoice(
+        workload=workload,
+        objective=objective,
+        rules=rules,
+        backends=parse_names(backends),
+        top=top,
+        distance=distance,
+        costs=costs,
+        rounds=rounds,
+        time_limit_s=time_limit,
+        options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
+        store=store or place / "store.sqlite",
+        resume=resume,
+    )
+    if engine == _SIMULATED:
+        tuned, notes = measuring.tune_simulated_watched(subjects, wish, truth=truth, noise=noise)
+    else:
+        choice = measuring.DeviceChoice.of(
+            engine, units=units, emulate=emulate, precision=precision, file=device
+        )
+        subject = wish.subject(subjects, shape, granularity, materialize=materialize)
+        tuned, notes = measuring.tune_watched(subject, choice, wish)
+        notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
+    return _answer(tuned, [*run_files.write_tuned(tuned, place), *notes])
+
+
+def _answer(tuned: Tuned, notes: list[str]) -> Answer:
+    return Answer(
+        document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
+        view=lambda: _view(tuned),
+        code=ExitCode.INTERRUPTED if tuned.interrupted else ExitCode.OK,
+        notes=notes,
+    )
+
+
+def _view(tuned: Tuned) -> RenderableType:
+    from ...view.terminal.tuning import tuned_view
+
+    return tuned_view(tuned)
+
+
+def _check_simulated(engine: str | None, truth: str | None, noise: str) -> None:
+    """Refuse options that would say nothing."""
+    given = {"--truth": truth is not None, "--noise": noise != _NOISE}
+    stray = [option for option, is_given in given.items() if is_given]
+    if stray and engine != _SIMULATED:
+        raise InvalidInputError(f"{' and '.join(stray)} is about --engine {_SIMULATED}: give that, too")

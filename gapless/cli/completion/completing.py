@@ -1,0 +1,211 @@
+"""Shell completion: what an unfinished command line can become.
+
+A script of `gapless completion` calls the program with the environment variable `VARIABLE`; then nothing but
+completions is printed, one a line: the value, a tab, and what it means.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, get_args
+
+from ..base import catalog
+
+VARIABLE = "_GAPLESS_COMPLETE"
+"""Environment variable that names the shell for which words are to be completed."""
+
+BASH = "bash"
+HELP = "help"
+_BREAKS = "=:"
+"""Characters behind which bash begins a new word."""
+
+_END = re.compile(r"(?<=[a-z`)])(?<!e\.g)[.;] ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One thing that the word can become."""
+
+    value: str
+    help: str = ""
+
+
+def complete(words: Sequence[str]) -> int:
+    """Print what the last word can become; never fails, because its output goes to a shell.
+
+    Parameters
+    ----------
+    words
+        What was typed behind the program's name, up to the cursor; the last one may be empty. For bash the
+        line is in the environment instead (COMP_LINE, COMP_POINT), since bash tears words apart.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    in_bash = os.environ[VARIABLE] == BASH
+    typed = _words_of_line(os.environ) if in_bash else list(words)
+    try:
+        found = list(choices(typed or [""]))
+    except Exception:  # half a command line may be anything; a shell must not see a traceback for it
+        found = []
+    cut = _cut(typed[-1]) if in_bash and typed else 0
+    for choice in found:
+        sys.stdout.write(f"{choice.value[cut:]}\n" if in_bash else f"{choice.value}\t{choice.help}\n")
+    return 0
+
+
+def choices(words: Sequence[str]) -> Iterator[Choice]:
+    """Yield what the last word can become, given those before it."""
+    *before, word = words
+    name = next((each for each in before if not each.startswith("-")), None)
+    if name == HELP and word not in catalog.COMMANDS:
+        name, before = None, []
+    if name is None:
+        yield from _options(_command(None), before, word) if word.startswith("-") else _commands(word)
+        return
+    if name in catalog.COMMANDS:
+        yield from _in_command(name, before[before.index(name) + 1 :], word)
+
+
+def _commands(word: str) -> Iterator[Choice]:
+    for name in catalog.COMMANDS:
+        if name.startswith(word):
+            yield Choice(value=name, help=_sentence(catalog.summary(name)))
+
+
+def _command(name: str | None) -> Any:
+    """Return a command, or what stands above all of them, without loading more than that."""
+    import typer
+
+    from ..base.answer import app
+
+    if name is not None:
+        catalog.load([name])
+    group: Any = typer.main.get_command(app)
+    return group if name is None else group.commands[name]
+
+
+def _in_command(name: str, before: Sequence[str], word: str) -> Iterator[Choice]:
+    command = _command(name)
+    said, waiting, place = _read(command, before)
+    inline, equals, value = word.partition("=")
+    option = _by_name(command).get(inline) if equals and inline.startswith("--") else None
+    if waiting is None and option is not None:
+        for choice in _values(name, option, value, said):
+            yield Choice(value=f"{inline}={choice.value}", help=choice.help)
+    elif waiting is not None:
+        yield from _values(name, waiting, word, said)
+    elif word.startswith("-"):
+        yield from _options(command, before, word)
+    elif place is not None:
+        yield from _values(name, place, word, said)
+    elif not word:
+        yield from _options(command, before, "--")
+
+
+def _by_name(command: Any) -> dict[str, Any]:
+    return {
+        name: param
+        for param in command.params
+        if param.param_type_name == "option"
+        for name in (*param.opts, *param.secondary_opts)
+    }
+
+
+def _read(command: Any, words: Sequence[str]) -> tuple[dict[str, str], Any, Any]:
+    """Return what was said by parameter, the option that waits for its value, and the next argument."""
+    options = _by_name(command)
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    said: dict[str, str] = {}
+    waiting = None
+    for word in words:
+        name, equals, value = word.partition("=")
+        if waiting is not None:
+            said[waiting.name], waiting = word, None
+        elif word in options and not _is_flag(options[word]):
+            waiting = options[word]
+        elif equals and name in options:
+            said[options[name].name] = value
+        elif not word.startswith("-") and arguments:
+            said[arguments[0].name] = word
+            if arguments[0].nargs == 1:
+                arguments.pop(0)
+    return said, waiting, arguments[0] if arguments else None
+
+
+def _is_flag(option: Any) -> bool:
+    return bool(option.is_flag or option.count)
+
+
+def _options(command: Any, before: Sequence[str], word: str) -> Iterator[Choice]:
+    used = {each.partition("=")[0] for each in before}
+    for param in command.params:
+        if param.param_type_name != "option" or param.hidden:
+            continue
+        names = (*param.opts, *param.secondary_opts)
+        if used & set(names) and not param.multiple:
+            continue
+        for name in names:
+            if name.startswith(word) and name.startswith("--"):
+                yield Choice(value=name, help=_sentence(param.help or ""))
+    if "--help".startswith(word):
+        yield Choice(value="--help", help="Show what can be said here.")
+
+
+def _values(command: str, param: Any, word: str, said: Mapping[str, str]) -> Iterator[Choice]:
+    from .values import values_of
+
+    known = values_of(command, param.name)
+    names = known.matching(word, said) if known is not None else _choices_of(command, param.name, word)
+    for name in dict.fromkeys(names):
+        yield Choice(value=name)
+
+
+def _choices_of(command: str, parameter: str, word: str) -> list[str]:
+    """Return the words of a parameter that is one of a few."""
+    from ..base.answer import app
+
+    callback: Any = next(info.callback for info in app.registered_commands if info.name == command)
+    pending, found = [callback.__annotations__.get(parameter)], []
+    while pending:
+        each = pending.pop()
+        pending += get_args(each)
+        if isinstance(each, type) and issubclass(each, Enum):
+            found += [str(member.value) for member in each]
+    return [name for name in found if name.startswith(word)]
+
+
+def _sentence(text: str) -> str:
+    return _END.split(" ".join(text.split()), maxsplit=1)[0].rstrip(".")
+
+
+def _words_of_line(environment: Mapping[str, str]) -> list[str]:
+    """Return the words of bash's command line up to the cursor, without the program's name."""
+    line = environment.get("COMP_LINE", "")
+    point = environment.get("COMP_POINT", "")
+    line = line[: int(point)] if point.isdecimal() else line
+    for closing in ("", '"', "'"):  # the cursor may stand inside quotes
+        try:
+            words = shlex.split(line + closing)
+            break
+        except ValueError:
+            continue
+    else:
+        return [""]
+    if line.endswith((" ", "\t")) and not closing:
+        words.append("")
+    return words[1:]
+
+
+def _cut(word: str) -> int:
+    """Return how much of a word bash keeps by itself."""
+    breaks = os.environ.get("COMP_WORDBREAKS", _BREAKS)
+    return max((word.rfind(mark) + 1 for mark in _BREAKS if mark in breaks), default=0)

@@ -1,0 +1,183 @@
+"""Values that the shell may complete: names that are known, and files that fit.
+
+Everything is imported where it is needed: a completion must be there at once. Nothing is measured, run or
+written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """What may stand as the value of a parameter.
+
+    Attributes
+    ----------
+    names
+        Returns the names; it gets what else was said, by parameter.
+    suffixes
+        Endings of files that may stand there, too; then folders are offered as well.
+    listed
+        Several names stand between commas.
+    ending
+        What follows a name, e.g. "=".
+    """
+
+    names: Callable[[Mapping[str, str]], Iterable[str]] = lambda said: ()
+    suffixes: tuple[str, ...] = ()
+    listed: bool = False
+    ending: str = ""
+
+    def matching(self, word: str, said: Mapping[str, str]) -> list[str]:
+        """Return what an unfinished word can become."""
+        done, comma, last = word.rpartition(",") if self.listed else ("", "", word)
+        taken = set(done.split(",")) if comma else set()
+        found = [name for name in self.names(said) if name.startswith(last) and name not in taken]
+        values = [f"{done}{comma}{name}{self.ending}" for name in found]
+        return values + (_paths(word, self.suffixes) if self.suffixes else [])
+
+
+def _paths(word: str, suffixes: tuple[str, ...]) -> list[str]:
+    """Return the folders, and the files with one of some endings, that a word can become."""
+    folder, begun = os.path.split(word)
+    try:
+        entries = sorted(Path(os.path.expanduser(folder) or ".").iterdir())
+    except OSError:
+        return []
+    found = []
+    for entry in entries:
+        if not entry.name.startswith(begun) or entry.name.startswith("."):
+            continue
+        path = os.path.join(folder, entry.name)
+        if entry.is_dir():
+            found.append(f"{path}/")
+        elif entry.name.endswith(suffixes):
+            found.append(path)
+    return found
+
+
+def _called(module: str, function: str) -> tuple[str, ...]:
+    """Return the names that a function returns, whose module is not loaded before."""
+    return tuple(getattr(import_module(f"...{module}", __package__), function)())
+
+
+def _backends(said: Mapping[str, str]) -> Iterable[str]:
+    return _called("solvers.registry", "backend_names")
+
+
+def _engines(said: Mapping[str, str]) -> Iterable[str]:
+    return (*_called("executor.engines.registry", "engine_names"), "simulated")
+
+
+def _problems(said: Mapping[str, str]) -> Iterable[str]:
+    return _called("profiler.platforms.catalog", "shipped_names")
+
+
+def _phones(said: Mapping[str, str]) -> Iterable[str]:
+    phones = _called("profiler.platforms.workloads", "phone_names")
+    return (*phones, *_called("profiler.platforms.catalog", "platform_names"))
+
+
+def _shipped(said: Mapping[str, str]) -> Iterable[str]:
+    return (*_called("profiler.platforms.catalog", "platform_names"), *_problems(said))
+
+
+def _networks(said: Mapping[str, str]) -> Iterable[str]:
+    return _called("api.models", "built_in_names")
+
+
+def _subjects(said: Mapping[str, str]) -> Iterable[str]:
+    # Tuning takes networks, and shipped problems on a simulated device.
+    return (*_networks(said), *_problems(said))
+
+
+def _requested(said: Mapping[str, str]) -> Iterable[str]:
+    from ...profiler.platforms.catalog import network_names, platform_names
+
+    platform = said.get("platform", "")
+    if platform in platform_names():
+        return network_names(platform)
+    return _called("profiler.platforms.workloads", "phone_network_names")
+
+
+def _units(said: Mapping[str, str]) -> Iterable[str]:
+    """Clusters and cores of this machine; no engine is asked for more units, which would take too long."""
+    from ...profiler.platforms.detected import detect_platform
+
+    return detect_platform().unit_names
+
+
+def _objectives(said: Mapping[str, str]) -> Iterable[str]:
+    from ...formulations.objective import Term
+
+    return (*Term, "paper", "slack:")
+
+
+def _costs(said: Mapping[str, str]) -> Iterable[str]:
+    return _called("formulations.co_run", "co_run_model_names")
+
+
+def _formats(said: Mapping[str, str]) -> Iterable[str]:
+    from ...files.formats import FORMATS
+
+    return tuple(each.name for each in FORMATS)
+
+
+def _modes(said: Mapping[str, str]) -> Iterable[str]:
+    from ...executor.tuning.options import TuningMode
+
+    return tuple(TuningMode)
+
+
+JSON = (".json",)
+MODEL = Values(names=_networks, suffixes=(".onnx", ".py"))
+PROBLEM = Values(names=_problems, suffixes=JSON)
+FILE = Values(suffixes=JSON)
+
+VALUES: Mapping[str, Values] = {
+    "at": Values(suffixes=(".onnx",)),
+    "backend": Values(names=_backends),
+    "backends": Values(names=_backends, listed=True),
+    "beside": Values(names=_units, listed=True),
+    "contention": FILE,
+    "costs": Values(names=_costs),
+    "emulate": Values(names=_units, ending="="),
+    "engine": Values(names=_engines),
+    "executions": FILE,
+    "files": PROBLEM,
+    "format": Values(names=_formats),
+    "given": PROBLEM,
+    "measured": FILE,
+    "mode": Values(names=_modes),
+    "model": MODEL,
+    "models": MODEL,
+    "networks": MODEL,
+    "objective": Values(names=_objectives, listed=True),
+    "plan": FILE,
+    "platform": Values(names=_phones),
+    "problem": PROBLEM,
+    "rules": Values(suffixes=(".py",)),
+    "subjects": Values(names=_subjects, suffixes=(".onnx", ".py", ".json")),
+    "truth": Values(names=_costs),
+    "units": Values(names=_units, listed=True),
+    "workload": Values(names=_requested, listed=True),
+}
+"""What may stand as a value, by the name of the parameter; for others the shell offers files."""
+
+VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
+    ("interference", "subjects"): Values(
+        names=lambda said: (*_networks(said), *_shipped(said)), suffixes=(".onnx", ".py", ".json")
+    ),
+}
+"""Where a command means something else by a name."""
+
+
+def values_of(command: str, parameter: str) -> Values | None:
+    """Return what may stand as a value of a parameter; None: nothing is known."""
+    return VALUES_OF_COMMAND.get((command, parameter), VALUES.get(parameter))

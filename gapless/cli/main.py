@@ -1,0 +1,142 @@
+"""The command line: every command computes an answer, and `main` prints it as text or as JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from ..formulations.errors import GaplessError
+from ..version import __version__
+from .base import catalog
+from .base.answer import Answer, app
+from .base.console import clean, console, discard_output, speaking
+from .base.exits import ExitCode, code_of_error
+from .base.general_options import ColorOption, DebugOption, General, JsonOption, QuietOption, split_general
+from .base.usage_errors import UsageError, unknown_command, usage_message
+from .completion.completing import VARIABLE, complete
+
+_HELP = "--help"
+
+
+@app.callback(invoke_without_command=True)
+def top_level(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    color: ColorOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Handle what is said before the command; `main` looks for the general options itself."""
+    if version:
+        typer.echo(f"gapless {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        Words after the program's name; None: those of this process.
+
+    Returns
+    -------
+    int
+        The exit code (`ExitCode`). Errors are one message on standard error, never a traceback.
+    """
+    if VARIABLE in os.environ:
+        return complete(sys.argv[1:] if arguments is None else arguments)
+    general, words = split_general(list(sys.argv[1:] if arguments is None else arguments))
+    with speaking(general.manner):
+        try:
+            answer = _called(words).main(words, prog_name="gapless", standalone_mode=False)
+            if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
+                raise KeyboardInterrupt
+            return _print(answer, general) if isinstance(answer, Answer) else int(answer or 0)
+        except BrokenPipeError:
+            discard_output()
+            return ExitCode.BROKEN_PIPE
+        except (Exception, KeyboardInterrupt) as error:
+            if general.debug:
+                traceback.print_exc()
+            return _fail(error, as_json=general.as_json)
+
+
+def commands() -> Any:
+    """Return all commands as the click group that the command line is, e.g. to write a reference."""
+    catalog.load()
+    app.registered_commands.sort(key=lambda info: catalog.place(info.name))
+    return typer.main.get_command(app)
+
+
+def _called(words: list[str]) -> Any:
+    """Return the commands, of which only those are loaded that the words need."""
+    if words[:1] == ["help"]:  # as in other programs
+        words[:] = [*words[1:2], _HELP]
+    name = next((word for word in words if not word.startswith("-")), None)
+    if name in catalog.COMMANDS:
+        catalog.load([name])
+        return typer.main.get_command(app)
+    everything = commands()
+    if name is not None and name not in everything.commands:
+        raise unknown_command(name)
+    return everything
+
+
+def _print(answer: Answer, general: General) -> int:
+    if general.as_json:
+        from ..files import documents
+
+        sys.stdout.write(documents.json_text(answer.document()))
+    else:
+        view = answer.view()
+        if isinstance(view, str):  # a text that no terminal may break into lines: a script
+            sys.stdout.write(view)
+        else:
+            console(sys.stdout).print(view)
+    sys.stdout.flush()
+    for note in () if general.manner.quiet else answer.notes:
+        console(sys.stderr).print(clean(note), soft_wrap=True)
+    return answer.code
+
+
+def _fail(error: BaseException, *, as_json: bool) -> int:
+    """Say what went wrong, once, where it is looked for."""
+    if isinstance(error, UsageError):
+        code, text = ExitCode.USAGE, usage_message(error)
+    else:
+        code, text = code_of_error(error), _message(error)
+    if as_json:
+        from ..files import documents
+
+        sys.stdout.write(documents.json_text(documents.error_document(error, code, text)))
+        sys.stdout.flush()
+    words = Text("error: ", style="bold red").append(clean(text), style="not bold default")
+    console(sys.stderr).print(words, soft_wrap=True)
+    return code
+
+
+def _message(error: BaseException) -> str:
+    match error:
+        case GaplessError():
+            return str(error)
+        case KeyboardInterrupt() | typer.Abort():
+            return "interrupted"
+        case OSError():
+            return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+    return (
+        f"gapless has a bug: {type(error).__name__}: {error}. "
+        "Please report it with the output of the same command with --debug"
+    )

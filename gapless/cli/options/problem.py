@@ -1,0 +1,390 @@
+"""Options that several commands share, and what they mean: a problem as the user asks for it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from ...formulations.errors import InvalidInputError
+from ...formulations.flow_shop.workload import Execution, Mode, RequestOrder
+from ..base import general_options
+from ..base.signatures import takes
+
+if TYPE_CHECKING:
+    from ...formulations.files import Origin
+    from ...formulations.problem import Problem
+
+_ASKED = "What is asked"
+_SOLVING = "How to solve"
+_OUTPUT = "Output"
+
+ProblemArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`).",
+        show_default=False,
+    ),
+]
+OptionalProblemArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); "
+        "not needed with --workload and --platform.",
+        show_default=False,
+    ),
+]
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[PROBLEM] PLAN",
+        help="A plan file, as written by `gapless plan --out`; before it the problem, if the plan does not "
+        "say which one it is for, or is to be looked at for another one.",
+        show_default=False,
+    ),
+]
+WorkloadOption = Annotated[
+    str | None,
+    typer.Option(
+        help='Requests that share the units: networks with counts, e.g. "yolov4,bert,mobilenetv2x3"; '
+        "mobilenetv2*4 is one request of a batch of 4.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+PlatformOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`).",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+OrderOption = Annotated[
+    RequestOrder | None,
+    typer.Option(
+        help="Whether the order of the requests may be changed.", rich_help_panel=_ASKED, show_default=False
+    ),
+]
+ExecutionOption = Annotated[
+    Execution | None,
+    typer.Option(
+        help="How the units keep step: freely, or in Hetero2Pipe's synchronous columns.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+ContentionOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Measured slowdowns between the units, as written by `gapless contention --out`; instead of "
+        "those of the problem.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+StreamOption = Annotated[
+    bool, typer.Option("--stream", help="The requests come over and over.", rich_help_panel=_ASKED)
+]
+TaskSlotsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Most requests on their way at once.", rich_help_panel=_ASKED, show_default=False
+    ),
+]
+PlanArgument = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="A plan file, as written by `gapless plan --out`.")
+]
+CostsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
+        "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
+        "co-run cost model.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+ObjectiveOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
+        "peak_memory, idle, and with a workload makespan (the default there), bottleneck, work, contention, "
+        'displacement; or "paper", or "slack:50" (least idle share among plans whose period is '
+        "within 50 permille of the least one).",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+RulesOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A Python file of rules: every public function in it with one parameter (the view). "
+        "The file is run: use only files that you trust.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+MaxPeriodOption = Annotated[
+    int | None, typer.Option(min=0, help="Largest period, microseconds.", rich_help_panel=_ASKED)
+]
+MinUnitsOption = Annotated[
+    int | None, typer.Option(min=0, help="Fewest units in use.", rich_help_panel=_ASKED)
+]
+MaxUnitsOption = Annotated[int | None, typer.Option(min=1, help="Most units in use.", rich_help_panel=_ASKED)]
+MinBalanceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENT",
+        help="Least busy time of a unit in use over the largest one, e.g. 80%.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+MaxGapnessOption = Annotated[
+    int | None, typer.Option(min=0, help="Largest gapness, microseconds.", rich_help_panel=_ASKED)
+]
+MinUtilisationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENT",
+        help="Least share of the platform that is busy, e.g. 62.5%.",
+        rich_help_panel=_ASKED,
+        show_default=False,
+    ),
+]
+TopOption = Annotated[
+    int, typer.Option(min=1, max=100_000, help="How many of the best plans.", rich_help_panel=_SOLVING)
+]
+DistanceOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=100_000,
+        help="Each plan runs at least so many layers on other units than every plan before it.",
+        rich_help_panel=_SOLVING,
+    ),
+]
+TimeLimitOption = Annotated[
+    float | None,
+    typer.Option(help="Seconds for each backend.", rich_help_panel=_SOLVING, show_default=False),
+]
+MemoryLimitOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=2**30,
+        help="MiB that a backend may take; it then runs in a child process, as third-party solvers "
+        "always do (with half of the machine's memory, unless given).",
+        rich_help_panel=_SOLVING,
+        show_default=False,
+    ),
+]
+StrictRulesOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict-rules",
+        help="Refuse backends that merely check plans against the rules.",
+        rich_help_panel=_SOLVING,
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.", rich_help_panel=_SOLVING)
+]
+ThreadsOption = Annotated[
+    int, typer.Option(min=1, max=1024, help="Threads of a solver.", rich_help_panel=_SOLVING)
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Also write it to this file.", rich_help_panel=_OUTPUT)
+]
+
+
+JsonOption = general_options.JsonOption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A problem as the command line asks for it.
+
+    Attributes
+    ----------
+    problem
+        The problem, with objective, limits and rules.
+    origin
+        How it was named; a plan file keeps that.
+    task_slots
+        Task slots that were asked for without a workload: they are for who plays the plan.
+    notes
+        What the user should know about it.
+    """
+
+    problem: Problem
+    origin: dict[str, str]
+    task_slots: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def ask(
+    problem: OptionalProblemArgument = None,
+    *,
+    workload: WorkloadOption = None,
+    platform: PlatformOption = None,
+    order: OrderOption = None,
+    execution: ExecutionOption = None,
+    stream: StreamOption = False,
+    task_slots: TaskSlotsOption = None,
+    contention: ContentionOption = None,
+    costs: CostsOption = None,
+    objective: ObjectiveOption = None,
+    rules: RulesOption = None,
+    max_period_us: MaxPeriodOption = None,
+    min_units: MinUnitsOption = None,
+    max_units: MaxUnitsOption = None,
+    min_balance: MinBalanceOption = None,
+    max_gapness_us: MaxGapnessOption = None,
+    min_utilisation: MinUtilisationOption = None,
+) -> Asked:
+    """Return the problem with the objective, limits and rules of the command line.
+
+    Raises
+    ------
+    InvalidInputError
+        A file, a name or a number is not valid.
+    """
+    from ...files.origins import asked_problem, origin_of
+    from ...files.rules_file import add_rules
+
+    origin = origin_of(
+        problem=problem,
+        workload=workload,
+        platform=platform,
+        order=order,
+        execution=execution,
+        mode=Mode.STREAM if stream else None,
+        task_slots=task_slots,
+        contention=contention,
+        costs=costs,
+        objective=objective,
+        max_period_us=max_period_us,
+        min_units=min_units,
+        max_units=max_units,
+        min_balance=min_balance,
+        max_gapness_us=max_gapness_us,
+        min_utilisation=min_utilisation,
+    )
+    asked = asked_problem(origin)
+    return Asked(
+        problem=asked if rules is None else add_rules(asked, rules),
+        origin=origin,
+        task_slots=task_slots if asked.workload is None else None,
+    )
+
+
+def asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command whose first parameter `asked` becomes the parameters of `ask`.
+
+    A second parameter `plan`, a file, makes both arguments one list: [PROBLEM] PLAN. A command that
+    plays plans has a parameter `task_slots`.
+    """
+    shared, own = _parameters(ask), _parameters(command)
+    own.pop("asked")
+    argument, *options = shared.values()
+    if "plan" in own:
+        argument = own.pop("plan").replace(name="files", annotation=FilesArgument)
+
+    plays = own.pop("task_slots", None) is not None
+
+    @wraps(command)
+    def asked(**given: Any) -> Any:
+        files: list[str] = given.pop("files", [])
+        path = None
+        if files:
+            given["problem"], path = split_files(files)
+        known = {name: given.pop(name) for name in shared}
+        answer = ask(**known) if path is None else _ask_again(path, known)
+        if plays:
+            given["task_slots"] = answer.task_slots
+        elif answer.task_slots is not None:
+            raise InvalidInputError("--task-slots is about a workload: give --workload, or use simulate")
+        found = command(answer, **given) if path is None else command(answer, path, **given)
+        return replace(found, notes=(*answer.notes, *found.notes)) if answer.notes else found
+
+    parameters = [argument, *options, *own.values()]
+    takes(asked, (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters))
+    return asked
+
+
+def split_files(files: list[str]) -> tuple[str | None, Path]:
+    """Return the problem, if it is named, and the plan file of [PROBLEM] PLAN.
+
+    Raises
+    ------
+    InvalidInputError
+        There are more than two.
+    """
+    if len(files) > 2:
+        raise InvalidInputError(f"give a problem and a plan, or a plan alone; got {' '.join(files)}")
+    return (None if len(files) == 1 else files[0]), Path(files[-1])
+
+
+def _ask_again(path: Path, given: dict[str, Any]) -> Asked:
+    """Return the problem of a plan file, unless another one is named.
+
+    What is given counts, and what is not given is as it was when the plan was made.
+    """
+    if given["problem"] is not None or given["workload"] is not None:
+        return ask(**given)
+    from ...files.origins import ask_parameters
+    from ...formulations.files import load_origin
+
+    origin = load_origin(path)
+    if not origin.asked:
+        raise InvalidInputError(
+            f"{path} does not say which problem it is for; name it before the plan, or with --workload"
+        )
+    chosen = {name: value for name, value in given.items() if value is not None and value is not False}
+    answer = ask(**{**given, **ask_parameters(origin.asked), **chosen})
+    return _with_rules(answer, origin, path, same=not chosen) if given["rules"] is None else answer
+
+
+def _with_rules(answer: Asked, origin: Origin, path: Path, *, same: bool) -> Asked:
+    """Return what was asked with the rules of a plan file; `same`: it is to be the problem of the plan."""
+    from ...files.origins import forgotten, with_remembered_rules
+
+    problem = with_remembered_rules(answer.problem, origin)
+    notes = forgotten(origin, problem)
+    if same and not notes and origin.fingerprint not in (None, problem.fingerprint):
+        notes = (f"the problem has changed since {path} was made, so its numbers may differ",)
+    return replace(answer, problem=problem, notes=notes)
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a place for a result before the work is done, not after it.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder is not there or cannot be written to.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise InvalidInputError(f"cannot write {path}: it is a folder")
+    if not os.access(path.parent, os.W_OK):
+        reason = "may not be written to" if path.parent.is_dir() else "does not exist"
+        raise InvalidInputError(f"cannot write {path}: the folder {path.parent} {reason}")
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    parameters = inspect.signature(function).parameters
+    return {name: p.replace(annotation=hints[name]) for name, p in parameters.items()}

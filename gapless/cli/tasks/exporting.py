@@ -1,0 +1,218 @@
+"""Plans for other runtimes: what `gapless export` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ...api.execution import models_for
+from ...executor.deployment import Deployment, deploy
+from ...executor.export.drawing import Order, draw
+from ...executor.export.folder import Exported, require_free, write_export
+from ...executor.export.kinds import ExportKind
+from ...executor.export.manifest import Predicted
+from ...executor.export.settings import ENGINES
+from ...executor.model import Model
+from ...executor.simulation import charged_for
+from ...files.origins import problem_of
+from ...files.run_files import DEPLOYMENT, load_deployment, problem_for
+from ...formulations.errors import InvalidInputError
+from ...formulations.files import format_of, load_origin
+from ...formulations.flow_shop.score import WorkloadScore
+from ...formulations.flow_shop.workload import Mode
+from ...formulations.judge import score
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...version import __version__
+from .running import parse_places
+
+_ENGINE_OF = {
+    ExportKind.ONNX: "onnxruntime",
+    ExportKind.ONNXRUNTIME: "onnxruntime",
+    ExportKind.MNN: "mnn",
+}
+"""Whose files they are; a taskset script is for any engine."""
+
+
+def export(
+    problem: Problem,
+    plan: Plan | Deployment,
+    *,
+    to: str | ExportKind,
+    out: str | Path,
+    models: Mapping[str, Model] | None = None,
+    engine: str | None = None,
+) -> Exported:
+    """Write the chunks of a plan as model files that run without gapless, and a runner for them.
+
+    Parameters
+    ----------
+    problem, plan
+        A valid plan, or deployment, for a problem whose networks were read from ONNX files.
+    to
+        "onnx", "onnxruntime", "mnn" or "taskset" (see `ExportKind`).
+    out
+        The folder; it must be new, empty, or hold an older export, which is replaced.
+    models
+        The networks by name; None: opened from where the problem says they lie.
+    engine
+        Who runs what is exported to taskset: "onnxruntime" or "mnn"; None: who ran the layers when the
+        costs were measured.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder holds something else, a network has no ONNX form, or the kind does not suit the plan.
+    ExecutionError
+        A chunk cannot be converted.
+
+    Examples
+    --------
+    >>> from gapless.cli.tasks.exporting import export
+    >>> export(problem, plan, to="onnxruntime", out="board")  # doctest: +SKIP
+    """
+    kind, place = _kind(to), Path(out)
+    chosen = _engine(problem, kind, engine)
+    require_free(place)
+    deployment = deploy(plan, workload=problem.workload) if isinstance(plan, Plan) else plan
+    order = Order(
+        kind=kind,
+        engine=chosen,
+        deployment=deployment,
+        models=models_for(problem) if models is None else models,
+        platform=problem.platform,
+        gapless=__version__,
+        plan_id=None if deployment.plan is None else deployment.plan.plan_id,
+        problem=problem.fingerprint,
+        predicted=_predicted(problem, deployment),
+        chunk_us=_chunk_us(problem, deployment),
+    )
+    return write_export(draw(order), place)
+
+
+def export_files(
+    problem: str | None,
+    plan: Path,
+    *,
+    to: ExportKind,
+    out: Path,
+    at: Sequence[str] | None = None,
+    engine: str | None = None,
+) -> Exported:
+    """Export a plan or deployment file, or what is best in a folder of `gapless tune`.
+
+    Parameters
+    ----------
+    problem
+        A problem file or shipped name; None: the plan, or the folder, says it.
+    plan
+        The file or folder.
+    to, out, engine
+        As for `export`.
+    at
+        Where models lie now, as "OLD=NEW".
+
+    Raises
+    ------
+    InvalidInputError, ExecutionError
+        As for `export`; or a file is not valid.
+    """
+    require_free(out)
+    asked, path = _named(problem, plan)
+    deployment = load_deployment(path, asked)
+    _require_models(asked, deployment)
+    return export(
+        asked, deployment, to=to, out=out, models=models_for(asked, at=parse_places(at)), engine=engine
+    )
+
+
+def _require_models(problem: Problem, deployment: Deployment) -> None:
+    for network in problem.networks:
+        if network.name in deployment.networks and not network.models:
+            raise InvalidInputError(
+                f"network {network.name!r} is a table without a model, so there is nothing to export; "
+                "profile a model first (`gapless profile model.onnx`), and plan for that"
+            )
+
+
+def _named(problem: str | None, plan: Path) -> tuple[Problem, Path]:
+    """Return the problem of a plan, and the file of the plan."""
+    if plan.is_dir():
+        found = [plan / name for name in ("deployment.json", "plan.json") if (plan / name).is_file()]
+        if not found:
+            raise InvalidInputError(f"{plan} holds neither deployment.json nor plan.json: name a plan file")
+        return problem_for(problem or str(plan / "problem.json"), found[0]), found[0]
+    if problem is not None:
+        return problem_for(problem, plan), plan
+    origin = None if format_of(plan) == DEPLOYMENT.format else load_origin(plan)
+    if origin is None or not origin.asked:
+        raise InvalidInputError(f"{plan} does not say which problem it is for; name it before the plan")
+    return problem_of(origin), plan
+
+
+def _kind(text: str | ExportKind) -> ExportKind:
+    try:
+        return ExportKind(text)
+    except ValueError:
+        raise InvalidInputError(f"to is {text!r}, must be one of {', '.join(ExportKind)}") from None
+
+
+def _engine(problem: Problem, kind: ExportKind, asked: str | None) -> str:
+    if asked is not None and asked not in ENGINES:
+        raise InvalidInputError(f"engine is {asked!r}, must be one of {', '.join(ENGINES)}")
+    own = _ENGINE_OF.get(kind)
+    if own is None:
+        measured = problem.costs.provenance.engine.partition(" ")[0]
+        return asked or (measured if measured in ENGINES else ENGINES[0])
+    if asked not in (None, own):
+        raise InvalidInputError(f"files for {kind} are run by {own}; to choose an engine, export to taskset")
+    return own
+
+
+def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
+    """Return what the judge says; nothing for replicas, which are not one plan."""
+    judged = None if deployment.plan is None else score(problem, deployment.plan)
+    batch = problem.workload is not None and problem.workload.mode is Mode.BATCH
+    provenance = problem.costs.provenance
+    return Predicted(
+        period_us=None if judged is None or batch else judged.period_us,
+        latency_us=None if judged is None or problem.workload is not None else judged.latency_us,
+        makespan_us=judged.makespan_us if isinstance(judged, WorkloadScore) and batch else None,
+        engine=provenance.engine,
+        device=provenance.device,
+    )
+
+
+def _chunk_us(problem: Problem, deployment: Deployment) -> tuple[tuple[int, ...], ...]:
+    """Return what the problem charges for each chunk of each stream, without slowdown."""
+    units = {name: index for index, name in enumerate(problem.platform.unit_names)}
+    if problem.workload is None:
+        chain = charged_for(problem, deployment).chain
+        chains = [chain for _ in deployment.streams]
+    else:
+        names, shop = problem.workload.names, problem.flow_shop
+        chains = [shop.chain(names.index(stream.name)) for stream in deployment.streams]
+    return tuple(
+        tuple(chain.busy_us(chunk.start, chunk.stop, units[chunk.unit]) for chunk in stream.chunks)
+        for chain, stream in zip(chains, deployment.streams, strict=True)
+    )
+
+
+def notes_of(exported: Exported) -> Iterator[str]:
+    """Yield what a user should know of an export."""
+    manifest = exported.manifest
+    yield from exported.notes
+    measured = manifest.predicted.engine
+    if measured and measured.partition(" ")[0] != manifest.engine:
+        yield f"the times were measured with {measured}; {manifest.engine} will take others"
+    for unit in manifest.units:
+        if unit.session is None:
+            yield (
+                f"{unit.name} asks for the backend {unit.backend!r}, which {manifest.engine} does not have: "
+                "run.py cannot run its chunks, another runtime may"
+            )
+        if unit.quota_permille is not None:
+            yield (
+                f"{unit.name} is emulated with {unit.quota_permille / 10:g} % of the time of its cores; "
+                "run.py sets no quotas"
+            )

@@ -1,0 +1,130 @@
+"""Interference as the command line asks for it: of tables, of networks, of plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...api.device import common_engine
+from ...api.models import open_each
+from ...api.problems import load_problem
+from ...api.slowdown import interference as story
+from ...executor.graph.shapes import parse_shapes
+from ...executor.model import Model
+from ...executor.tuning.documents import MEASUREMENT
+from ...formulations.errors import InvalidInputError, InvalidModelError, SchemaVersionError
+from ...formulations.files import format_of, load, load_plan
+from ...formulations.nearness import near
+from ...formulations.problem import Problem
+from ...profiler.platforms.catalog import platform_names, shipped_names
+from ...profiler.profile import PROFILE, Profile
+from ...profiler.slowdown.interference.ratios import InterferenceOptions, InterferenceRatios
+from ..base.progress import StepLine
+from .measuring import DeviceChoice, busy_notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterferenceChoice:
+    """What the command line says."""
+
+    subjects: Sequence[str]
+    device: DeviceChoice
+    shape: Sequence[str]
+    beside: Sequence[tuple[str, ...]]
+    plans: Sequence[Path]
+    measured: Sequence[Path]
+    options: InterferenceOptions
+    store: Path | None
+    resume: bool
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What all kinds of measuring are told."""
+        store = ":memory:" if self.store is None else self.store
+        return {"options": self.options, "store": store, "resume": self.resume}
+
+    def found(self) -> tuple[InterferenceRatios, list[str]]:
+        """Return what is asked for, and notes."""
+        first = self.subjects[0]
+        if self.plans:
+            self._refuse("with --plan", {"--shape": self.shape, "--beside": self.beside, **self._chosen})
+            self._require_one("--plan")
+            return self._of_plans(first)
+        self._refuse("without --plan", {"--measured": self.measured})
+        is_file = first.endswith(".json")
+        if is_file or story.is_shipped_subject(first):
+            given = {"--shape": self.shape, "--beside": self.beside, "--engine": self.device.engine}
+            self._refuse(
+                f"for {first}, where nothing is measured", {**given, "--store": self.store, **self._chosen}
+            )
+            self._require_one(first)
+            return (_of_file(first) if is_file else story.interference_of_tables(first)), []
+        return self._of_models()
+
+    @property
+    def _chosen(self) -> dict[str, object]:
+        return {"--units": self.device.units, "--emulate": self.device.emulate}
+
+    def _refuse(self, where: str, given: Mapping[str, object]) -> None:
+        wrong = [name for name, value in given.items() if value]
+        if wrong:
+            raise InvalidInputError(f"{', '.join(wrong)} means nothing {where}; leave it out")
+
+    def _require_one(self, what: str) -> None:
+        if len(self.subjects) > 1:
+            raise InvalidInputError(f"{what} takes one subject, got {' '.join(self.subjects)}")
+
+    def _of_models(self) -> tuple[InterferenceRatios, list[str]]:
+        models = self._opened()
+        runner = self.device.engine or common_engine(models)
+        platform, notes = self.device.platform(runner), busy_notes()
+        with StepLine() as line:
+            found = story.measure_interference(
+                models,
+                platform=platform,
+                engine=runner,
+                beside=self.beside,
+                report=line.report,
+                **self.shared,
+            )
+        return found, notes
+
+    def _opened(self) -> list[Model]:
+        try:
+            return open_each(self.subjects, shapes=parse_shapes(self.shape))
+        except InvalidModelError as error:
+            shipped = near(self.subjects[0], [*platform_names(), *shipped_names()])
+            if not shipped:
+                raise
+            raise InvalidModelError(f"{error}; of shipped tables, {' or '.join(shipped)} is near") from error
+
+    def _of_plans(self, subject: str) -> tuple[InterferenceRatios, list[str]]:
+        is_profile = format_of(subject) == PROFILE.format
+        problem: Profile | Problem = load(subject, PROFILE) if is_profile else load_problem(subject)
+        plans = [load_plan(path) for path in self.plans]
+        measured = [load(path, MEASUREMENT) for path in self.measured]
+        notes = busy_notes()
+        with StepLine() as line:
+            found = story.measure_plan_interference(
+                problem,
+                plans,
+                engine=self.device.engine,
+                measured=measured,
+                report=line.report,
+                **self.shared,
+            )
+        return found, notes
+
+
+def _of_file(path: str) -> InterferenceRatios:
+    if format_of(path) == PROFILE.format:
+        return story.interference_of_tables(load(path, PROFILE))
+    try:
+        return story.load_interference(path)
+    except SchemaVersionError as error:
+        raise SchemaVersionError(
+            f"{error}; without --plan, name the profile.json of `gapless profile` or what "
+            "`gapless interference --out` wrote"
+        ) from None

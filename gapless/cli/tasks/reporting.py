@@ -1,0 +1,153 @@
+"""Reports under the eyes of a user: what the files do not say is solved and explained, with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...api.planning import Comparison, default_backends
+from ...files.origins import asked_problem, problem_of
+from ...files.rules_file import add_rules
+from ...formulations.files import Origin
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...solvers.result import SolveResult
+from ...view.page.sources import Known, sort_files
+from ...view.page.subject import Subject
+from ...view.page.subjects import EXPLAIN_S, answers_of, subject, write_report
+from ..base.progress import StepLine
+from ..options.models import parse_names
+from .solving import compare_watched, plan_watched
+
+NO_BACKENDS = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the user wants to see.
+
+    Attributes
+    ----------
+    title
+        Of the page; empty: made from the problem.
+    objective, rules
+        What the plans were made for, where the files do not say it.
+    requests
+        Of the predicted trace, or None.
+    backends
+        Names, "none", or None for the usual ones.
+    time_limit_s
+        Seconds for each of them.
+    explain
+        Whether to say why.
+    command
+        How the page was made.
+    """
+
+    title: str
+    objective: str | None
+    rules: Path | None
+    requests: int | None
+    backends: str | None
+    time_limit_s: float
+    explain: bool
+    command: str
+
+    def problem(self, origin: Origin) -> Problem:
+        """Return the problem that a file names, with the objective and the rules of the user."""
+        found = problem_of(origin) if self.rules is None else asked_problem(origin.asked)
+        if self.objective is not None:
+            found = found.with_objective(self.objective)
+        return found if self.rules is None else add_rules(found, self.rules)
+
+
+class NoPlanError(Exception):
+    """There is nothing to report: a problem that was given without a plan has none, as the answer says."""
+
+    def __init__(self, problem: Problem, result: SolveResult) -> None:
+        super().__init__(f"no plan: {result.status}")
+        self.problem, self.result = problem, result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenReport:
+    """A page that was written.
+
+    Attributes
+    ----------
+    path
+        The file.
+    size_bytes
+        Its size.
+    subjects
+        Title and deployment of each subject.
+    """
+
+    path: str
+    size_bytes: int
+    subjects: tuple[tuple[str, str], ...]
+
+
+def report_watched(given: Sequence[str], wish: Wish, out: Path) -> tuple[WrittenReport, list[str]]:
+    """Write the report of some files and folders; return what was written, and notes.
+
+    Raises
+    ------
+    InvalidInputError
+        A file is not valid.
+    NoPlanError
+        A problem has no plan.
+    """
+    found, notes = sort_files(given, wish.problem)
+    compared: dict[str, Comparison] = {}
+    subjects = []
+    for known in found:
+        key = known.problem.fingerprint
+        if not known.answers and wish.backends != NO_BACKENDS and key not in compared:
+            compared[key] = _compared(known.problem, wish)
+        subjects.append(_subject(known, compared.get(key), wish))
+    write_report(out, subjects, title=wish.title, command=wish.command)
+    return (
+        WrittenReport(
+            path=str(out),
+            size_bytes=out.stat().st_size,
+            subjects=tuple((one.title, str(one.deployment)) for one in subjects),
+        ),
+        notes,
+    )
+
+
+def _compared(problem: Problem, wish: Wish) -> Comparison:
+    names = default_backends(problem).names if wish.backends is None else parse_names(wish.backends)
+    comparison, _ = compare_watched(problem, names, top=1, time_limit_s=wish.time_limit_s)
+    return comparison
+
+
+def _subject(known: Known, compared: Comparison | None, wish: Wish) -> Subject:
+    answers = known.answers or (() if compared is None else answers_of(compared))
+    deployment = known.deployment or _best(known, compared, wish)
+    with StepLine() as line:
+        return subject(
+            known.problem,
+            deployment,
+            title=known.title,
+            requests=wish.requests,
+            measured=known.measured,
+            measurement=known.measurement,
+            tuning=known.tuning,
+            answers=answers,
+            explained=EXPLAIN_S if wish.explain else None,
+            sources=known.sources,
+            report=line.report,
+        )
+
+
+def _best(known: Known, compared: Comparison | None, wish: Wish) -> Plan:
+    """Return the best plan of a problem that was given without one."""
+    best = None if compared is None else compared.best
+    if best is None:
+        best, _ = plan_watched(known.problem, "native", top=1, time_limit_s=wish.time_limit_s)
+    if best.plan is None:
+        raise NoPlanError(known.problem, best)
+    return best.plan

@@ -1,0 +1,214 @@
+"""Running under the eyes of a user: choices of the command line, progress, and the files that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...api.execution import models_for, open_pipeline
+from ...api.tuning import Tuned
+from ...executor.measurement import MeasuredTrace
+from ...executor.model import Model
+from ...executor.pipeline.pipeline import Pipeline
+from ...executor.pipeline.verify import References, verify
+from ...executor.runner import Budget
+from ...files.run_files import load_deployment, problem_for, save_trace
+from ...formulations.errors import GaplessError, InvalidInputError
+from ...formulations.problem import Problem
+from ...formulations.simulate import Trace, simulate, simulate_workload
+
+TRACE_REQUESTS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A plan at work, and what the user should know of it."""
+
+    pipeline: Pipeline
+    models: Mapping[str, Model]
+    notes: list[str]
+
+    def verify(self) -> list[str]:
+        """Compare the numbers with those of the uncut model; return the note that says so.
+
+        Raises
+        ------
+        OutputMismatchError
+            They differ.
+        """
+        found = verify(self.pipeline, References(self.models))
+        return [
+            f"numbers agree with the uncut model: largest relative error {found.worst_error:.1e} "
+            f"(at most {found.tolerance:g} is allowed)"
+        ]
+
+
+def budget(seconds: float | None, requests: int | None, warm_up: int) -> Budget:
+    """Return for how long to run: five seconds when nothing is said."""
+    if seconds is None and requests is None:
+        seconds = 5.0
+    return Budget(seconds=seconds, requests=requests, warm_up_requests=warm_up)
+
+
+@contextmanager
+def opened(
+    problem: str,
+    plan: Path,
+    *,
+    engine: str | None,
+    at: Sequence[str] | None,
+    restarts: int = 0,
+    task_slots: int | None = None,
+) -> Iterator[Work]:
+    """Open a plan file as a running pipeline.
+
+    Raises
+    ------
+    InvalidInputError, ExecutionError
+        A file is not valid, or the plan cannot be run here.
+    """
+    asked = problem_for(problem, plan)
+    deployment = load_deployment(plan, asked)
+    if task_slots is not None:
+        streams = tuple(replace(stream, task_slots=task_slots) for stream in deployment.streams)
+        deployment = replace(deployment, streams=streams)
+    models = models_for(asked, at=parse_places(at))
+    notes: list[str] = []
+    with open_pipeline(
+        asked,
+        deployment,
+        model=models,
+        engine=engine,
+        restarts=restarts,
+        report=lambda step: notes.append(step.text),
+    ) as pipeline:
+        yield Work(pipeline=pipeline, models=models, notes=notes)
+
+
+def run_file(pipeline: Pipeline, source: Path, target: Path | None) -> int:
+    """Run all requests of an .npz file, write the outputs to another one, return their number.
+
+    The arrays of a workload of several requests are called "REQUEST/INPUT" and "REQUEST/OUTPUT".
+
+    Raises
+    ------
+    InvalidInputError
+        A file cannot be read or written, or its arrays have different lengths.
+    """
+    import numpy as np
+
+    try:
+        with np.load(source, allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"cannot read {source} as .npz arrays: {error}") from error
+    counts = {name: array.shape[0] if array.ndim else None for name, array in arrays.items()}
+    if len(set(counts.values())) != 1 or None in counts.values():
+        raise InvalidInputError(f"{source}: the first dimensions must count the same requests, got {counts}")
+    (count,) = set(counts.values())
+    frames = ({name: array[index] for name, array in arrays.items()} for index in range(count or 0))
+    if pipeline.deployment.rounds is None or len(pipeline.deployment.streams) == 1:
+        results = list(pipeline.map(frames))
+    else:
+        results = [_flat(result) for result in pipeline.map(map(_by_request, frames))]
+    if target is not None and results:
+        stacked = {name: np.stack([result[name] for result in results]) for name in results[0]}
+        try:
+            with target.open("wb") as file:
+                np.savez(file, allow_pickle=False, **stacked)
+        except OSError as error:
+            raise InvalidInputError(f"cannot write {target}: {error.strerror}") from error
+    return len(results)
+
+
+def _by_request(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        request, _, own = name.partition("/")
+        found.setdefault(request, {})[own] = array
+    return found
+
+
+def _flat(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{request}/{name}": array for request, own in results.items() for name, array in own.items()}
+
+
+def write_trace(pipeline: Pipeline, out: Path | None) -> list[str]:
+    """Run some requests and write their trace where `--trace` says."""
+    if out is None:
+        return []
+    save_trace(pipeline.trace(requests=TRACE_REQUESTS), out)
+    return [f"wrote {out}: open it at ui.perfetto.dev"]
+
+
+def traced(
+    problem: str,
+    plan: Path,
+    *,
+    requests: int,
+    simulated: bool,
+    engine: str | None,
+    at: Sequence[str] | None,
+) -> tuple[MeasuredTrace | Trace, Problem | None]:
+    """Return the trace of a plan file, and of a simulated one the problem, too; errors as for `opened`."""
+    if simulated:
+        asked, played = simulated_trace(problem, plan, requests=requests)
+        return played, asked
+    with opened(problem, plan, engine=engine, at=at) as work:
+        return work.pipeline.trace(requests=requests), None
+
+
+def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem, Trace]:
+    """Play a plan file on its table; return the problem, too.
+
+    Raises
+    ------
+    InvalidInputError
+        A file is not valid, or holds replicas.
+    """
+    asked = problem_for(problem, plan)
+    played = load_deployment(plan, asked).plan
+    if played is None:
+        raise InvalidInputError(f"{plan} holds replicas; --simulated is for plans")
+    if asked.workload is not None:
+        return asked, simulate_workload(asked, played)
+    return asked, simulate(asked, played, requests=requests)
+
+
+def text(words: str) -> Any:
+    """Return a line for the terminal."""
+    from rich.text import Text
+
+    return Text(words)
+
+
+def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:
+    """Run what tuning chose once more and write its trace; return the note that says so."""
+    deployment = tuned.deployment
+    if deployment is None or tuned.interrupted:
+        return []
+    try:
+        with open_pipeline(tuned.problem, deployment, engine=engine) as pipeline:
+            return write_trace(pipeline, out)
+    except GaplessError as error:  # the result of tuning is more than its picture
+        return [f"{out} is not written: {error}"]
+
+
+def parse_places(texts: Sequence[str] | None) -> dict[str, str]:
+    """Return {old place: new place} of models from texts such as "old.onnx=new.onnx".
+
+    Raises
+    ------
+    InvalidInputError
+        A text is malformed.
+    """
+    places = {}
+    for item in texts or ():
+        old, sign, new = item.partition("=")
+        if not sign or not new:
+            raise InvalidInputError(f"--at {item!r}: expected OLD=NEW, the model's old and new place")
+        places[old] = new
+    return places

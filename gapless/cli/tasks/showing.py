@@ -1,0 +1,360 @@
+"""What a file or folder of gapless holds, read by the format that it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from ...executor.deployment import Deployment
+from ...executor.pipeline.trace_check import check_trace
+from ...executor.tuning.candidates import deployed_plans
+from ...files.formats import file_format
+from ...files.origins import forgotten, problem_of
+from ...formulations.errors import InvalidInputError, SchemaVersionError
+from ...formulations.files import PLAN, load, load_origin, load_plan, load_problem
+from ...formulations.json_files import format_of, load_foreign
+from ...formulations.judge import check
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...view.terminal.heat_map import Grid
+
+PROBLEM = "gapless.problem"
+FOLDER = "folder"
+CHROME = "Chrome trace"
+"""A trace of another program: it has no format."""
+
+_MODELS = (".onnx", ".py", ".mnn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What is in a file.
+
+    Attributes
+    ----------
+    path, kind
+        The file, and its format.
+    document
+        All of it, for machines.
+    view
+        For people.
+    grids
+        Its heat maps of layer times, for a picture.
+    defects
+        What is wrong with it.
+    notes
+        What people should know besides.
+    takes_layers
+        Whether a range of layers can be shown.
+    """
+
+    path: str
+    kind: str
+    document: Mapping[str, Any]
+    view: Callable[[], RenderableType]
+    grids: tuple[Grid, ...] = ()
+    defects: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    takes_layers: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A file to be shown: its problem, where the user names one, and which layers."""
+
+    path: Path
+    problem: Problem | None
+    layers: range | None
+
+
+def kind_of(name: str) -> str:
+    """Return of which kind something is: a format, a folder, or `PROBLEM` for names of problems.
+
+    Raises
+    ------
+    InvalidInputError
+        It is a file that cannot be shown.
+    """
+    try:
+        path = Path(name)
+        if path.is_dir():
+            return FOLDER
+        if not path.is_file():
+            return PROBLEM
+    except (OSError, ValueError):  # a name that no file can have
+        return PROBLEM
+    if path.suffix in _MODELS:
+        raise InvalidInputError(f"{name} is a model, no result: `gapless inspect {name}` shows what is in it")
+    try:
+        kind = format_of(path)
+    except InvalidInputError as error:
+        if path.suffix == ".json":
+            raise
+        raise InvalidInputError(
+            f"{name} cannot be shown: the files of gapless are JSON ({error.message}); a folder of "
+            "`gapless tune` can be shown as a whole"
+        ) from None
+    if kind is None:
+        _foreign_trace(path)
+        return CHROME
+    return kind
+
+
+def show_file(name: str, kind: str, *, problem: Problem | None, layers: range | None) -> Shown:
+    """Read a file or folder for showing.
+
+    Parameters
+    ----------
+    name, kind
+        What, and what `kind_of` says of it.
+    problem
+        What plans and deployments are for. None: what the file says, or what lies beside it.
+    layers
+        Which layers of a heat map to show; None: all.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not valid, or of a format that is not known.
+    """
+    if not kind.startswith("gapless.") and kind not in _READERS:
+        raise InvalidInputError(
+            f"{name} has the format {kind!r}, which is none of gapless; `gapless schema` lists them all"
+        )
+    asked = _Asked(path=Path(name), problem=problem, layers=layers)
+    return _by_schema(asked, kind) if kind in _VIEWS else _READERS.get(kind, _other)(asked)
+
+
+def _tree(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    return found
+
+
+def _shown(asked: _Asked, kind: str, view: Callable[[], RenderableType], **more: Any) -> Shown:
+    return Shown(path=str(asked.path), kind=kind, document=_tree(asked.path), view=view, **more)
+
+
+def _plan(asked: _Asked) -> Shown:
+    from ...view.terminal.layer_times import layer_grid, layer_map
+    from ...view.terminal.showing import plan_view
+
+    plan = load_plan(asked.path)
+    problem, notes = _problem_of_plan(asked)
+    grids: tuple[Grid, ...] = ()
+    broken = () if problem is None else tuple(violation.message for violation in check(problem, plan))
+    if problem is not None and problem.workload is None and not broken:
+        found = layer_map(problem.network, problem.costs, layers=asked.layers, plan=plan)
+        grids = (layer_grid(found, title=f"{problem.network.name} on {problem.platform.name}: [{plan}]"),)
+    return _shown(
+        asked,
+        PLAN.format,
+        lambda: plan_view(plan, problem, layers=asked.layers),
+        grids=grids,
+        defects=broken,
+        notes=notes,
+        takes_layers=True,
+    )
+
+
+def _problem_of_plan(asked: _Asked) -> tuple[Problem | None, tuple[str, ...]]:
+    """Return the problem of a plan file: the given one, the one it names, or the same one beside it."""
+    if asked.problem is not None:
+        return asked.problem, ()
+    origin = load_origin(asked.path)
+    notes = []
+    if origin.asked:
+        try:
+            problem = problem_of(origin)
+            return problem, forgotten(origin, problem)
+        except InvalidInputError as error:
+            notes.append(f"the problem that {asked.path} names cannot be read: {error}")
+    for path in sorted(asked.path.parent.glob("problem*.json")):
+        found = _problem_at(path)
+        if found is not None and found.fingerprint == origin.fingerprint:
+            return found, (f"its problem is {path}",)
+    return None, (*notes, f"its problem is not known; name it: `gapless show PROBLEM {asked.path}`")
+
+
+def _problem_at(path: Path) -> Problem | None:
+    try:
+        return load_problem(path)
+    except InvalidInputError:
+        return None
+
+
+def _deployment(asked: _Asked) -> Shown:
+    from ...files.run_files import DEPLOYMENT
+    from ...view.terminal.showing import deployment_view
+
+    found = load(asked.path, DEPLOYMENT)
+    problem, notes = asked.problem, tuple[str, ...]()
+    if problem is None:
+        beside = _problem_at(asked.path.parent / "problem.json")
+        if beside is not None and _fits(beside, found):
+            problem, notes = beside, (f"its problem is taken to be {asked.path.parent / 'problem.json'}",)
+    return _shown(
+        asked,
+        DEPLOYMENT.format,
+        lambda: deployment_view(found, problem, layers=asked.layers),
+        notes=notes,
+        takes_layers=True,
+    )
+
+
+def _fits(problem: Problem, deployment: Deployment) -> bool:
+    whole = deployment.plan
+    plans: tuple[Plan, ...] = tuple(deployed_plans(deployment)) if whole is None else (whole,)
+    return not any(check(problem, plan) for plan in plans)
+
+
+def _profile(asked: _Asked) -> Shown:
+    from ...profiler.profile import PROFILE
+    from ...view.terminal.layer_times import layer_grid, layer_map
+    from ...view.terminal.showing import taken_profile_view
+
+    taken = load(asked.path, PROFILE)
+    grids = tuple(
+        layer_grid(
+            layer_map(taken.network, table, layers=asked.layers),
+            title=f"{taken.network.name} on {taken.platform.name}: {table.provenance.method}",
+        )
+        for table in taken.tables
+    )
+    return _shown(
+        asked,
+        PROFILE.format,
+        lambda: taken_profile_view(taken, layers=asked.layers),
+        grids=grids,
+        takes_layers=True,
+    )
+
+
+def _rounds(asked: _Asked) -> Shown:
+    from ...api.rounds import LOOP
+    from ...view.terminal.tuning import loop_view
+
+    loop = load(asked.path, LOOP)
+    beside = asked.problem or _problem_at(asked.path.parent / "problem.json")
+    units = () if beside is None else beside.platform.unit_names
+    return _shown(asked, LOOP.format, lambda: loop_view(loop, loop.answer, units=units))
+
+
+def _executions(asked: _Asked) -> Shown:
+    from ...profiler.prediction.executions import EXECUTIONS
+    from ...view.terminal.showing import executions_view
+
+    found = load(asked.path, EXECUTIONS)
+    note = f"`gapless predict {asked.path}` says how well the tables foretold them"
+    return _shown(asked, EXECUTIONS.format, lambda: executions_view(found), notes=(note,))
+
+
+def _trace(asked: _Asked) -> Shown:
+    from ...executor.pipeline.trace_file import TRACE_FORMAT, read_trace
+    from ...view.terminal.showing import defects_view, trace_file_view
+
+    try:
+        found = read_trace(asked.path)
+    except SchemaVersionError:
+        raise
+    except InvalidInputError as error:
+        if not error.problems:
+            raise
+        defects, events = tuple(error.problems), len(_tree(asked.path).get("traceEvents", ()))
+        return _shown(
+            asked,
+            TRACE_FORMAT,
+            lambda: defects_view(str(asked.path), events, defects, ours=True),
+            defects=defects,
+        )
+    return _shown(asked, TRACE_FORMAT, lambda: trace_file_view(found))
+
+
+def _foreign_trace(path: Path) -> Mapping[str, Any]:
+    """Return a Chrome trace of another program; refuse what is none."""
+    found: Mapping[str, Any] = load_foreign(path, dict[str, Any], called="a JSON document")
+    if not isinstance(found.get("traceEvents"), list):
+        raise InvalidInputError(
+            f"{path} does not say what it is: every file of gapless has a format, e.g. "
+            '"format": "gapless.problem"; `gapless schema` lists them'
+        )
+    return found
+
+
+def _chrome(asked: _Asked) -> Shown:
+    from ...view.terminal.showing import defects_view
+
+    found = _foreign_trace(asked.path)
+    defects, events = tuple(check_trace(found)), len(found["traceEvents"])
+    return Shown(
+        path=str(asked.path),
+        kind=CHROME,
+        document=found,
+        view=lambda: defects_view(str(asked.path), events, defects, ours=False),
+        defects=defects,
+    )
+
+
+def _folder(asked: _Asked) -> Shown:
+    from ...files.documents import plain_data
+    from ...files.run_folder import read_folder
+    from ...view.terminal.showing import folder_view
+
+    found = read_folder(asked.path)
+    return Shown(
+        path=str(asked.path),
+        kind=FOLDER,
+        document={
+            "files": plain_data(found.entries),
+            "winner": None if found.tuning is None else plain_data(found.tuning.winner),
+            "notes": list(found.notes),
+            "next": [line for line, _ in found.following],
+        },
+        view=lambda: folder_view(found),
+    )
+
+
+def _other(asked: _Asked) -> Shown:
+    from ...files.run_folder import what_is
+    from ...view.terminal.showing import other_view
+
+    tree = _tree(asked.path)
+    kind = str(tree["format"])
+    return _shown(asked, kind, lambda: other_view(str(asked.path), kind, what_is(kind), tree))
+
+
+def _by_schema(asked: _Asked, kind: str) -> Shown:
+    """Read a file by the schema of its format, for a view that needs nothing but what it holds."""
+    module, _, name = _VIEWS[kind].partition(":")
+    view = getattr(import_module(f"...view.terminal.{module}", __package__), name)
+    found = load(asked.path, file_format(kind).schema)
+    return _shown(asked, kind, lambda: view(found))
+
+
+_VIEWS = {
+    "gapless.measurement": "running:measurement_view",
+    "gapless.tuning": "tuning:tuning_view",
+    "gapless.platform": "describe:platform_view",
+    "gapless.network": "showing:network_view",
+    "gapless.contention": "contention:contention_view",
+    "gapless.comparison": "showing:written_comparison_view",
+    "gapless.interference": "interference:interference_view",
+}
+"""Views of what a file holds, by format."""
+
+_READERS: dict[str, Callable[[_Asked], Shown]] = {
+    FOLDER: _folder,
+    CHROME: _chrome,
+    "gapless.plan": _plan,
+    "gapless.deployment": _deployment,
+    "gapless.profile": _profile,
+    "gapless.rounds": _rounds,
+    "gapless.executions": _executions,
+    "gapless.chrome_trace": _trace,
+}
+"""Readers of other formats; those of gapless that are in neither table get a list of their keys."""

@@ -1,0 +1,80 @@
+"""Solving under the eyes of a user: progress on standard error, and Ctrl-C that loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...api.planning import Comparison, compare, default_backends, plan
+from ...formulations.problem import Problem
+from ...solvers.protocol import Claim, SolveStatus, StopReason, handling_of
+from ...solvers.registry import get_backend
+from ...solvers.result import SolveResult
+from ...solvers.session import reconcile
+from ..base.progress import Progress
+
+
+def plan_watched(problem: Problem, backend: str, *, top: int, **options: Any) -> tuple[SolveResult, bool]:
+    """Plan with progress.
+
+    Returns
+    -------
+    SolveResult, bool
+        The answer, and whether the user stopped the search. If so, the answer is the best that the
+        backend had shown until then, judged like any other.
+    """
+    with Progress(problem.objective, time_limit_s=options.get("time_limit_s")) as progress:
+        progress.start(backend)
+        try:
+            result = plan(problem, backend=backend, top=top, on_progress=progress.publish, **options)
+        except KeyboardInterrupt:
+            return _so_far(problem, progress, top), True
+    return result, False
+
+
+def compare_watched(
+    problem: Problem, backends: Sequence[str] | None, **options: Any
+) -> tuple[Comparison, bool]:
+    """Compare with progress.
+
+    Returns
+    -------
+    Comparison, bool
+        The answers, and whether the user stopped before all were there. If so, the backend that was at
+        work counts with the best that it had shown.
+    """
+    results: list[SolveResult] = []
+    usual = default_backends(problem)
+    limit_s = options.get("time_limit_s") or usual.time_limit_s
+    shown = usual.names if backends is None else backends
+    with Progress(problem.objective, time_limit_s=limit_s, backends=shown) as progress:
+        try:
+            done = compare(
+                problem,
+                backends=backends,
+                on_backend=progress.start,
+                on_progress=progress.publish,
+                on_result=results.append,
+                **options,
+            )
+        except KeyboardInterrupt:
+            stopped = _so_far(problem, progress, options["top"])
+            partial = Comparison(problem=problem, results=(*results, stopped), failures=(), disagreements=())
+            return partial, True
+    return done, False
+
+
+def _so_far(problem: Problem, progress: Progress, top: int) -> SolveResult:
+    """Return what the interrupted backend had shown, as a judged result."""
+    backend, shown = get_backend(progress.backend), progress.claim
+    plans = shown.plans[:top] if shown is not None else ()
+    slack = problem.objective.period_slack_permille is not None
+    claim = Claim(
+        status=SolveStatus.FEASIBLE if plans else SolveStatus.NO_SOLUTION,
+        stop=StopReason.INTERRUPTED,
+        plans=plans,
+        # In slack mode the bound may be one on the period, which comes first there.
+        bound=None if shown is None or slack else shown.bound,
+        handling=handling_of(problem, backend.capabilities),
+    )
+    return reconcile(problem, backend, claim, top, progress.elapsed_s)

@@ -1,0 +1,298 @@
+"""Results as machine-readable documents: what `--json` prints.
+
+Every document says its `format` and `version`. Times are integer microseconds, sizes integer bytes;
+what is not known is null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..formulations.errors import InvalidInputError
+from ..formulations.objective import LIMIT_NAMES
+from ..version import __version__
+
+if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
+    from ..api.diagnosis import Diagnosis
+    from ..api.planning import Comparison
+    from ..api.rounds import Loop
+    from ..executor.tuning.result import TuningResult
+    from ..formulations.plan import Plan
+    from ..formulations.problem import Problem
+    from ..formulations.scores import Score, Violation
+    from ..formulations.simulate import Trace
+    from ..solvers.result import Candidate, Conflict, SolveResult
+
+Document = dict[str, Any]
+
+_SCORE_TOTALS = (
+    "period_us",
+    "latency_us",
+    "gapness_us",
+    "paper_gapness_us",
+    "bubbles_us",
+    "peak_bytes",
+    "idle_permille",
+)
+_WORKLOAD_TOTALS = ("makespan_us", "bottleneck_us", "work_us", "contention", "displacement")
+_SCORE_BY_UNIT = ("busy_us", "bubble_us", "memory_bytes")
+
+
+def header(kind: str) -> Document:
+    """Return the first keys of every document."""
+    return {"format": f"gapless.{kind}", "version": 1, "gapless": __version__}
+
+
+def problem_data(problem: Problem) -> Document:
+    """Return what names a problem, and what is asked of it."""
+    limits = {name: getattr(problem.limits, name) for name in LIMIT_NAMES}
+    return {
+        "platform": problem.platform.name,
+        "networks": [network.name for network in problem.networks],
+        "fingerprint": problem.fingerprint,
+        "units": list(problem.platform.unit_names),
+        "layers": sum(len(network.layers) for network in problem.networks),
+        "objective": str(problem.objective),
+        "limits": {name: value for name, value in limits.items() if value is not None},
+        "rules": [{"name": rule.name, "text": rule.text} for rule in problem.rules],
+        "features": sorted(problem.features),
+        "workload": None if problem.workload is None else plain_data(problem.workload),
+    }
+
+
+def score_data(problem: Problem, score: Score) -> Document:
+    """Return a score; `busy_us`, `bubble_us` and `memory_bytes` are by name of the unit."""
+    units = problem.platform.unit_names
+    return {
+        **{name: getattr(score, name) for name in _SCORE_TOTALS},
+        **_workload_score_data(problem, score),
+        "throughput_per_s": score.throughput,
+        **{name: dict(zip(units, getattr(score, name), strict=True)) for name in _SCORE_BY_UNIT},
+        "violations": violations_data(score.violations),
+    }
+
+
+def _workload_score_data(problem: Problem, score: Score) -> Document:
+    from ..formulations.flow_shop.score import WorkloadScore
+
+    if problem.workload is None or not isinstance(score, WorkloadScore):
+        return {}
+    latencies = dict(zip(problem.workload.names, score.request_latency_us, strict=True))
+    return {**{name: getattr(score, name) for name in _WORKLOAD_TOTALS}, "request_latency_us": latencies}
+
+
+def violations_data(violations: Sequence[Violation]) -> list[Document]:
+    """Return what a plan breaks."""
+    return [{"rule": violation.rule, "message": violation.message} for violation in violations]
+
+
+def plan_data(problem: Problem, plan: Plan) -> Document:
+    """Return a plan as the content of a plan file."""
+    from ..formulations.files import dump_plan
+
+    document: Document = json.loads(dump_plan(plan, problem))
+    return document
+
+
+def candidate_data(problem: Problem, candidate: Candidate) -> Document:
+    """Return a plan with its score."""
+    return {
+        "plan_id": candidate.plan.plan_id,
+        "plan": plan_data(problem, candidate.plan),
+        "score": score_data(problem, candidate.score),
+    }
+
+
+def result_data(problem: Problem, result: SolveResult) -> Document:
+    """Return the answer of one backend."""
+    terms = result.asked.terms
+    return {
+        "backend": result.backend,
+        "backend_version": result.version or None,
+        "status": str(result.status),
+        "stop": str(result.stop),
+        "terms": [str(term) for term in terms],
+        "objective": result.objective,
+        "values": None if result.values is None else list(result.values),
+        "bound": result.bound,
+        "gap": result.gap,
+        "proven": result.proven,
+        "distance": result.distance,
+        "exhausted": result.exhausted,
+        "runtime_s": round(result.runtime_s, 6),
+        "handling": {name: str(how) for name, how in result.handling.items()},
+        "statistics": {name: _finite(value) for name, value in result.statistics.items()},
+        "candidates": [candidate_data(problem, candidate) for candidate in result.candidates],
+        "conflict": None if result.conflict is None else _conflict_data(result.conflict),
+        "unfiltered": None if result.unfiltered is None else candidate_data(problem, result.unfiltered),
+    }
+
+
+def _finite(value: float | str) -> float | str | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _conflict_data(conflict: Conflict) -> Document:
+    return {
+        "items": [{"name": item.name, "text": item.text} for item in conflict.items],
+        "smallest": conflict.smallest,
+        "confirmed_by": conflict.confirmed_by,
+    }
+
+
+def result_document(problem: Problem, result: SolveResult) -> Document:
+    """Return the document of `gapless plan`."""
+    return {**header("result"), "problem": problem_data(problem), **result_data(problem, result)}
+
+
+def comparison_document(comparison: Comparison, *, interrupted: bool = False) -> Document:
+    """Return the document of `gapless compare`.
+
+    Parameters
+    ----------
+    comparison
+        What was found.
+    interrupted
+        Whether the user stopped it before all backends had answered.
+    """
+    problem, best = comparison.problem, comparison.best
+    return {
+        **header("comparison"),
+        "problem": problem_data(problem),
+        "best": None if best is None else best.backend,
+        "results": [result_data(problem, result) for result in comparison.results],
+        "failures": [
+            {
+                "backend": failure.backend,
+                "error": type(failure.error).__name__,
+                "message": str(failure.error),
+            }
+            for failure in comparison.failures
+        ],
+        "disagreements": list(comparison.disagreements),
+        "interrupted": interrupted,
+    }
+
+
+def check_document(
+    problem: Problem, plan: Plan, score: Score | None, violations: Sequence[Violation]
+) -> Document:
+    """Return the document of `gapless check`; the score is None for a plan that is not well formed."""
+    return {
+        **header("check"),
+        "problem": problem_data(problem),
+        "plan_id": plan.plan_id,
+        "valid": not violations,
+        "violations": violations_data(violations),
+        "score": None if score is None else score_data(problem, score),
+    }
+
+
+def trace_document(problem: Problem, trace: Trace) -> Document:
+    """Return the document of `gapless simulate`."""
+    return {
+        **header("trace"),
+        "problem": problem_data(problem),
+        "plan_id": trace.plan.plan_id,
+        "requests": list(trace.names) or len(trace.arrivals_us),
+        "makespan_us": trace.makespan_us,
+        "period_us": trace.period_us,
+        "arrivals_us": list(trace.arrivals_us),
+        "latency_us": list(trace.latency_us),
+        "bubble_us": {unit: trace.bubble_us(unit) for unit in trace.units},
+        "events": [
+            {
+                "request": event.request,
+                "chunk": event.chunk,
+                "unit": event.unit,
+                "start_us": event.start_us,
+                "end_us": event.end_us,
+                "slowdown_us": event.slowdown_us,
+            }
+            for event in trace.events
+        ],
+    }
+
+
+def tuning_document(problem: Problem, result: TuningResult, loop: Loop | None = None) -> Document:
+    """Return the document of `gapless tune`; `loop`: all rounds, where more than one was asked for."""
+    rounds = {} if loop is None else {"loop": plain_data(loop)}
+    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result), **rounds}
+
+
+def error_document(error: BaseException, exit_code: int, text: str) -> Document:
+    """Return the document that stands in for a result when a command fails.
+
+    Parameters
+    ----------
+    error
+        What was raised.
+    exit_code
+        Exit code of the command.
+    text
+        The error in words.
+    """
+    message, problems = text, []
+    if isinstance(error, InvalidInputError):
+        message, problems = error.message, list(error.problems)
+    return {
+        **header("error"),
+        "error": type(error).__name__,
+        "message": message,
+        "problems": problems,
+        "exit_code": int(exit_code),
+    }
+
+
+def diagnosis_data(diagnosis: Diagnosis) -> Document:
+    """Return what works here."""
+    return {
+        "python": diagnosis.python,
+        "system": diagnosis.system,
+        "device": diagnosis.device,
+        "cores": diagnosis.cores,
+        "engines": [
+            {
+                "name": report.name,
+                "ok": report.found.ok,
+                "reason": report.found.reason,
+                "version": report.found.version or None,
+                "backends": list(report.backends),
+            }
+            for report in diagnosis.engines
+        ],
+        "permissions": [
+            {"name": name, "ok": found.ok, "reason": found.reason} for name, found in diagnosis.permissions
+        ],
+        "backends": [
+            {
+                "name": report.name,
+                "ok": report.ok,
+                "reason": report.reason,
+                "version": report.version or None,
+                "guarantee": None if report.capabilities is None else str(report.capabilities.guarantee),
+                "unsupported": list(report.unsupported),
+            }
+            for report in diagnosis.backends
+        ],
+    }
+
+
+def plain_data(value: Any) -> Any:
+    """Return a frozen dataclass, with all that is in it, as plain JSON; infinite numbers are null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
+    return _finite(value) if isinstance(value, float) else value
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Return a document as text: plain ASCII, so that it survives any terminal or pipe."""
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"

@@ -1,0 +1,220 @@
+"""Every kind of JSON file that gapless writes or ships: what it is, who writes it, who reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from ..formulations.errors import InvalidInputError
+from ..formulations.json_files import Schema
+from ..formulations.nearness import meant, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFormat:
+    """One kind of file.
+
+    Attributes
+    ----------
+    name
+        What users call it; the file says "gapless." and this.
+    home
+        Module and name of its `Schema`.
+    what
+        What is in it.
+    written_by, read_by
+        Which commands write and read it.
+    """
+
+    name: str
+    home: str
+    what: str
+    written_by: str
+    read_by: str
+
+    @property
+    def schema(self) -> Schema[Any]:
+        """Its name, version and type."""
+        module, _, name = self.home.partition(":")
+        found: Schema[Any] = getattr(import_module(f"..{module}", __package__), name)
+        return found
+
+
+_PACKAGE = "shipped with gapless"
+_STORE = "tune and profile, inside store.sqlite"
+
+FORMATS = (
+    FileFormat(
+        name="problem",
+        home="formulations.files:PROBLEM",
+        what="what is asked: device, networks, costs, objective, limits, rules, workload",
+        written_by="tune, profile, show --out, predict --out",
+        read_by="every command that takes a PROBLEM",
+    ),
+    FileFormat(
+        name="plan",
+        home="formulations.files:PLAN",
+        what="an answer: which layers run where, and in which order requests are served",
+        written_by="plan --out, tune",
+        read_by="check, simulate, run, trace, explain, report, export, interference, show",
+    ),
+    FileFormat(
+        name="platform",
+        home="formulations.files:PLATFORM",
+        what="the processing units of one device",
+        written_by="platforms --detect --out",
+        read_by="show, and your Python",
+    ),
+    FileFormat(
+        name="network",
+        home="formulations.files:NETWORK",
+        what="layers, tensors and legal cuts of one network",
+        written_by=_PACKAGE,
+        read_by="show, gapless itself",
+    ),
+    FileFormat(
+        name="costs",
+        home="formulations.files:COSTS",
+        what="how long each layer takes on each unit, in whole microseconds",
+        written_by=_PACKAGE,
+        read_by="gapless itself",
+    ),
+    FileFormat(
+        name="profile",
+        home="profiler.profile:PROFILE",
+        what="a measured network: tables of costs, fits, checks, receipts, warnings",
+        written_by="profile, tune",
+        read_by="interference, show",
+    ),
+    FileFormat(
+        name="deployment",
+        home="files.run_files:DEPLOYMENT",
+        what="what a device runs: the streams of a plan, or replicas of a network",
+        written_by="tune",
+        read_by="run, trace, report, show",
+    ),
+    FileFormat(
+        name="measurement",
+        home="executor.tuning.documents:MEASUREMENT",
+        what="a measured run: periods, latencies, receipts, the busy times of chunks",
+        written_by="run --out",
+        read_by="report, interference --measured, show",
+    ),
+    FileFormat(
+        name="comparison",
+        home="files.comparison_file:COMPARISON",
+        what="what each backend answered to the problem",
+        written_by="compare --out, tune",
+        read_by="report, show",
+    ),
+    FileFormat(
+        name="tuning",
+        home="executor.tuning.documents:TUNING",
+        what="a race: every candidate, what was predicted and measured, why it left",
+        written_by="tune",
+        read_by="report, show",
+    ),
+    FileFormat(
+        name="rounds",
+        home="api.rounds:LOOP",
+        what="a closed loop: what each round of tuning measured and learned",
+        written_by="tune --rounds",
+        read_by="show",
+    ),
+    FileFormat(
+        name="executions",
+        home="profiler.prediction.executions:EXECUTIONS",
+        what="executed plans beside the tables that foretold them",
+        written_by="tune",
+        read_by="predict, show",
+    ),
+    FileFormat(
+        name="interference",
+        home="profiler.slowdown.interference.ratios:INTERFERENCE",
+        what="how much longer each layer or chunk takes while other units are busy",
+        written_by="interference --out",
+        read_by="interference, show",
+    ),
+    FileFormat(
+        name="contention",
+        home="profiler.slowdown.contention.result:CONTENTION",
+        what="how much networks slow each other down on two units, and their intensities",
+        written_by="contention --out",
+        read_by="--contention of the planning commands, show",
+    ),
+    FileFormat(
+        name="chrome_trace",
+        home="executor.pipeline.trace_export:TRACE",
+        what="a trace for ui.perfetto.dev that also says what ran",
+        written_by="tune, trace",
+        read_by="report, show, Perfetto",
+    ),
+    FileFormat(
+        name="export",
+        home="executor.export.manifest:EXPORT",
+        what="the manifest of an exported plan: pieces, units, settings, digests of all files",
+        written_by="export",
+        read_by="the runner beside it",
+    ),
+    FileFormat(
+        name="slowdowns",
+        home="formulations.files:INTERFERENCE",
+        what="base slowdowns between units, intensity and sensitivity of networks",
+        written_by=_PACKAGE,
+        read_by="gapless itself; a problem holds the same",
+    ),
+    FileFormat(
+        name="analytic",
+        home="profiler.analytic.model:ANALYTIC",
+        what="a device of which only few times are known: speeds, bandwidths, known totals",
+        written_by=_PACKAGE,
+        read_by="gapless itself",
+    ),
+    FileFormat(
+        name="paper_contention",
+        home="profiler.slowdown.contention.paper:PAPER",
+        what="the slowdowns that Hetero2Pipe prints",
+        written_by=_PACKAGE,
+        read_by="gapless itself",
+    ),
+    FileFormat(
+        name="trial",
+        home="executor.tuning.documents:TRIAL",
+        what="one measurement of one candidate",
+        written_by=_STORE,
+        read_by="tune --resume",
+    ),
+    FileFormat(
+        name="timing",
+        home="profiler.records:TIMING",
+        what="the samples of one measured piece",
+        written_by=_STORE,
+        read_by="profile and tune --resume",
+    ),
+    FileFormat(
+        name="operators",
+        home="profiler.records:OPERATORS",
+        what="the times of the operators of one measured piece",
+        written_by=_STORE,
+        read_by="profile and tune --resume",
+    ),
+)
+"""All kinds of files, those that users meet first."""
+
+_BY_NAME = {entry.name: entry for entry in FORMATS}
+
+
+def file_format(name: str) -> FileFormat:
+    """Return the kind of file of a name, with or without "gapless." before it.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such kind.
+    """
+    short = name.removeprefix("gapless.")
+    if short not in _BY_NAME:
+        hint = meant(short, _BY_NAME, listed_by="`gapless schema` lists them")
+        raise InvalidInputError(f"no kind of file is called {shown(name)}; {hint}")
+    return _BY_NAME[short]

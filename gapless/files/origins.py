@@ -1,0 +1,189 @@
+"""How a problem is named: by a file or a shipped name, or by requests on a platform, and what is asked of it.
+
+A plan file keeps the origin of its problem, so that `gapless simulate PLAN` finds it again, with its rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..api.problems import load_problem, load_workload
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import Origin, with_written_rules
+from ..formulations.flow_shop.workload import Execution, Mode, RequestOrder
+from ..formulations.problem import Problem
+from ..formulations.validation import MAX_NAME_LENGTH
+
+_NAMES = (
+    "problem",
+    "workload",
+    "platform",
+    "order",
+    "execution",
+    "mode",
+    "task_slots",
+    "contention",
+    "costs",
+    "objective",
+    "max_period_us",
+    "min_units",
+    "max_units",
+    "min_balance",
+    "max_gapness_us",
+    "min_utilisation",
+)
+_COUNTS = ("task_slots", "max_period_us", "min_units", "max_units", "max_gapness_us")
+"""Whole numbers."""
+
+_PERCENTAGES = ("min_balance", "min_utilisation")
+
+_PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
+_SERVICE = ("platform", "order", "execution", "mode", "contention")
+"""What only a workload has."""
+
+
+def origin_of(**given: object) -> dict[str, str]:
+    """Return what was given of an origin, as texts."""
+    return {name: str(given[name]) for name in _NAMES if given.get(name) is not None}
+
+
+def ask_parameters(asked: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was asked as parameters of `options.ask`.
+
+    Raises
+    ------
+    InvalidInputError
+        It was not written by gapless.
+    """
+    unknown = sorted(set(asked) - set(_NAMES))
+    if unknown:
+        name = unknown[0][:MAX_NAME_LENGTH]
+        raise InvalidInputError(
+            f"the plan file names its problem by {name!r}, which this gapless does not know"
+        )
+    parameters: dict[str, Any] = {name: text for name, text in asked.items() if name != "mode"}
+    parameters |= {name: _count(name, asked[name]) for name in _COUNTS if name in asked}
+    return {**parameters, "stream": asked.get("mode") == Mode.STREAM}
+
+
+def on_problem(origin: Origin, problem: str) -> Origin:
+    """Return an origin with another problem: the workload that was asked for, on other costs and units.
+
+    Rules are about the layers and units of one problem, and are left behind.
+    """
+    service = {name: text for name, text in origin.asked.items() if name != "platform"}
+    return Origin(asked={**service, "problem": problem})
+
+
+def problem_of(origin: Origin) -> Problem:
+    """Return the problem that an origin names, with its objective, limits and rules.
+
+    Raises
+    ------
+    InvalidInputError
+        It names nothing, or something that is not there; an objective, a limit or a rule is not valid.
+    """
+    return with_remembered_rules(asked_problem(origin.asked), origin)
+
+
+def asked_problem(asked: Mapping[str, str]) -> Problem:
+    """Return the problem that was asked for, with its objective and limits; errors as for `problem_of`."""
+    problem = _named(asked)
+    if "objective" in asked:
+        problem = problem.with_objective(asked["objective"])
+    limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}
+    limits |= {
+        f"{name}_permille": parse_permille(f"--{name.replace('_', '-')}", asked[name])
+        for name in _PERCENTAGES
+        if name in asked
+    }
+    return problem.with_limits(**limits) if limits else problem
+
+
+def with_remembered_rules(problem: Problem, origin: Origin) -> Problem:
+    """Return a problem with the rules that a plan file remembers and that are not the problem's own already.
+
+    Raises
+    ------
+    InvalidInputError
+        The problem has changed since, so that they are not about it any more.
+    """
+    own = {rule.name for rule in problem.rules}
+    try:
+        return with_written_rules(problem, [rule for rule in origin.rules if rule.name not in own])
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            "the problem has changed since the plan was made; give its rules again with --rules:",
+            error.problems,
+        ) from None
+
+
+def forgotten(origin: Origin, problem: Problem) -> tuple[str, ...]:
+    """Return what to say about rules that a plan file could not keep, and its problem has not."""
+    known = {rule.name for rule in problem.rules}
+    names = ", ".join(repr(name) for name in origin.opaque_rules if name not in known)
+    if not names:
+        return ()
+    return (f"the plan was made with opaque rules, which no file can keep: {names}; add them with --rules",)
+
+
+def _named(asked: Mapping[str, str]) -> Problem:
+    if "workload" in asked:
+        return load_workload(
+            asked["workload"],
+            problem=asked.get("problem"),
+            platform=asked.get("platform"),
+            costs=asked.get("costs"),
+            order=_choice("order", RequestOrder, asked, RequestOrder.FREE),
+            execution=_choice("execution", Execution, asked, Execution.ASYNCHRONOUS),
+            mode=_choice("mode", Mode, asked, Mode.BATCH),
+            task_slots=_count("task_slots", asked.get("task_slots")),
+            contention=asked.get("contention"),
+        )
+    stray = [name for name in _SERVICE if name in asked]
+    if stray:
+        option = stray[0].replace("mode", "stream")
+        raise InvalidInputError(
+            f"--{option} is about a workload: give --workload too, e.g. "
+            '--workload "yolov4,bert,mobilenetv2x3"'
+        )
+    if "problem" not in asked:
+        raise InvalidInputError(
+            "no problem is named: give a problem file or a shipped name (`gapless platforms` lists them), "
+            "or --workload with --platform"
+        )
+    return load_problem(asked["problem"], costs=asked.get("costs"))
+
+
+def _choice(name: str, kind: Any, asked: Mapping[str, str], default: Any) -> Any:
+    text = asked.get(name, default)
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInputError(f"{name} is {text!r}, must be {' or '.join(kind)}") from None
+
+
+def _count(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or len(text) > 15:
+        raise InvalidInputError(f"{name} is {text!r}, must be a whole number")
+    return int(text)
+
+
+def parse_permille(option: str, text: str) -> int:
+    """Return a percentage of the command line in permille.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no percentage.
+    """
+    found = _PERCENT.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInputError(
+            f"{option} is {text!r}, must be a percentage with at most one decimal, e.g. 80% or 62.5%"
+        )
+    return 10 * int(found[1]) + int(found[2] or 0)

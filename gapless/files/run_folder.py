@@ -1,0 +1,158 @@
+"""Run folders: what `gapless tune` and `gapless profile` leave in one place, and what to do with it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..executor.tuning.documents import TUNING
+from ..executor.tuning.result import TuningResult
+from ..formulations.errors import InvalidInputError
+from ..formulations.json_files import format_of, load
+from .formats import file_format
+
+MAX_ENTRIES = 60
+
+_OTHERS = {
+    "table.md": "every plan and baseline: predicted, measured, why it left",
+    "table.csv": "the same as table.md, for spreadsheets",
+    "store.sqlite": "every finished measurement; --resume goes on from it",
+    ".html": "a page for a browser, e.g. of `gapless report`",
+    ".svg": "a picture",
+}
+"""Files that are no JSON, by name or ending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One file.
+
+    Attributes
+    ----------
+    name, size_bytes
+        Its name in the folder, and its size.
+    what
+        What it is, in words.
+    kind
+        The format that it says; None: it is no JSON document of gapless.
+    broken
+        Whether it cannot be read; `what` says why.
+    """
+
+    name: str
+    size_bytes: int
+    what: str
+    kind: str | None = None
+    broken: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A run folder.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    entries
+        Its files, by name.
+    tuning
+        What tuning found, if it did.
+    notes
+        What is remarkable.
+    following
+        Commands that make sense now, and what for.
+    """
+
+    path: str
+    entries: tuple[Entry, ...]
+    tuning: TuningResult | None
+    notes: tuple[str, ...]
+    following: tuple[tuple[str, str], ...]
+
+
+def read_folder(path: Path) -> Folder:
+    """Return what is in a folder.
+
+    Raises
+    ------
+    InvalidInputError
+        It cannot be read, or holds nothing of gapless.
+    """
+    try:
+        files = sorted(item for item in path.iterdir() if item.is_file() and not item.name.startswith("."))
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from error
+    entries = [_entry(item) for item in files[:MAX_ENTRIES]]
+    known = {entry.name: entry for entry in entries if entry.kind is not None and not entry.broken}
+    if not known and "store.sqlite" not in {entry.name for entry in entries}:
+        raise InvalidInputError(
+            f"{path} holds no file of gapless; `gapless tune` and `gapless profile` write run folders"
+        )
+    tuning, notes = _tuning(path, known)
+    if "store.sqlite" in {entry.name for entry in entries} and not known:
+        notes.append("nothing was finished here; the same command with --resume goes on")
+    if len(files) > MAX_ENTRIES:
+        notes.append(f"{len(files) - MAX_ENTRIES} more files are not shown")
+    return Folder(
+        path=str(path),
+        entries=tuple(entries),
+        tuning=tuning,
+        notes=tuple(notes),
+        following=tuple(_following(path, {name: entry.kind for name, entry in known.items()})),
+    )
+
+
+def _entry(path: Path) -> Entry:
+    name, length = path.name, path.stat().st_size
+    if path.suffix != ".json":
+        return Entry(name=name, size_bytes=length, what=_OTHERS.get(name) or _OTHERS.get(path.suffix, ""))
+    try:
+        kind = format_of(path)
+    except InvalidInputError as error:
+        return Entry(name=name, size_bytes=length, what=error.message, broken=True)
+    return Entry(name=name, size_bytes=length, what=what_is(kind), kind=kind)
+
+
+def what_is(kind: str | None) -> str:
+    """Return what a file of some format holds, in words; empty if that is not known."""
+    if kind is None or not kind.startswith("gapless."):
+        return ""
+    try:
+        return file_format(kind).what
+    except InvalidInputError:
+        return ""
+
+
+def _tuning(path: Path, known: dict[str, Entry]) -> tuple[TuningResult | None, list[str]]:
+    if "tuning.json" not in known or known["tuning.json"].kind != TUNING.format:
+        return None, []
+    try:
+        found = load(path / "tuning.json", TUNING)
+    except InvalidInputError as error:
+        return None, [str(error)]
+    return found, ["it was interrupted: the same command with --resume goes on"] if found.interrupted else []
+
+
+def _following(path: Path, kinds: dict[str, str | None]) -> Iterator[tuple[str, str]]:
+    """Yield commands for what is there."""
+    place = {name: shlex.quote(str(path / name)) for name in kinds}
+    if "problem.json" in kinds:
+        problem, plan = place["problem.json"], place.get("deployment.json", place.get("plan.json"))
+        if plan is None:
+            yield f"gapless plan {problem} --top 5", "the best plans for what was measured"
+            yield f"gapless compare {problem}", "every backend on it"
+        else:
+            yield f"gapless run {problem} {plan}", "run the winner and measure it"
+        if "plan.json" in kinds:
+            yield f"gapless explain {problem} {place['plan.json']}", "why the plan is as it is"
+    if "trace.json" in kinds:
+        yield f"gapless show {place['trace.json']}", "the winner at work"
+    if "executions.json" in kinds:
+        yield f"gapless predict {place['executions.json']}", "how well the cost models foretold it"
+    if "profile.json" in kinds:
+        yield f"gapless show {place['profile.json']}", "layer times, noise, receipts"
+    if kinds.keys() & {"plan.json", "deployment.json", "tuning.json"}:
+        yield f"gapless report {shlex.quote(str(path))} -o report.html", "all of it as one page"

@@ -1,1 +1,0 @@
-"""Reports: what they are about, read from files and written as pages."""

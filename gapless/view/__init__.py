@@ -1,0 +1,1 @@
+"""What people see: words, explanations, the terminal, pictures and the HTML report."""

@@ -1,0 +1,135 @@
+"""Why a plan is as it is, as data: its cuts, its units, what binds it, and the next best plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...formulations.objective import Term
+from ...formulations.plan import Plan
+
+TIME_LIMIT_S = 5.0
+"""Seconds for all questions of an explanation, when nothing is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """Another plan, compared with the explained one.
+
+    Attributes
+    ----------
+    plan
+        The other plan; None: there is none, `reason` says why.
+    values
+        Its values of the objective terms; None where it cannot be scored.
+    reason
+        What it breaks (rule, limit, fact of the device), or why there is none; empty for a valid plan.
+    proven
+        Whether it is proven that no plan of its kind has better values (or that there is none).
+    """
+
+    plan: Plan | None
+    values: tuple[int, ...] | None = None
+    reason: str = ""
+    proven: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutReason:
+    """Why a cut is where it is.
+
+    Attributes
+    ----------
+    network, request
+        Which chain of layers; `request` is empty without a workload.
+    boundary
+        The first layer after the cut.
+    before, after
+        Names of the units on both sides.
+    earlier, later
+        The same plan with this cut at the next legal boundary before or behind it; None where there is
+        no such boundary inside both chunks.
+    """
+
+    network: str
+    request: str
+    boundary: int
+    before: str
+    after: str
+    earlier: Alternative | None
+    later: Alternative | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitReason:
+    """Why a unit is used, or why not.
+
+    Attributes
+    ----------
+    unit
+        Its name.
+    used
+        Whether the plan uses it.
+    unsupported
+        What it cannot run: (network, layer, operator types) for each such layer.
+    otherwise
+        The best plan that does not use it (where it is used), or that uses it (where it is not).
+    excluded_by
+        Used units that share cores with it, so that it cannot be used beside them.
+    """
+
+    unit: str
+    used: bool
+    unsupported: tuple[tuple[str, str, tuple[str, ...]], ...]
+    otherwise: Alternative
+    excluded_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """One demand of the user or fact of the device, and the best plan without it.
+
+    Attributes
+    ----------
+    name, text
+        The rule, the limit, or what the device lacks (memory), and what it demands in words.
+    binds
+        Whether the best plan without it is better than the best plan with it: then it costs that much.
+    without
+        The best plan without it; where nothing better is known, the best plan with it.
+    """
+
+    name: str
+    text: str
+    binds: bool
+    without: Alternative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a plan is as it is.
+
+    Attributes
+    ----------
+    terms, values
+        Objective terms, and the values of the explained plan.
+    summary
+        A few short sentences: which unit sets the pace (or which requests the makespan), and what limits it.
+    cuts, units, bindings
+        Details, in the order of the plan, the platform and the problem.
+    next_best
+        The best other plan. It is better than the explained plan where that is not an optimum.
+    proven
+        Whether it is proven that no plan has better values than the explained one.
+    left_out
+        What there was no time to look at, in words.
+    """
+
+    terms: tuple[Term, ...]
+    values: tuple[int, ...]
+    summary: str
+    cuts: tuple[CutReason, ...]
+    units: tuple[UnitReason, ...]
+    bindings: tuple[Binding, ...]
+    next_best: Alternative
+    proven: bool = False
+    left_out: tuple[str, ...] = ()

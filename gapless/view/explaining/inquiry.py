@@ -1,0 +1,163 @@
+"""Questions about other plans: what would be if the problem, or the plan, were a little different.
+
+All questions share one time limit. Every answer is judged; plans that also keep the problem as it is are
+remembered, because a search that proves nothing may stumble on a better plan while it looks for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from ...formulations.errors import InvalidPlanError
+from ...formulations.judge import check, score
+from ...formulations.objective import Objective, Term
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...formulations.scores import Score, Violation
+from ...solvers.conflict import explain_infeasible
+from ...solvers.protocol import Deadline, SolveOptions, SolveStatus
+from ...solvers.result import ConflictItem, SolveResult
+from ...solvers.session import solve
+from .explanation import Alternative
+
+BACKEND = "native"
+"""Who answers."""
+
+Values = tuple[int, ...]
+
+_OPEN = 4
+"""The search for the least period of slack mode may take one part in so many of the time."""
+
+_LEAST_S = 0.001
+"""A time limit has to be greater than 0."""
+
+_NO_TIME = "no plan was found in time, and nothing is proved"
+
+
+class _OutOfTime(Exception):
+    """The share of the time limit that a question has is used up."""
+
+
+class Inquiry:
+    """Questions about one problem and one plan.
+
+    Parameters
+    ----------
+    problem
+        What is asked of plans. In slack mode it becomes the problem with the cap on the period.
+    plan
+        The plan that is explained.
+    time_limit_s
+        Seconds for all questions together, or None.
+
+    Attributes
+    ----------
+    problem
+        What is asked of plans, without slack mode.
+    sure
+        Whether that is certain: the least period of slack mode may not have been found.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, *, time_limit_s: float | None) -> None:
+        self._deadline = Deadline(time_limit_s)
+        self.problem, self.sure = _settled(problem, plan, self.share(_OPEN))
+        self._known: dict[Plan, Values] = {}
+
+    def share(self, questions: int) -> Deadline:
+        """Return a deadline for one of so many questions that are still open."""
+        left = self._deadline.left_s
+        return Deadline(None if left is None else left / questions)
+
+    def judge(self, plan: Plan) -> tuple[Score | None, tuple[Violation, ...]]:
+        """Return the score of a plan, if it has one, and what it breaks; a valid plan is remembered."""
+        try:
+            judged = score(self.problem, plan)
+        except InvalidPlanError:
+            return None, check(self.problem, plan)
+        if judged.valid:
+            self._known[plan] = judged.values(self.problem.objective.terms)
+        return judged, judged.violations
+
+    def solve(self, variant: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult | None:
+        """Return the best plans of a variant of the problem; None: the time is up before it is asked."""
+        if deadline.passed:
+            return None
+        result = _solve(variant, deadline, top=top)
+        for candidate in result.candidates:
+            self.judge(candidate.plan)
+        return result
+
+    def best(
+        self, variant: Problem, deadline: Deadline, why: Callable[[Problem, Deadline], str]
+    ) -> Alternative:
+        """Return the best plan of a variant; `why` says why it has none, where that is proven."""
+        result = self.solve(variant, deadline)
+        if result is None or result.status is SolveStatus.NO_SOLUTION:
+            return Alternative(plan=None, reason=_NO_TIME, proven=False)
+        if result.status is SolveStatus.INFEASIBLE:
+            return Alternative(plan=None, reason=why(variant, deadline), proven=self.sure)
+        return Alternative(
+            plan=result.plan, values=result.values, proven=self.sure and result.status is SolveStatus.OPTIMAL
+        )
+
+    def improved(self, found: Alternative, suits: Callable[[Plan], bool]) -> Alternative:
+        """Return what was found, or a better plan of its kind that another question has brought up."""
+        if found.plan is None and found.proven:
+            return found
+        known = [(values, plan) for plan, values in self._known.items() if suits(plan)]
+        values, plan = min(known, key=lambda entry: entry[0], default=((), None))
+        if plan is None or (found.values is not None and found.values <= values):
+            return found
+        return Alternative(plan=plan, values=values, proven=False)
+
+
+def _settled(problem: Problem, plan: Plan, deadline: Deadline) -> tuple[Problem, bool]:
+    """Return the problem of which the optimum is asked, and whether that is certain.
+
+    In slack mode it is the one with the cap on the period. What the plans are shown by is left out, too:
+    only what is best counts here.
+    """
+    objective = replace(problem.objective, present_by=None)
+    slack = objective.period_slack_permille
+    if slack is None:
+        return problem.with_objective(objective), True
+    fastest = _solve(problem.with_objective(Objective(terms=(Term.PERIOD,))), deadline)
+    own_us = score(problem, plan).period_us
+    least_us = own_us if fastest.objective is None else min(own_us, fastest.objective)
+    cap, given = least_us * (1000 + slack) // 1000, problem.limits.max_period_us
+    bare = problem.with_objective(replace(objective, period_slack_permille=None))
+    capped = bare.with_limits(max_period_us=cap if given is None else min(cap, given))
+    return capped, fastest.status is SolveStatus.OPTIMAL
+
+
+def contradiction(
+    problem: Problem, deadline: Deadline, *, but: Collection[str]
+) -> tuple[ConflictItem, ...] | None:
+    """Return the demands that leave an infeasible problem no plan; None: not found in time.
+
+    Parameters
+    ----------
+    problem
+        A problem that is proved infeasible.
+    deadline
+        When to give up.
+    but
+        Names of demands that are known to take part and are not repeated.
+    """
+
+    def again(variant: Problem, by: object = None) -> SolveResult:
+        if deadline.passed:
+            raise _OutOfTime
+        return _solve(variant, deadline)
+
+    try:
+        conflict, _ = explain_infeasible(problem, again, BACKEND)
+    except _OutOfTime:
+        return None
+    return tuple(item for item in conflict.items if item.name not in but)
+
+
+def _solve(problem: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult:
+    limit_s = None if deadline.left_s is None else max(deadline.left_s, _LEAST_S)
+    return solve(problem, BACKEND, SolveOptions(top=top, time_limit_s=limit_s), explain=False)

@@ -1,0 +1,104 @@
+"""The report: one self-contained HTML page that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...formulations.errors import InvalidInputError
+from ...version import __version__
+from .contents import Contents, contents, side_by_side
+from .layers import MOST_ROWS
+from .race import SHAPES
+from .subject import Subject
+from .texts import GLOSSARY, prose, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def report_page(
+    subjects: Sequence[Subject], *, title: str = "", command: str = "", made_at: datetime | None = None
+) -> str:
+    """Return a report as HTML: one file, without anything that is loaded from elsewhere.
+
+    Parameters
+    ----------
+    subjects
+        What it is about, at least one.
+    title
+        Of the page; empty: made from the problem of the first subject.
+    command
+        The command that made it; empty: not said.
+    made_at
+        When; None: now.
+
+    Returns
+    -------
+    str
+        The page. Everything that comes from files is escaped.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no subject.
+    """
+    if not subjects:
+        raise InvalidInputError("a report needs at least one plan or deployment")
+    keys = [f"s{number}" for number in range(1, len(subjects) + 1)]
+    moment = (made_at or datetime.now(UTC)).astimezone().isoformat(timespec="seconds")
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=title or _title(subjects),
+            subjects=_sections(subjects, keys),
+            compared=side_by_side(subjects, keys) if len(subjects) > 1 else None,
+            glossary=GLOSSARY,
+            shape_paths=SHAPES,
+            version=__version__,
+            command=command,
+            made_at=moment,
+        )
+    )
+
+
+def _sections(subjects: Sequence[Subject], keys: Sequence[str]) -> list[Contents]:
+    """Return what is shown of each subject; a race that several took part in is shown once."""
+    rows = MOST_ROWS // len(subjects)
+    found = [contents(subject, key, rows) for subject, key in zip(subjects, keys, strict=True)]
+    races = [subject.tuning for subject in subjects]
+    return [
+        replace(section, race=None) if races[number] in races[:number] else section
+        for number, section in enumerate(found)
+    ]
+
+
+def _title(subjects: Sequence[Subject]) -> str:
+    """Return the networks and the device of the first subject, and how many others there are."""
+    first = subjects[0]
+    words = f"{', '.join(first.deployment.networks)} on {first.problem.platform.name}"
+    others = len(subjects) - 1
+    return f"{words}, and {others} more" if others else words
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Names come from files of strangers; what is escaped already is no plain string any more.
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    environment.filters["prose"] = prose
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment

@@ -1,0 +1,141 @@
+"""Why this cut and not that unit: the explanation of a plan as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
+from ..explaining.reasons import alternative_words, listed, plan_words
+from ..words import term_name, term_value
+from .subject import Subject
+from .table import Cell, Column, Table, columns, table
+
+_MOST_ROWS = 60
+
+_MOST_OPERATORS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """Why a plan is as it is.
+
+    Attributes
+    ----------
+    values
+        Values of the objective terms, in words.
+    proven
+        Whether it is proved that no plan is better.
+    cuts, units, demands
+        What is otherwise with other cuts, units or demands.
+    next_best
+        The next best plan, and what it costs.
+    left_out
+        What there was no time to look at; may be empty.
+    """
+
+    values: str
+    proven: bool
+    cuts: Table
+    units: Table
+    demands: Table
+    next_best: tuple[str, str]
+    left_out: str
+
+
+def reasoning(subject: Subject) -> Reasoning | None:
+    """Return the explanation of a subject, or None."""
+    known = subject.explanation
+    if known is None:
+        return None
+    pairs = zip(known.terms, known.values, strict=True)
+    other = known.next_best
+    return Reasoning(
+        values=", ".join(f"{term_name(term)} {term_value(term, value)}" for term, value in pairs),
+        proven=known.proven,
+        cuts=_cuts(subject, known),
+        units=_units(known),
+        demands=_demands(known),
+        next_best=("" if other.plan is None else plan_words(other.plan), _words(known, other)),
+        left_out="; ".join(known.left_out),
+    )
+
+
+def _words(known: Explanation, other: Alternative | None) -> str:
+    return alternative_words(known.terms, known.values, other)
+
+
+def _cell(known: Explanation, other: Alternative | None) -> Cell:
+    """Return what another plan costs; what is no plan at all is set softly."""
+    valid = other is not None and other.plan is not None and not other.reason
+    return Cell(text=_words(known, other), kind="text" if valid else "soft")
+
+
+def _cuts(subject: Subject, known: Explanation) -> Table:
+    titles = columns("cut", "between", Column(title="one place earlier"), Column(title="one place later"))
+    rows = (
+        (
+            Cell(text=_place(subject, cut), kind="name"),
+            Cell(text=f"{cut.before} | {cut.after}", kind="name"),
+            _cell(known, cut.earlier),
+            _cell(known, cut.later),
+        )
+        for cut in known.cuts
+    )
+    return table("Why the cuts are there", titles, rows, most=_MOST_ROWS)
+
+
+def _place(subject: Subject, cut: CutReason) -> str:
+    network = next(entry for entry in subject.problem.networks if entry.name == cut.network)
+    words = f"after layer {cut.boundary - 1} ({network.layer_names[cut.boundary - 1]})"
+    return f"{cut.request}: {words}" if cut.request else words
+
+
+def _units(known: Explanation) -> Table:
+    titles = columns("unit", "used", "cannot run", "otherwise", "the other plan")
+    rows = ((*_unit(reason), *_otherwise(known, reason.otherwise)) for reason in known.units)
+    return table("Why these units: the best plan without a used one, with an unused one", titles, rows)
+
+
+def _unit(reason: UnitReason) -> Iterator[Cell]:
+    yield Cell(text=reason.unit, kind="name")
+    no = f"no: shares cores with {listed(reason.excluded_by)}" if reason.excluded_by else "no"
+    yield Cell(text="yes" if reason.used else no, kind="good" if reason.used else "")
+    yield Cell(text=_unsupported(reason) or "-", kind="text" if reason.unsupported else "soft")
+
+
+def _unsupported(reason: UnitReason) -> str:
+    """Return the layers that a unit cannot run, with their operators."""
+    count = len(reason.unsupported)
+    if not count:
+        return ""
+    operators = list(dict.fromkeys(name for _, _, types in reason.unsupported for name in types))
+    names = operators or [layer for _, layer, _ in reason.unsupported]
+    shown = ", ".join(names[:_MOST_OPERATORS]) + (", ..." if len(names) > _MOST_OPERATORS else "")
+    return f"{count} layer{'' if count == 1 else 's'}: {shown}"
+
+
+def _otherwise(known: Explanation, other: Alternative) -> Iterator[Cell]:
+    yield _cell(known, other)
+    yield Cell(text="-" if other.plan is None else plan_words(other.plan), kind="code")
+
+
+def _demands(known: Explanation) -> Table:
+    titles = columns("demand", "what it asks", "binds", "the best plan without it")
+    rows = (
+        (
+            Cell(text=entry.name, kind="name"),
+            Cell(text=entry.text, kind="text"),
+            Cell(text="yes" if entry.binds else "no", kind="warn" if entry.binds else ""),
+            _without(known, entry),
+        )
+        for entry in known.bindings
+    )
+    return table("What rules, limits and the device demand, and what that costs", titles, rows)
+
+
+def _without(known: Explanation, entry: Binding) -> Cell:
+    if entry.binds:
+        return _cell(known, entry.without)
+    proven = entry.without.proven
+    return Cell(text="no better" if proven else "nothing better was found (not proved)", kind="soft")

@@ -1,0 +1,282 @@
+"""What `gapless report` is given: files and run folders, sorted by what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...executor.deployment import Deployment, arrange
+from ...executor.measurement import MeasuredTrace, Measurement
+from ...executor.pipeline.trace_file import TRACE_FORMAT, load_trace
+from ...executor.tuning.candidates import CandidateKind, deployed_plans
+from ...executor.tuning.documents import MEASUREMENT, TUNING
+from ...executor.tuning.result import TuningResult
+from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
+from ...files.origins import forgotten, on_problem
+from ...files.run_files import DEPLOYMENT, load_deployment, require_valid
+from ...formulations.errors import InvalidInputError
+from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
+from ...formulations.problem import Problem
+from ...profiler.platforms.catalog import is_shipped_name
+from .subject import SolverAnswer
+from .subjects import answer_of, no_answer
+
+FOLDER_FILES = (
+    "problem.json",
+    "deployment.json",
+    "tuning.json",
+    "measurement.json",
+    "trace.json",
+    "comparison.json",
+)
+"""What is read from a run folder, as far as it is there; plan.json where there is no deployment.json."""
+
+Resolve = Callable[[Origin], Problem]
+"""Returns the problem that an origin names (`origins.problem_of`), with what else was asked for."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """What the files say about one deployment.
+
+    Attributes
+    ----------
+    title
+        The file or folder that named it first.
+    problem
+        What was planned.
+    deployment
+        What runs; None: only a problem was given, and the best plan is wanted.
+    measured, measurement, tuning, answers
+        As far as they were given.
+    sources
+        The files.
+    """
+
+    title: str
+    problem: Problem
+    deployment: Deployment | None = None
+    measured: MeasuredTrace | None = None
+    measurement: Measurement | None = None
+    tuning: TuningResult | None = None
+    answers: tuple[SolverAnswer, ...] = ()
+    sources: list[str] = field(default_factory=list)
+
+
+def sort_files(arguments: Sequence[str], resolve: Resolve) -> tuple[list[Known], list[str]]:
+    """Read files and folders, and sort them by the deployment that they are about.
+
+    A problem counts for everything behind it, up to the next one. A plan or deployment begins a subject of
+    its own; executions, races and comparisons belong to the subject with the same chunks.
+
+    Parameters
+    ----------
+    arguments
+        Problems (files or shipped names), plans, deployments, measurements, traces, results of tuning and
+        comparisons, and folders of `gapless tune`, in any number.
+    resolve
+        Makes a problem of what a plan file or the user calls it.
+
+    Returns
+    -------
+    list of Known, list of str
+        The subjects, and notes about what was left out.
+
+    Raises
+    ------
+    InvalidInputError
+        A file is not valid, or belongs to no problem that was given.
+    """
+    reader = _Reader(resolve)
+    for argument in arguments:
+        reader.take(argument)
+    reader.finish()
+    return reader.known, reader.notes
+
+
+class _Reader:
+    """Files read so far."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self.known: list[Known] = []
+        self.notes: list[str] = []
+        self._resolve = resolve
+        self._problem: Problem | None = None
+        self._named = ""
+        self._used = True
+        self._readers: dict[str, Callable[[Path], None]] = {
+            PROBLEM.format: self._take_problem_file,
+            PLAN.format: self._take_plan,
+            DEPLOYMENT.format: self._take_deployment,
+            MEASUREMENT.format: self._take_measurement,
+            TUNING.format: self._take_tuning,
+            TRACE_FORMAT: self._take_trace,
+            COMPARISON.format: self._take_comparison,
+        }
+
+    def take(self, argument: str) -> None:
+        path = Path(argument)
+        if path.is_dir():
+            self._take_folder(path)
+        elif not path.exists() and is_shipped_name(argument):
+            self._take_problem(argument)
+        else:
+            self._take_file(path)
+
+    def finish(self) -> None:
+        """Note a problem that no file behind it is about: its best plan is wanted."""
+        if self._problem is not None and not self._used:
+            self.known.append(Known(title=self._named, problem=self._problem, sources=[self._named]))
+        self._used = True
+
+    def _take_file(self, path: Path) -> None:
+        kind = format_of(path)
+        if kind not in self._readers:
+            says = "does not say what it is" if kind is None else f"is a {kind} file"
+            raise InvalidInputError(
+                f"{path} {says}; a report takes problems, plans, deployments, measurements, traces, results "
+                "of `gapless tune` and `gapless compare --out`, and folders of `gapless tune`"
+            )
+        self._readers[kind](path)
+
+    def _take_folder(self, folder: Path) -> None:
+        names = [name for name in FOLDER_FILES if (folder / name).exists()]
+        if "deployment.json" not in names and (folder / "plan.json").exists():
+            names.insert(names.index("problem.json") + 1 if "problem.json" in names else 0, "plan.json")
+        if not names:
+            raise InvalidInputError(
+                f"{folder} is no folder of `gapless tune` or `gapless profile`: it holds none of "
+                f"{', '.join(FOLDER_FILES)}, plan.json"
+            )
+        before = len(self.known)
+        if "problem.json" in names:
+            names.remove("problem.json")
+            self._begin_problem(*self._planned(folder))
+        for name in names:
+            try:
+                self._take_file(folder / name)
+            except _OtherProblemError as other:
+                self.notes.append(f"left out: {other}")
+        self.finish()
+        for number, known in enumerate(self.known[before:]):
+            known.title = f"{folder}: the fastest plan" if number else str(folder)
+        self._problem, self._named = None, ""  # the problem of a folder is for its own files
+
+    def _planned(self, folder: Path) -> tuple[str, Problem]:
+        """Return the file of the problem that plans were made for, and the problem: the compared one."""
+        paths, asked = [folder / "problem.json"], None
+        if (folder / "comparison.json").exists():
+            asked = load_comparison(folder / "comparison.json").problem.fingerprint
+            paths += sorted(folder.glob("problem-*.json"))
+        problems = ((str(path), self._resolve(Origin(asked={"problem": str(path)}))) for path in paths)
+        first = next(problems)
+        if asked is None or first[1].fingerprint == asked:
+            return first
+        return next((each for each in problems if each[1].fingerprint == asked), first)
+
+    def _take_problem_file(self, path: Path) -> None:
+        self._take_problem(str(path))
+
+    def _take_problem(self, name: str) -> None:
+        self._begin_problem(name, self._resolve(Origin(asked={"problem": name})))
+
+    def _begin_problem(self, name: str, problem: Problem) -> None:
+        self.finish()
+        self._problem, self._named, self._used = problem, name, False
+
+    def _take_plan(self, path: Path) -> None:
+        origin = load_origin(path)
+        plan = load_plan(path)
+        if self._problem is None:
+            if not origin.asked:
+                raise InvalidInputError(
+                    f"{path} does not say which problem it is for; name the problem before it"
+                )
+            problem = self._resolve(origin)
+            self.notes += forgotten(origin, problem)
+        elif "workload" in origin.asked and self._problem.workload is None:
+            problem = self._resolve(on_problem(origin, self._named))
+        else:
+            problem = self._problem
+        require_valid(problem, plan, path)
+        self._begin(path, problem, arrange(plan, workload=problem.workload))
+
+    def _take_deployment(self, path: Path) -> None:
+        problem = self._current(path)
+        self._begin(path, problem, load_deployment(path, problem))
+
+    def _take_measurement(self, path: Path) -> None:
+        found = load(path, MEASUREMENT)
+        self._about(path, found.deployment).measurement = found
+
+    def _take_trace(self, path: Path) -> None:
+        found = load_trace(path)
+        self._about(path, found.deployment).measured = found
+
+    def _take_tuning(self, path: Path) -> None:
+        found = load(path, TUNING)
+        if found.winner is None:
+            raise InvalidInputError(f"{path}: nothing was measured, there is nothing to report")
+        self._about(path, found.winner.candidate.deployment).tuning = found
+        best = found.best(CandidateKind.PLAN)
+        if found.winner.candidate.deployment.plan is None and best is not None:
+            # Replicas won. What the fastest plan looks like, and why it lost, is what users ask next.
+            self._about(path, best.candidate.deployment).tuning = found
+
+    def _take_comparison(self, path: Path) -> None:
+        found = load_comparison(path)
+        self.finish()
+        if not self.known:
+            self._current(path)
+        asked, last = found.problem.fingerprint, self.known[-1]
+        if asked != last.problem.fingerprint:
+            raise _OtherProblemError(
+                f"{path} compares backends on the problem {asked}, with other costs, rules or limits, or "
+                f"another objective, than {last.title} has ({last.problem.fingerprint})"
+            )
+        for known in self.known:
+            if known.problem.fingerprint == asked:
+                known.answers = _answers(found, known.problem)
+                known.sources.append(str(path))
+
+    def _current(self, path: Path) -> Problem:
+        if self._problem is None:
+            raise InvalidInputError(
+                f"{path} does not say which problem it is for; name the problem before it"
+            )
+        return self._problem
+
+    def _begin(self, path: Path, problem: Problem, deployment: Deployment) -> Known:
+        sources = [str(path)] if self._used or not self._named else [self._named, str(path)]
+        known = Known(title=str(path), problem=problem, deployment=deployment, sources=sources)
+        self.known.append(known)
+        self._used = True
+        return known
+
+    def _about(self, path: Path, deployment: Deployment) -> Known:
+        """Return the subject with this deployment; a new one if it is the first that is said of it."""
+        for known in reversed(self.known):
+            if known.deployment is not None and _chunks(known.deployment) == _chunks(deployment):
+                known.sources.append(str(path))
+                return known
+        problem = self._current(path)
+        for plan in deployed_plans(deployment):
+            require_valid(problem, plan, path)
+        return self._begin(path, problem, deployment)
+
+
+class _OtherProblemError(InvalidInputError):
+    """A file is about another problem than those that it stands beside."""
+
+
+def _answers(found: WrittenComparison, problem: Problem) -> tuple[SolverAnswer, ...]:
+    return (
+        *(answer_of(result, problem) for result in found.results),
+        *(no_answer(failure.backend, failure.message, problem) for failure in found.failures),
+    )
+
+
+def _chunks(deployment: Deployment) -> tuple[tuple[str, Any], ...]:
+    return tuple((stream.name, stream.chunks) for stream in deployment.streams)

@@ -1,0 +1,101 @@
+"""What a report is about: one deployment, and everything that is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...executor.deployment import Deployment
+from ...executor.measurement import MeasuredTrace, Measurement
+from ...executor.tuning.result import TuningResult
+from ...formulations.flow_shop.memory import Usage
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...formulations.scores import Score
+from ...formulations.simulate import Trace
+from ..explaining.explanation import Explanation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolverAnswer:
+    """What one backend answered to the problem, or why it gave no answer.
+
+    Attributes
+    ----------
+    backend, version
+        Who answered.
+    guarantee
+        What its answers are: "exact", "heuristic", ... (`solvers.protocol.Guarantee`).
+    status, stop
+        What is known, and why it stopped (`SolveStatus`, `StopReason`); `status` is empty for a failure.
+    objective, bound, gap
+        Of the first objective term; None: not known.
+    runtime_s
+        Seconds.
+    plan
+        Its best plan in words; empty without one.
+    failure
+        Why it gave no answer; empty if it did.
+    """
+
+    backend: str
+    version: str
+    guarantee: str
+    status: str
+    stop: str
+    objective: int | None
+    bound: int | None
+    gap: float | None
+    runtime_s: float
+    plan: str
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One deployment, and everything that is known of it; what is not known is None or empty.
+
+    Attributes
+    ----------
+    title
+        What it is called.
+    problem
+        What was planned; its cost tables and their provenance.
+    deployment
+        What runs.
+    score
+        What the judge says of the plan; None for replicas, which are no plan.
+    predicted
+        The plan, simulated.
+    memory
+        Memory over time of `predicted`.
+    measured
+        What really happened.
+    measurement
+        Rates, latencies and receipts of an execution.
+    tuning
+        The race that it took part in.
+    answers
+        What the backends answered to the problem.
+    explanation
+        Why the plan is as it is.
+    sources
+        Files that all of this was read from.
+    """
+
+    title: str
+    problem: Problem
+    deployment: Deployment
+    score: Score | None = None
+    predicted: Trace | None = None
+    memory: Usage | None = None
+    measured: MeasuredTrace | None = None
+    measurement: Measurement | None = None
+    tuning: TuningResult | None = None
+    answers: tuple[SolverAnswer, ...] = ()
+    explanation: Explanation | None = None
+    sources: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan; None for replicas."""
+        return self.deployment.plan

@@ -1,0 +1,227 @@
+"""Reports: everything that is known of plans and executions, as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ...api.planning import Comparison
+from ...executor.deployment import Deployment, arrange
+from ...executor.measurement import MeasuredTrace, Measurement
+from ...executor.progress import Report, silent
+from ...executor.tuning.result import TuningResult
+from ...files.comparison_file import WrittenResult
+from ...formulations.errors import BackendError
+from ...formulations.files import save
+from ...formulations.judge import score
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...formulations.simulate import Trace, simulate, simulate_workload
+from ...formulations.usage import trace_usage
+from ...solvers.registry import get_backend
+from ...solvers.result import SolveResult
+from ..explaining.explain import explain
+from .subject import SolverAnswer, Subject
+
+DEFAULT_REQUESTS = 20
+"""Requests of a stream that are played when nothing was measured."""
+
+EXPLAIN_S = 5.0
+"""Seconds that the explanation of one plan may take."""
+
+
+def subject(
+    problem: Problem,
+    deployment: Plan | Deployment,
+    *,
+    title: str = "",
+    requests: int | None = None,
+    measured: MeasuredTrace | None = None,
+    measurement: Measurement | None = None,
+    tuning: TuningResult | None = None,
+    answers: Comparison | Sequence[SolverAnswer] = (),
+    explained: float | None = EXPLAIN_S,
+    sources: Sequence[str | Path] = (),
+    report: Report = silent,
+) -> Subject:
+    """Return one plan or deployment as the subject of a report, with everything that follows from it.
+
+    Parameters
+    ----------
+    problem
+        What was planned.
+    deployment
+        The plan, or what runs (replicas).
+    title
+        What it is called; empty: what it does in words.
+    requests
+        How many requests of a stream are played. None: as many as were measured, otherwise 20.
+    measured, measurement, tuning
+        What really happened, as far as it is known.
+    answers
+        What backends answered to the problem.
+    explained
+        Seconds that the explanation of the plan may take; None: none is made.
+    sources
+        Files that the parts were read from.
+    report
+        Called with each step.
+
+    Raises
+    ------
+    InvalidPlanError
+        The plan is not valid for the problem; everything that it breaks is named.
+    """
+    runs = arrange(deployment, workload=problem.workload) if isinstance(deployment, Plan) else deployment
+    found = Subject(
+        title=title or str(runs),
+        problem=problem,
+        deployment=runs,
+        measured=measured,
+        measurement=measurement,
+        tuning=tuning,
+        answers=answers_of(answers) if isinstance(answers, Comparison) else tuple(answers),
+        sources=tuple(map(str, sources)),
+    )
+    plan = runs.plan
+    if plan is None:
+        return found
+    played = predicted_trace(
+        problem, runs, requests=_count(requests, measured), saturated=measured is not None
+    )
+    return replace(
+        found,
+        score=score(problem, plan),
+        predicted=played,
+        memory=trace_usage(problem, played),
+        explanation=None
+        if explained is None
+        else explain(problem, plan, time_limit_s=explained, report=report),
+    )
+
+
+def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, saturated: bool) -> Trace:
+    """Return a deployment of one plan, played on the costs of its problem.
+
+    Parameters
+    ----------
+    problem, deployment
+        What runs, and what it costs.
+    requests
+        How many; a workload has its own.
+    saturated
+        Whether requests wait at the door, as when a period is measured, and always where task slots are
+        given; otherwise one arrives each period.
+    """
+    plan = deployment.plan
+    assert plan is not None
+    if problem.workload is not None:
+        return simulate_workload(problem, plan)
+    (stream,) = deployment.streams
+    waiting = saturated or stream.task_slots is not None
+    return simulate(
+        problem,
+        plan,
+        requests=requests,
+        interval_us=0 if waiting else None,
+        task_slots=stream.slots if waiting else None,
+    )
+
+
+def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
+    """Return the answers of a comparison, one for each backend; failures last."""
+    problem = comparison.problem
+    failed = ((failure.backend, str(failure.error)) for failure in comparison.failures)
+    return (
+        *(answer_of(result, problem) for result in comparison.results),
+        *(no_answer(backend, reason, problem) for backend, reason in failed),
+    )
+
+
+def write_report(
+    out: str | Path,
+    subjects: Subject | Sequence[Subject],
+    *,
+    title: str = "",
+    command: str = "",
+) -> Path:
+    """Write a report: one self-contained HTML file that needs no network.
+
+    Parameters
+    ----------
+    out
+        Where it goes.
+    subjects
+        What it is about (`gapless.subject`), at least one.
+    title
+        Of the page; empty: made from the problem.
+    command
+        The command that made it, for its last section.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    >>> result = gapless.plan(problem)
+    >>> path = gapless.write_report("report.html", gapless.subject(problem, result.plan))  # doctest: +SKIP
+    """
+    from .page import report_page
+
+    given = [subjects] if isinstance(subjects, Subject) else list(subjects)
+    save(report_page(given, title=title, command=command), out)
+    return Path(out)
+
+
+def _count(requests: int | None, measured: MeasuredTrace | None) -> int:
+    if requests is not None:
+        return requests
+    if measured is None or not measured.events:
+        return DEFAULT_REQUESTS
+    return 1 + max(event.request for event in measured.events)
+
+
+def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAnswer:
+    """Return the answer of one backend, as it was given or as a comparison file has it."""
+    return SolverAnswer(
+        backend=result.backend,
+        version=result.version,
+        guarantee=_guarantee(result.backend, problem),
+        status=str(result.status),
+        stop=str(result.stop),
+        objective=result.objective,
+        bound=result.bound,
+        gap=result.gap,
+        runtime_s=result.runtime_s,
+        plan="" if result.plan is None else str(result.plan),
+    )
+
+
+def no_answer(backend: str, reason: str, problem: Problem) -> SolverAnswer:
+    """Return that a backend gave no answer, and why."""
+    return SolverAnswer(
+        backend=backend,
+        version="",
+        guarantee=_guarantee(backend, problem),
+        status="",
+        stop="",
+        objective=None,
+        bound=None,
+        gap=None,
+        runtime_s=0.0,
+        plan="",
+        failure=reason,
+    )
+
+
+def _guarantee(backend: str, problem: Problem) -> str:
+    """Return whether a backend is exact or a heuristic for a problem; empty if it is not known here."""
+    try:
+        return str(get_backend(backend).capabilities.guarantee_for(problem))
+    except BackendError:
+        return ""

@@ -1,0 +1,1 @@
+"""Pictures with matplotlib: the rooms of `gapless.plots`."""

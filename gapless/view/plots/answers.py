@@ -1,0 +1,136 @@
+"""What solvers answer: objectives, bounds, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...api.planning import Comparison
+from ...formulations.errors import InvalidInputError
+from ...formulations.objective import Term
+from ...solvers.protocol import SolveStatus
+from ...solvers.result import SolveResult
+from ..words import seconds, term_name, term_value
+from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SCALES: Mapping[Term, tuple[int, str]] = {
+    Term.PEAK_MEMORY: (2**20, " (MiB)"),
+    Term.IDLE: (10, " (%)"),
+    Term.CONTENTION: (1, ""),
+    Term.DISPLACEMENT: (1, ""),
+}
+"""Divisor and unit of the terms that are no times; times are drawn in milliseconds."""
+
+_LEAST_S = 1e-4
+"""Shortest bar of a logarithmic scale of seconds."""
+
+
+def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Draw what backends answered to one problem, as `plot_answers` does.
+
+    Parameters
+    ----------
+    comparison
+        Of `compare`.
+    ax
+        Where to draw; None: in a new figure.
+
+    Raises
+    ------
+    InvalidInputError
+        No backend answered, or matplotlib is not installed.
+    """
+    failures = {failure.backend: str(failure.error) for failure in comparison.failures}
+    return _draw_answers(_by_backend(comparison), failures, ax)
+
+
+def plot_answers(answers: Mapping[str, SolveResult], *, ax: Axes | None = None) -> Axes:
+    """Draw answers: a bar up to the objective, a black mark at the proved bound, status and time in words.
+
+    Parameters
+    ----------
+    answers
+        Results by a name of your own, e.g. of one problem with different rules; of one objective.
+    ax
+        Where to draw; None: in a new figure.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no answers, they are of different objectives, or matplotlib is not installed.
+    """
+    return _draw_answers(answers, {}, ax)
+
+
+def plot_solve_times(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Draw how long each backend took, on a logarithmic scale.
+
+    Parameters
+    ----------
+    comparison
+        Of `compare`.
+    ax
+        Where to draw; None: in a new figure.
+
+    Raises
+    ------
+    InvalidInputError
+        No backend answered, or matplotlib is not installed.
+    """
+    results = _by_backend(comparison)
+    if not results:
+        raise InvalidInputError("no backend answered: there are no times to draw")
+    axes = axes_of(ax, (8, 1.2 + 0.36 * len(results)))
+    taken = [max(result.runtime_s, _LEAST_S) for result in results.values()]
+    axes.barh(range(len(taken)), taken, height=0.7, color=GREEN)
+    for row, result in enumerate(results.values()):
+        axes.text(taken[row] * 1.1, row, seconds(result.runtime_s), va="center", fontsize=9)
+    axes.set_xscale("log")
+    axes.set_xlim(min(taken) / 2, max(taken) * 6)
+    plain_decades(axes.xaxis, min(taken), max(taken))
+    rows(axes, list(results))
+    axes.set_xlabel("time of the solver (s), logarithmic")
+    axes.set_title("How long each backend took")
+    return axes
+
+
+def _by_backend(comparison: Comparison) -> dict[str, SolveResult]:
+    return {result.backend: result for result in comparison.results}
+
+
+def _draw_answers(results: Mapping[str, SolveResult], failed: Mapping[str, str], ax: Axes | None) -> Axes:
+    terms = sorted({result.asked.terms[0] for result in results.values()})
+    if len(terms) != 1:
+        what = f"of the objectives {', '.join(terms)}" if terms else "not there"
+        raise InvalidInputError(f"the answers are {what}; draw answers to one objective")
+    scale, unit = _SCALES.get(terms[0], (1000, " (ms)"))
+    axes = axes_of(ax, (9, 1.3 + 0.36 * (len(results) + len(failed))))
+    most = max((result.objective or 0) / scale for result in results.values()) or 1.0
+    for row, result in enumerate(results.values()):
+        value = (result.objective or 0) / scale
+        colour = BLUE if result.status is SolveStatus.OPTIMAL else ORANGE
+        axes.barh(row, value, height=0.7, color=colour, gid=str(result.status))
+        if result.bound is not None:
+            mark = [result.bound / scale] * 2
+            axes.plot(mark, [row - 0.35, row + 0.35], color="black", lw=3, gid="bound")
+        axes.text(value + 0.02 * most, row, _verdict(result), va="center", fontsize=9)
+    for row, reason in enumerate(failed.values(), start=len(results)):
+        axes.text(0.02 * most, row, f"no answer: {short(reason, 70)}", va="center", fontsize=9)
+    rows(axes, [*results, *failed])
+    axes.set_xlim(0, 1.65 * most)
+    axes.set_xlabel(f"{term_name(terms[0])}{unit}, less is better")
+    axes.set_title("Blue: proved optimal. Orange: not proved. Black mark: proved bound")
+    return axes
+
+
+def _verdict(result: SolveResult) -> str:
+    """Return value, status, gap and time of an answer in one line."""
+    parts = [str(result.status).replace("_", " "), seconds(result.runtime_s)]
+    if result.objective is not None:
+        parts.insert(0, term_value(result.asked.terms[0], result.objective))
+    if result.gap:
+        parts.insert(2, f"gap {100 * result.gap:.1f} %")
+    return ", ".join(parts)

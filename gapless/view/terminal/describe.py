@@ -1,0 +1,260 @@
+"""What there is, for people: backends, shipped platforms, and one problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ...api.diagnosis import BackendReport, Diagnosis, EngineReport
+from ...executor.callable_layers import CallableModel
+from ...executor.model import TensorSpec
+from ...formulations.availability import Availability
+from ...formulations.co_run import possible_models
+from ...formulations.costs import CostRows, CostTable
+from ...formulations.hardware import Platform
+from ...formulations.objective import CHAIN_TERMS, LIMIT_NAMES, WORKLOAD_TERMS, Term
+from ...formulations.plan import Plan
+from ...formulations.problem import Feature, Problem
+from ...profiler.applications.catalog import Application
+from ...profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
+from ...profiler.platforms.workloads import phone_names, phone_network_names
+from ...profiler.zoo.catalog import ZooEntry
+from ...solvers.protocol import Capabilities
+from ..words import percent, size
+from .layer_times import layer_map
+from .layout import indented, plain_table
+from .tables import title
+from .workloads import workload_view
+
+MAX_UNITS_SHOWN = 12
+
+
+def doctor_view(diagnosis: Diagnosis) -> Group:
+    """Return what `gapless doctor` shows."""
+    parts: list[RenderableType] = [
+        Text(f"gapless {diagnosis.gapless}, Python {diagnosis.python}, {diagnosis.system}"),
+        Text(diagnosis.device),
+        "",
+        indented(_backend_table(diagnosis.backends)),
+        "",
+        indented(_engine_table(diagnosis.engines)),
+        "",
+        *(_permission(name, found) for name, found in diagnosis.permissions),
+    ]
+    missing = [(report.name, report.reason) for report in diagnosis.backends if not report.ok]
+    missing += [(report.name, report.found.reason) for report in diagnosis.engines if not report.found.ok]
+    if missing:
+        parts += ["", *(Text(f"{name}: {reason}", style="yellow") for name, reason in missing)]
+    else:
+        parts += ["", Text("All backends and engines are ready.", style="green")]
+    return Group(*parts)
+
+
+def _engine_table(reports: Sequence[EngineReport]) -> Table:
+    table = plain_table("engine", "state", "version", "works with")
+    for report in reports:
+        table.add_row(
+            report.name,
+            _state(ok=report.found.ok),
+            report.found.version or "-",
+            ", ".join(report.backends) or "-",
+        )
+    return table
+
+
+def _permission(name: str, found: Availability) -> Text:
+    text = Text(f"  {name}: ").append("yes" if found.ok else "no", style="green" if found.ok else "yellow")
+    return text.append(f"  {found.reason}" if found.reason else "", style="dim")
+
+
+def _state(*, ok: bool) -> Text:
+    return Text("ready", style="green") if ok else Text("missing", style="yellow")
+
+
+def _backend_table(reports: Sequence[BackendReport]) -> Table:
+    table = plain_table(
+        "backend", "state", "version", "answers", "early bound", "rules", "opaque rules", "does not handle"
+    )
+    for report in reports:
+        state = _state(ok=report.ok)
+        can = report.capabilities
+        if can is None:
+            table.add_row(report.name, state)
+            continue
+        table.add_row(
+            report.name,
+            state,
+            report.version or "-",
+            str(can.guarantee),
+            "yes" if can.gives_bound else "no",
+            str(can.rules or "no"),
+            str(can.opaque_rules or "no"),
+            _lacking(can),
+        )
+    return table
+
+
+def _lacking(can: Capabilities) -> str:
+    """Return what a backend does not handle; when that is the most, what it does."""
+    features = [feature for feature in Feature if feature not in can.features]
+    meant = CHAIN_TERMS | WORKLOAD_TERMS if Feature.WORKLOAD in can.features else CHAIN_TERMS
+    terms = [term for term in Term if term in meant - can.terms]
+    words = [str(feature).replace("_", " ") for feature in features]
+    if len(can.features) < len(features):
+        kept = " and ".join(str(feature).replace("_", " ") for feature in sorted(can.features))
+        words = [f"anything but {kept}"]
+    if can.requires:
+        return f"problems without {' and '.join(sorted(can.requires))}"
+    if terms:
+        words.append(f"objectives {', '.join(map(str, terms))}")
+    return "; ".join(words) or "-"
+
+
+def platforms_view() -> Group:
+    """Return what `gapless platforms` shows."""
+    table = plain_table("problem", "units", "--costs")
+    for platform in platform_names():
+        units = ", ".join(shipped_platform(platform).unit_names)
+        for network in network_names(platform):
+            name = f"{platform}/{network}"
+            table.add_row(Text(name, style="bold"), units, ", ".join(possible_models(methods_of(name))))
+    phones = plain_table("--platform", "units", "networks for --workload; times computed, estimated")
+    for phone in phone_names():
+        units = ", ".join(shipped_platform(phone).unit_names)
+        phones.add_row(Text(phone, style="bold"), units, ", ".join(phone_network_names()))
+    names = (*platform_names(), *phone_names())
+    sources = [Text(f"{name}: {shipped_platform(name).source}", style="dim") for name in names]
+    return Group(table, "", phones, "", *sources)
+
+
+def networks_view(
+    entries: Sequence[ZooEntry], applications: Sequence[tuple[Application, CallableModel]]
+) -> Group:
+    """Return what `gapless networks` shows."""
+    numbers = ("parameters", "MACs", "convolutions", "matrix products")
+    table = plain_table("network", "inputs", *numbers, numbers=numbers)
+    for entry in entries:
+        table.add_row(
+            Text(entry.name, style="bold"),
+            _inputs(entry.inputs),
+            f"{entry.parameters / 1e6:.2f} M",
+            f"{entry.macs / 1e6:,.0f} M",
+            str(entry.convolutions),
+            str(entry.products),
+        )
+    note = "Random weights of the true shapes; numbers of the literature (--json says which)."
+    functions = plain_table("application", "inputs", "layers", "what it does", numbers=("layers",))
+    for application, model in applications:
+        name = Text(application.name, style="bold")
+        functions.add_row(name, _inputs(model.inputs), str(len(model.layers)), application.about)
+    what = "Pipelines of numpy functions: they run on CPU cores, whatever kind of unit calls them."
+    return Group(table, "", Text(note, style="dim"), "", functions, "", Text(what, style="dim"))
+
+
+def _inputs(specs: Sequence[TensorSpec]) -> str:
+    return ", ".join(f"{spec.name} {'x'.join(map(str, spec.shape))}" for spec in specs)
+
+
+def platform_view(platform: Platform) -> Group:
+    """Return what `gapless platforms --detect` shows."""
+    head = Text(platform.name, style="bold")
+    head.append(f": {len(platform.units)} units, {size(platform.memory_bytes)} of memory", style="not bold")
+    return Group(head, Text(platform.source, style="dim"), "", indented(_units(platform)))
+
+
+def problem_view(
+    problem: Problem, plans: int, *, layers: range | None = None, plan: Plan | None = None
+) -> Group:
+    """Return what `gapless show` shows of a problem.
+
+    Parameters
+    ----------
+    problem
+        What to show.
+    plans
+        Upper bound on the number of its plans.
+    layers
+        Which layers of one network; None: all.
+    plan
+        A plan whose chunks are marked.
+    """
+    provenance = problem.costs.provenance
+    parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]
+    if problem.workload is None:
+        parts += [*_costs(problem, layers, plan), ""]
+    else:
+        parts += [*workload_view(problem), ""]
+    facts = [
+        ("objective", str(problem.objective)),
+        ("limits", _limits(problem) or "none"),
+        ("rules", "; ".join(rule.text or rule.name for rule in problem.rules) or "none"),
+        ("features", ", ".join(sorted(problem.features)) or "none"),
+        ("plans", f"at most {plans:,}" if plans < 10**15 else f"at most {plans:.1e}"),
+        ("batch", f"{problem.costs.batch}"),
+        ("fingerprint", problem.fingerprint),
+        ("source", " ".join(filter(None, (provenance.source, provenance.notes))) or "not given"),
+    ]
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, value in facts:
+        table.add_row(Text(name, style="bold"), Text(value))
+    return Group(*parts, table)
+
+
+def _limits(problem: Problem) -> str:
+    asked = ((name, getattr(problem.limits, name)) for name in LIMIT_NAMES)
+    return ", ".join(f"{name} {value}" for name, value in asked if value is not None)
+
+
+def _units(platform: Platform) -> Table:
+    table = plain_table("unit", "kind", "cores", "threads", "memory", "speed", "excludes")
+    names = platform.unit_names
+    excluded: dict[str, list[str]] = {name: [] for name in names}
+    for u, v in platform.conflicts:
+        excluded[names[u]].append(names[v])
+        excluded[names[v]].append(names[u])
+    for unit in platform.units:
+        table.add_row(
+            unit.name,
+            str(unit.kind),
+            ", ".join(map(str, unit.cores)) or "-",
+            "-" if unit.threads is None else str(unit.threads),
+            "-" if unit.memory_bytes is None else size(unit.memory_bytes),
+            "full" if unit.quota_permille is None else f"emulated, {percent(unit.quota_permille)}",
+            ", ".join(excluded[unit.name]) or "-",
+        )
+    return table
+
+
+def _costs(problem: Problem, layers: range | None, plan: Plan | None) -> list[RenderableType]:
+    """Return the times; with co-run costs those of plans on all units, and how the other tables differ."""
+    tables = (problem.costs, *(problem.co_run_costs or ()))
+    shown: list[RenderableType] = [layer_map(problem.network, tables[-1], layers=layers, plan=plan)]
+    if problem.co_run_costs is None:
+        return shown
+    method = problem.costs.provenance.method or "co-run"
+    head = f"{method} costs depend on how many units a plan uses; these are the times of plans on all units:"
+    note = "All layers together, compared with plans on one unit (in brackets: layer by layer):"
+    return [Text(head), *shown, "", Text(note), indented(_ratios(problem, tables))]
+
+
+def _ratios(problem: Problem, tables: Sequence[CostTable]) -> Table:
+    """Return how many times as long layers take on each unit when 2, 3, ... units are in use."""
+    rows = [table.of(problem.network.name).layer_us for table in tables][:MAX_UNITS_SHOWN]
+    counts = [f"{used} units" for used in range(2, len(rows) + 1)]
+    table = plain_table("unit", *counts, numbers=counts)
+    for unit, name in enumerate(problem.platform.unit_names[:MAX_UNITS_SHOWN]):
+        table.add_row(name, *(_ratio(rows[0], beside, unit) for beside in rows[1:]))
+    return table
+
+
+def _ratio(alone: CostRows, beside: CostRows, unit: int) -> str:
+    pairs = [(a[unit], b[unit]) for a, b in zip(alone, beside, strict=True)]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        return "-"
+    whole = sum(b for _, b in known) / sum(a for a, _ in known)
+    each = [b / a for a, b in known]
+    return f"x{whole:.2f} ({min(each):.2f} to {max(each):.2f})"

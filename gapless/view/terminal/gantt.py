@@ -1,0 +1,125 @@
+"""A text Gantt chart: which unit works on which request, when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from ...executor.measurement import MeasuredTrace
+from ...formulations.simulate import Trace
+from ..traces import Block, Timeline, letter, steady, timeline
+from ..words import millis
+
+_COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
+_LABEL_WIDTH = 16
+_LEAST_WIDTH = 10
+_BLOCK_WIDTH = 3
+"""Cells that a block should have; a chart of more blocks is cut to steady state."""
+
+_LEGEND_NAMES = 12
+
+
+def gantt(trace: Trace | MeasuredTrace, width: int) -> list[Text]:
+    """Return the lines of a chart of all of a trace: a unit each, and the time axis.
+
+    Each block stands for one chunk of one request and begins with its name: the last digit of the
+    request's number, a letter for each request of a workload, or a letter for each stream and the digit.
+
+    Parameters
+    ----------
+    trace
+        What happened when.
+    width
+        Columns to fill.
+    """
+    whole = timeline(trace)
+    return _lines(whole, *_columns(whole, width))
+
+
+def block_name(trace: Trace, request: int) -> str:
+    """Return what stands for a request in a chart: a letter in a workload, else the last digit."""
+    return letter(request) if trace.names else str(request % 10)
+
+
+class _Chart:
+    """A Gantt chart as wide as the console, of as many requests as are readable there."""
+
+    def __init__(self, trace: Trace | MeasuredTrace) -> None:
+        self._whole = timeline(trace)
+
+    def __rich_console__(self, console: Console, options: object) -> Iterable[RenderableType]:
+        whole = self._whole
+        label, cells = _columns(whole, console.width)
+        most = max((len(blocks) for _, blocks in whole.rows), default=0)
+        part = steady(whole, cells * len(whole.outputs_ns) // max(1, _BLOCK_WIDTH * most))
+        yield from _lines(part, label, cells)
+        yield from _notes(whole, part)
+
+
+def gantt_view(trace: Trace | MeasuredTrace) -> RenderableType:
+    """Return a chart that fills whatever console shows it; what does not fit is cut to steady state."""
+    return _Chart(trace)
+
+
+def _columns(shown: Timeline, width: int) -> tuple[int, int]:
+    """Return the columns of the labels, and of the chart."""
+    longest = max((len(unit) for unit, _ in shown.rows), default=1)
+    label = max(3, min(_LABEL_WIDTH, longest, width // 3)) if longest > 3 else longest
+    return label, max(_LEAST_WIDTH, width - label - 3)
+
+
+def _lines(shown: Timeline, label: int, cells: int) -> list[Text]:
+    lines = []
+    for unit, blocks in shown.rows:
+        name = unit if len(unit) <= label else unit[: label - 1] + "~"
+        lines.append(Text(f" {name:<{label}} ").append_text(_row(shown, blocks, cells)))
+    return [*lines, Text(" " * (label + 2) + _axis(shown, cells), style="dim")]
+
+
+def _row(shown: Timeline, blocks: tuple[Block, ...], cells: int) -> Text:
+    """Return the blocks of one unit; even the shortest takes one cell."""
+    length = max(1, shown.end_ns - shown.start_ns)
+    spans = []
+    for block in blocks:
+        start = min(cells - 1, max(0, block.start_ns - shown.start_ns) * cells // length)
+        spans.append((start, min(cells, max(start + 1, (block.end_ns - shown.start_ns) * cells // length))))
+    row = Text()
+    following = [start for start, _ in spans[1:]] + [cells]
+    for block, (start, stop), limit in zip(blocks, spans, following, strict=True):
+        row.append("." * (start - len(row)), style="dim")
+        width = min(stop, limit) - start
+        # What began before the chart begins has its name further to the left.
+        name = block.name if block.start_ns >= shown.start_ns else ""
+        row.append(f"{name}{'=' * width}"[:width], style=f"black on {_COLOURS[block.colour % len(_COLOURS)]}")
+    return row.append("." * (cells - len(row)), style="dim")
+
+
+def _axis(shown: Timeline, cells: int) -> str:
+    """Return a line with the time at its end, and as far as there is room at its start and middle."""
+    times_us = [at // 1000 for at in (shown.start_ns, (shown.start_ns + shown.end_ns) // 2, shown.end_ns)]
+    first, middle, last = ("0 ms" if at == 0 else millis(at) for at in times_us)
+    line = [" "] * cells
+    for at, text in ((cells - len(last), last), (0, first), ((cells - len(middle)) // 2, middle)):
+        around = line[max(0, at - 1) : at + len(text) + 1]
+        if at >= 0 and at + len(text) <= cells and not "".join(around).strip():
+            line[at : at + len(text)] = text
+    return "".join(line)
+
+
+def _notes(whole: Timeline, part: Timeline) -> Iterable[Text]:
+    """Yield which part of a trace is shown."""
+    if part is not whole:
+        (first, last), (_, end) = part.shown, whole.shown
+        words = f"cut to steady state: {whole.noun}s {first} to {last} of 0 to {end}"
+        yield Text(f"{words}; a wider terminal shows more", style="dim")
+
+
+def legend_view(trace: Trace | MeasuredTrace) -> list[Text]:
+    """Return what the letters in a chart mean, if there are any."""
+    legend = timeline(trace).legend
+    named = [f"{mark} {name}" for mark, name in legend[:_LEGEND_NAMES]]
+    hidden = len(legend) - len(named)
+    words = ", ".join([*named, *([f"... and {hidden} more"] if hidden else [])])
+    return [Text(words, style="dim")] if words else []

@@ -1,0 +1,251 @@
+"""Heat maps in the terminal and as an SVG file: green is fast, yellow in between, red slow.
+
+One drawing for every grid of cells; ratios of times beside load and alone are red above 1 and green below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from xml.sax.saxutils import escape
+
+from rich.table import Table
+from rich.text import Text
+
+from ...profiler.slowdown.interference.ratios import HeatMap
+from .layout import plain_table
+
+NEAR = 0.05
+"""Distance from 1 up to which a ratio counts as neither slower nor faster."""
+
+_GREEN, _YELLOW, _RED = (90, 180, 110), (250, 224, 130), (232, 100, 90)
+"""Colours of fast, middling and slow; black is readable on all of them."""
+
+_CELL, _ROW, _GAP, _MARGIN = 84, 34, 3, 16
+_DENSE_ROW, _DENSE_FROM = 20, 25
+"""Height of a row where there are so many of them."""
+
+_CHARACTER = 8.2
+"""Widths and heights in pixels; a character of 13 pixels is about that wide."""
+
+_LONGEST_LABEL, _LONGEST_NOTE = 28, 100
+"""Characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell of a grid.
+
+    Attributes
+    ----------
+    text
+        What stands in it.
+    colour
+        Its ground, #rrggbb.
+    about
+        What a pointer on it is told.
+    framed
+        Whether it stands out.
+    """
+
+    text: str
+    colour: str
+    about: str
+    framed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Cells by [row][column]; None: there is nothing to show."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Cell | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What colours mean: from `low` to `high`."""
+
+    colours: tuple[str, ...]
+    low: str
+    high: str
+
+
+def sign(ratio: float) -> str:
+    """Return what tells slower (+) from faster (-) without colours."""
+    return "+" if ratio > 1 + NEAR else "-" if ratio < 1 - NEAR else "="
+
+
+def shade(ratio: float) -> str:
+    """Return the colour of a ratio as #rrggbb: twice as slow or fast is as red or green as it gets."""
+    return blend(math.log2(ratio))
+
+
+def blend(position: float) -> str:
+    """Return a colour as #rrggbb: green at -1, yellow at 0, red at 1."""
+    distance = max(-1.0, min(1.0, position))
+    end = _RED if distance > 0 else _GREEN
+    mixed = (round(a + abs(distance) * (b - a)) for a, b in zip(_YELLOW, end, strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+def heat_table(heat_map: HeatMap, *, extra: Mapping[str, Mapping[str, float]]) -> Table:
+    """Return a heat map for the terminal.
+
+    Parameters
+    ----------
+    heat_map
+        What to show.
+    extra
+        Further columns without colours: name, then ratio by row.
+    """
+    names = (*heat_map.columns, *extra)
+    table = plain_table("unit", *names, numbers=names)
+    for row, cells in zip(heat_map.rows, heat_map.cells, strict=True):
+        printed = [column.get(row) for column in extra.values()]
+        table.add_row(
+            Text(row, style="bold"),
+            *map(_cell, cells),
+            *("-" if ratio is None else f"{ratio:.2f}" for ratio in printed),
+        )
+    return table
+
+
+def _cell(ratio: float | None) -> Text:
+    if ratio is None:
+        return Text("-", style="dim")
+    return Text(f" {ratio:.2f} {sign(ratio)} ", style=f"black on {shade(ratio)}")
+
+
+def heat_map_svg(heat_maps: Sequence[HeatMap], notes: Sequence[str]) -> str:
+    """Return heat maps of ratios as a picture; as for `grid_svg`."""
+    return grid_svg([_ratio_grid(heat_map) for heat_map in heat_maps], notes, scale=_RATIOS)
+
+
+def _ratio_grid(heat_map: HeatMap) -> Grid:
+    return Grid(
+        title=heat_map.title,
+        rows=heat_map.rows,
+        columns=heat_map.columns,
+        cells=tuple(
+            tuple(
+                None
+                if ratio is None
+                else Cell(text=f"{ratio:.2f}", colour=shade(ratio), about=f"{row}, {column}: {ratio:.3f}")
+                for column, ratio in zip(heat_map.columns, cells, strict=True)
+            )
+            for row, cells in zip(heat_map.rows, heat_map.cells, strict=True)
+        ),
+    )
+
+
+_RATIOS = Scale(
+    colours=tuple(map(shade, (0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.35, 1.7, 2.0))),
+    low="half the time alone",
+    high="double",
+)
+
+
+def grid_svg(grids: Sequence[Grid], notes: Sequence[str], *, scale: Scale) -> str:
+    """Return grids, one below the other, as a picture that is readable on light and dark ground.
+
+    Parameters
+    ----------
+    grids
+        At least one.
+    notes
+        Lines that stand below them.
+    scale
+        What the colours mean.
+    """
+    top, widest, parts = _MARGIN, 0, []
+    for grid in grids:
+        drawn, width, height = _drawn(grid, top)
+        parts += drawn
+        top, widest = top + height, max(widest, width)
+    parts += _scale(scale, top)
+    top += 44
+    for line in (line for note in notes for line in wrap(note, _LONGEST_NOTE)):
+        parts.append(_text(_MARGIN, top, line, kind="note"))
+        top += 17
+    widest = max(widest, 2 * _MARGIN + round(6.3 * _LONGEST_NOTE))
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {widest} {top}" width="{widest}" '
+            f'height="{top}" role="img" font-family="system-ui, sans-serif" font-size="13">',
+            f"<title>{escape(grids[0].title)}</title>",
+            _STYLE,
+            '<rect class="page" width="100%" height="100%"/>',
+            *parts,
+            "</svg>\n",
+        )
+    )
+
+
+_STYLE = (
+    "<style>.page { fill: #ffffff } text { fill: #1c1c1e } .title { font-size: 15px; font-weight: 600 } "
+    ".note { font-size: 11px; opacity: 0.75 } .cell { font-weight: 600; fill: #16161a } "
+    ".framed { stroke: #1c1c1e; stroke-width: 2.5 } "
+    "@media (prefers-color-scheme: dark) "
+    "{ .page { fill: #17181c } text { fill: #ececf0 } .cell { fill: #16161a } .framed { stroke: #fff } }"
+    "</style>"
+)
+
+
+def _drawn(grid: Grid, top: int) -> tuple[list[str], int, int]:
+    """Return the elements of one grid, its width and its height."""
+    rows, columns = map(_labels, (grid.rows, grid.columns))
+    left = _MARGIN + 12 + round(_CHARACTER * max(map(len, rows)))
+    cell = max(_CELL, 16 + round(_CHARACTER * max(map(len, columns))), _widest(grid))
+    height = _ROW if len(rows) < _DENSE_FROM else _DENSE_ROW
+    parts = [_text(_MARGIN, top + 14, grid.title, kind="title")]
+    top += 30
+    parts += [
+        _text(left + column * (cell + _GAP) + cell / 2, top + 12, label, anchor="middle")
+        for column, label in enumerate(columns)
+    ]
+    for row, (label, cells) in enumerate(zip(rows, grid.cells, strict=True)):
+        y = top + 20 + row * (height + _GAP)
+        line = y + height // 2 + 5
+        parts.append(_text(left - 10, line, label, anchor="end"))
+        for column, entry in enumerate(cells):
+            x = left + column * (cell + _GAP)
+            if entry is None:
+                parts.append(_text(x + cell / 2, line, "-", anchor="middle"))
+            else:
+                mark = ' class="framed"' if entry.framed else ""
+                box = f'x="{x}" y="{y}" width="{cell}" height="{height}" rx="4" fill="{entry.colour}"'
+                parts.append(f"<rect {box}{mark}><title>{escape(entry.about)}</title></rect>")
+                parts.append(_text(x + cell / 2, line, entry.text, kind="cell", anchor="middle"))
+    width = max(left + len(columns) * (cell + _GAP), round(9 * len(grid.title)) + _MARGIN) + _MARGIN
+    return parts, width, 50 + len(rows) * (height + _GAP) + 24
+
+
+def _widest(grid: Grid) -> int:
+    return 16 + round(
+        _CHARACTER * max((len(cell.text) for cells in grid.cells for cell in cells if cell), default=0)
+    )
+
+
+def _scale(scale: Scale, top: int) -> list[str]:
+    """Return the legend."""
+    first = _MARGIN + 20 + round(6.6 * len(scale.low))
+    swatches = [
+        f'<rect x="{first + index * 18}" y="{top}" width="18" height="12" fill="{colour}"/>'
+        for index, colour in enumerate(scale.colours)
+    ]
+    end = first + len(scale.colours) * 18
+    return [*swatches, _text(_MARGIN, top + 11, scale.low), _text(end + 8, top + 11, scale.high)]
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    return [name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…" for name in names]
+
+
+def _text(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
+    mark = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{mark}>{escape(text)}</text>'

@@ -1,0 +1,145 @@
+"""Models for people: what is in a file, how fast an engine runs it, what the cache holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ...executor.callable_inspection import PipelineInspection
+from ...executor.engines.bench import EngineBench
+from ...executor.engines.cache import Cache
+from ...executor.graph.inspection import Inspection
+from ...executor.model import TensorSpec
+from ..words import microseconds, size
+from .layout import indented, plain_table
+
+MAX_ROWS_SHOWN = 80
+
+
+def inspection_view(found: Inspection, problem: str) -> Group:
+    """Return what `gapless inspect` shows; `problem` says why MNN cannot run the model, if it cannot."""
+    total = f"{found.flops / 1e6:,.1f} MFLOP" + (
+        f" (unknown for {found.layers_without_flops} layers)" if found.layers_without_flops else ""
+    )
+    head = Text(found.network, style="bold")
+    head.append(
+        f": {sum(count for _, count in found.op_counts)} operators in {len(found.layers)} layers "
+        f"(granularity {found.granularity}), {len(found.cuts)} legal cuts, {total}, "
+        f"{size(found.weight_bytes)} of weights",
+        style="not bold",
+    )
+    parts: list[RenderableType] = [head, Text(f"{found.path}  [{found.digest[:12]}]", style="dim"), ""]
+    parts += [_specs("in ", found.inputs), _specs("out", found.outputs), "", indented(_layers(found))]
+    hidden = len(found.layers) - MAX_ROWS_SHOWN
+    if hidden > 0:
+        parts.append(Text(f"  ... and {hidden} more layers (--json shows all)"))
+    counts = ", ".join(f"{kind} {count}" for kind, count in found.op_counts)
+    parts += ["", Text(f"operators: {counts}")]
+    if problem:
+        parts.append(Text(f"MNN cannot run this model: {problem}", style="red"))
+    else:
+        parts.append(Text("MNN can run all of them", style="green"))
+    parts += [Text(f"note: {warning}", style="yellow") for warning in found.warnings]
+    return Group(*parts)
+
+
+def pipeline_view(found: PipelineInspection) -> Group:
+    """Return what `gapless inspect` shows of a pipeline of Python functions."""
+    head = Text(found.network, style="bold")
+    head.append(f": {len(found.layers)} layers, {len(found.cuts)} legal cuts", style="not bold")
+    numbers = ("#", "alive before", "tensors")
+    table = plain_table("#", "layer", "functions", "takes", "gives", *numbers[1:], numbers=numbers)
+    cuts = {cut.cut: cut for cut in found.cuts}
+    for index, layer in enumerate(found.layers):
+        cut = cuts.get(index)
+        table.add_row(
+            str(index),
+            layer.name,
+            ", ".join(f"{kind}: {name}" for kind, name in zip(layer.kinds, layer.functions, strict=True)),
+            ", ".join(layer.inputs),
+            ", ".join(map(_spec, layer.outputs)),
+            "-" if cut is None else size(cut.bytes),
+            "-" if cut is None else str(cut.tensors),
+        )
+    where = Text(f"{found.path}  [{found.digest[:12]}]", style="dim")
+    words = "functions: by kind of unit; * is for every other kind. Shapes are those of a sample."
+    specs = (_specs("in ", found.inputs), _specs("out", found.outputs))
+    return Group(head, where, "", *specs, "", indented(table), "", Text(words, style="dim"))
+
+
+def _specs(word: str, specs: Sequence[TensorSpec]) -> Text:
+    return Text(f"  {word}  " + ", ".join(map(_spec, specs)))
+
+
+def _spec(spec: TensorSpec) -> str:
+    return f"{spec.name} {spec.dtype} {'x'.join(map(str, spec.shape)) or 'scalar'}"
+
+
+def _layers(found: Inspection) -> RenderableType:
+    numbers = ("#", "MFLOP", "weights", "alive before", "tensors")
+    table = plain_table("#", "layer", "operators", *numbers[1:], numbers=numbers)
+    cuts = {cut.cut: cut for cut in found.cuts}
+    for index, layer in enumerate(found.layers[:MAX_ROWS_SHOWN]):
+        cut = cuts.get(index)
+        table.add_row(
+            str(index),
+            layer.name if len(layer.name) <= 44 else f"{layer.name[:41]}...",
+            ", ".join(layer.op_types),
+            "-" if layer.flops is None else f"{layer.flops / 1e6:,.2f}",
+            size(layer.weight_bytes) if layer.weight_bytes else "-",
+            "no cut" if cut is None and index else "-" if cut is None else size(cut.bytes),
+            "-" if cut is None else str(cut.tensors),
+        )
+    return table
+
+
+def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
+    """Return what `gapless bench-engine` shows."""
+    columns = ("run", "p95", "copy in", "copy out", "open", "memory", "largest error")
+    table = plain_table("unit", "granted", *columns, numbers=columns)
+    for unit, bench in benches:
+        receipt = bench.receipts[0]
+        cores = receipt.granted_cores
+        granted = f"{receipt.granted_backend}, {receipt.granted_threads or '?'} threads"
+        granted += f", cores {','.join(map(str, cores))}" if cores else ""
+        granted += f", emulated {receipt.quota_permille / 10:g} %" if receipt.quota_permille else ""
+        table.add_row(
+            unit,
+            granted,
+            microseconds(bench.run_us.median),
+            microseconds(bench.run_us.p95),
+            microseconds(bench.copy_in_us.median),
+            microseconds(bench.copy_out_us.median),
+            microseconds(bench.open_us),
+            size(bench.rss_bytes),
+            Text(f"{bench.worst_error:.1e}", style="" if bench.right else "bold red"),
+        )
+    first = benches[0][1]
+    return Group(
+        Text(f"{first.network} by {first.receipts[0].engine}; medians of {first.run_us.count} runs or more"),
+        "",
+        indented(table),
+    )
+
+
+def cache_view(cache: Cache) -> Group:
+    """Return what `gapless cache` shows."""
+    entries = sorted(cache.entries(), key=lambda entry: -entry.used_at_s)
+    table = plain_table("used", "kind", "size", "key", numbers=("size",))
+    for entry in entries[:MAX_ROWS_SHOWN]:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_at_s))
+        table.add_row(used, entry.suffix.removeprefix("."), size(entry.size_bytes), entry.key[:16])
+    parts: list[RenderableType] = [
+        Text(
+            f"{cache.folder}: {len(entries)} files, {size(cache.size_bytes)} "
+            f"of at most {size(cache.limit_bytes)}"
+        )
+    ]
+    if entries:
+        parts += ["", indented(table)]
+    if len(entries) > MAX_ROWS_SHOWN:
+        parts.append(Text(f"  ... and {len(entries) - MAX_ROWS_SHOWN} more"))
+    return Group(*parts)

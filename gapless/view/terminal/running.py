@@ -1,0 +1,132 @@
+"""Measurements for people: profiles, executed plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ...executor.engine import PlacementReceipt
+from ...executor.measurement import Measurement
+from ...profiler.profile import Profile
+from ..words import microseconds, millis, size
+from .layout import indented, notes_view, plain_table
+
+
+def profiles_view(profiles: Sequence[Profile]) -> Group:
+    """Return what `gapless profile --side-by-side` shows."""
+    return Group(*(profile_view(profile) for profile in profiles))
+
+
+def profile_view(profile: Profile) -> Group:
+    """Return what `gapless profile` shows; the times themselves are for `gapless show`."""
+    units = profile.platform.unit_names
+    head = Text(profile.network.name, style="bold")
+    head.append(
+        f": {len(profile.network.layers)} layers on {', '.join(units)}, measured in {profile.seconds:.1f} s "
+        f"by {profile.tables[0].provenance.engine}",
+        style="not bold",
+    )
+    table = plain_table("whole network", *units, numbers=units)
+    for costs in profile.tables:
+        rows = costs.networks[0].layer_us
+        sums = [
+            None if any(row[u] is None for row in rows) else sum(row[u] or 0 for row in rows)
+            for u in range(len(units))
+        ]
+        table.add_row(costs.provenance.method, *map(millis, sums))
+    parts: list[RenderableType] = [head, "", indented(table)]
+    if profile.checks:
+        checks = plain_table(
+            "chunk", "unit", "predicted", "measured", "error", numbers=("predicted", "measured", "error")
+        )
+        for check in profile.checks:
+            checks.add_row(
+                f"{check.chunk.start}-{check.chunk.stop - 1}",
+                check.chunk.unit,
+                microseconds(check.predicted_us),
+                microseconds(check.measured_us),
+                f"{100 * check.error:+.1f} %",
+            )
+        error = profile.check_error or 0.0
+        parts += [
+            "",
+            Text(f"sums of layers against chunks measured as such: mean error {100 * error:.1f} %"),
+            indented(checks),
+        ]
+    return Group(*parts, *notes_view(profile.warnings))
+
+
+def measurement_view(found: Measurement) -> Group:
+    """Return what `gapless run` shows."""
+    heads = _workload_heads(found) if found.deployment.rounds else [_head(found)]
+    numbers = ("busy", "p95", "copy in", "run", "copy out")
+    chunks = plain_table("stream", "chunk", "unit", *numbers, numbers=numbers)
+    for chunk in found.chunks:
+        layers = next(s for s in found.deployment.streams if s.name == chunk.stream).chunks[chunk.chunk]
+        chunks.add_row(
+            chunk.stream,
+            f"{layers.start}-{layers.stop - 1}",
+            chunk.unit,
+            microseconds(chunk.busy_us.median),
+            microseconds(chunk.busy_us.p95),
+            microseconds(chunk.copy_in_us.median),
+            microseconds(chunk.run_us.median),
+            microseconds(chunk.copy_out_us.median),
+        )
+    units = plain_table("unit", "granted", "busy", "bubble", "memory", numbers=("busy", "bubble", "memory"))
+    for unit in found.units:
+        receipts = [receipt for receipt in found.receipts if receipt.unit == unit.unit]
+        units.add_row(
+            unit.unit,
+            receipt_words(receipts[0]) if receipts else "-",
+            microseconds(unit.busy_us),
+            microseconds(unit.bubble_us),
+            size(unit.rss_bytes),
+        )
+    return Group(*heads, Text(str(found.deployment)), "", indented(chunks), "", indented(units))
+
+
+def _head(found: Measurement) -> Text:
+    latency = found.latency_us
+    head = Text(f"{found.deployment.pace} {microseconds(found.period_us)}", style="bold")
+    head.append(
+        f" ({1e6 / found.period_us:,.1f} requests/s), {found.requests:,} requests in {found.seconds:.1f} s; "
+        f"latency p50 {microseconds(latency.median)}, p95 {microseconds(latency.p95)}, "
+        f"p99 {microseconds(latency.p99)}",
+        style="not bold",
+    )
+    return head
+
+
+def _workload_heads(found: Measurement) -> list[RenderableType]:
+    """Return how long the rounds of a workload took, and the latency of each of its requests."""
+    spread, count = found.makespan_us, len(found.streams)
+    what = f"period {microseconds(found.period_us)}"
+    if spread is not None:
+        what = f"makespan {microseconds(spread.median)}"
+    head = Text(what, style="bold")
+    if spread is not None:
+        head.append(f" ({microseconds(spread.least)} to {microseconds(spread.most)})", style="not bold")
+    head.append(
+        f", {found.requests // count:,} rounds of {count} requests in {found.seconds:.1f} s", style="not bold"
+    )
+    numbers = ("latency p50", "p95", "most")
+    table = plain_table("request", *numbers, numbers=numbers)
+    for stream in found.streams:
+        latency = stream.latency_us
+        table.add_row(stream.stream, *map(microseconds, (latency.median, latency.p95, latency.most)))
+    return [head, "", indented(table), ""]
+
+
+def receipt_words(receipt: PlacementReceipt) -> str:
+    """Return what an engine granted."""
+    words = [f"{receipt.engine} {receipt.granted_backend}"]
+    if receipt.granted_threads:
+        words.append(f"{receipt.granted_threads} thread{'s' if receipt.granted_threads > 1 else ''}")
+    if receipt.granted_cores:
+        words.append(f"cores {','.join(map(str, receipt.granted_cores))}")
+    if receipt.quota_permille is not None:
+        words.append(f"emulated at {receipt.quota_permille / 10:g} %")
+    return ", ".join(words)

@@ -1,0 +1,1 @@
+"""Slowdown: how much longer layers take while other units are busy."""

@@ -1,0 +1,206 @@
+"""Measuring contention on this machine: networks beside each other, and beside a memory probe.
+
+Each co-run is measured between two measurements of the same piece alone, and all co-runs are repeated in
+rounds: what drifts slowly cancels in the ratio, and a disturbance of some seconds hits one round of a few
+co-runs. On processor cores the time that counts is the one for which the cores really worked on the
+piece: what other programs take of a core is not contention. Where they took part of the aggressor's cores
+from it, the slowdown is extrapolated to an aggressor that always runs.
+
+Simplification: the aggressor runs in a loop, all the time and all of its layers. In a plan it pauses, and
+only some of its layers run at once. The simulation takes the first into account; parts of networks
+(`ContentionOptions.parts`) show how much the second matters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from ....executor.engine import Engine
+from ....executor.joined import join
+from ....executor.model import Model
+from ....executor.progress import Report, silent
+from ....formulations.costs import Provenance
+from ....formulations.errors import InvalidInputError, ProfilingError
+from ....formulations.hardware import Platform
+from ...probes import Preparer
+from ...quality import MAX_SPREAD
+from ...records import Progress, setting_of
+from .bench import ContentionBench
+from .observations import CoRun
+from .probe import PROBE, sweep_bytes
+from .rank_one import RankOne, fit_rank_one, judged
+from .result import Calibration, Contention, ContentionOptions, CountedFeatures
+from .ridge import Ridge, fit_ridge
+from .split import high_from
+from .survey import ContentionSurvey, unit_pairs
+
+
+def measure_contention(
+    models: Sequence[Model],
+    platform: Platform,
+    engine: Engine,
+    *,
+    options: ContentionOptions = ContentionOptions(),
+    report: Report = silent,
+) -> Contention:
+    """Measure how much networks slow each other down on the units of a platform.
+
+    Parameters
+    ----------
+    models
+        The networks; each has a name of its own.
+    platform, engine
+        Where they run, and by what.
+    options
+        How long to measure, and what.
+    report
+        Told of each finished measurement.
+
+    Raises
+    ------
+    InvalidInputError
+        No network is given, two have the same name, or no two units can run at once.
+    ProfilingError
+        Nothing could be measured.
+    ConversionError, PlacementError, UnitLostError
+        As for `gapless.profiler.profile.profile`.
+    """
+    _require(models, platform)
+    joined = join(models)
+    setting = setting_of(engine)
+    provenance = Provenance(
+        source=" + ".join(f"{ref.locator} ({ref.digest[:16]})" for ref in joined.network.models),
+        engine=setting.engine,
+        device=setting.device,
+        taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
+    )
+    with ContentionBench(platform, joined, seed=options.seed) as bench:
+        survey = ContentionSurvey(
+            platform=platform, options=options, bench=bench, progress=Progress(report=report)
+        )
+        return take(survey, models, Preparer(joined, engine, bench.feed), provenance)
+
+
+def take(
+    survey: ContentionSurvey, models: Sequence[Model], preparer: Preparer, provenance: Provenance
+) -> Contention:
+    """Measure everything and conclude; `preparer` cuts the joined models, errors as above."""
+    begin = time.monotonic()
+    survey.progress.say("preparing the networks")
+    survey.prepare(models, preparer)
+    survey.try_out()
+    coruns = survey.coruns()
+    found = _concluded(survey, coruns, survey.counted(), provenance)
+    return replace(found, seconds=time.monotonic() - begin)
+
+
+def _require(models: Sequence[Model], platform: Platform) -> None:
+    names = [model.network.name for model in models]
+    if not names:
+        raise InvalidInputError("no network is given: name at least one to measure its contention")
+    taken = [name for name in dict.fromkeys(names) if name == PROBE or names.count(name) > 1]
+    if taken:
+        raise InvalidInputError(
+            f"each network needs a name of its own, which {', '.join(map(repr, taken))} is not; "
+            "NAME=... before a model gives it one"
+        )
+    if not unit_pairs(platform):
+        raise InvalidInputError(
+            f"no two of the units {', '.join(platform.unit_names)} can run at once (they share cores), so "
+            "there is no contention to measure; `gapless platforms --detect` shows the units of this device"
+        )
+
+
+def _concluded(
+    survey: ContentionSurvey,
+    coruns: tuple[CoRun, ...],
+    counted: tuple[CountedFeatures, ...],
+    provenance: Provenance,
+) -> Contention:
+    """Return what follows from the measurements."""
+    among = [one for one in coruns if PROBE not in (one.victim, one.aggressor)]
+    if not among:
+        raise ProfilingError("; ".join(survey.warnings) or "no co-run of networks could be measured")
+    probe_fit = _probe_fit(survey.networks, coruns, among)
+    by_pairs = fit_rank_one(among)
+    used = by_pairs if survey.options.pairs or probe_fit is None else probe_fit
+    pair_fit = by_pairs if used is by_pairs else None
+    calibrations = _calibrations(coruns)
+    unsteady = [
+        f"the memory probe alone on {one.unit} spreads over {one.spread:.0%} of its time: end what else "
+        "runs, or measure more rounds"
+        for one in calibrations
+        if one.spread > MAX_SPREAD
+    ]
+    clipped = [f"{label}: the slowdown does not stand out from the noise" for label in used.clipped]
+    return Contention(
+        platform=survey.platform,
+        networks=survey.networks,
+        options=survey.options,
+        interference=used.interference(
+            survey.platform.unit_names,
+            provenance=replace(
+                provenance,
+                method="co-runs of networks" if pair_fit else "co-runs with a memory probe",
+                notes=_notes(survey.options, used),
+            ),
+            high_from_permille=high_from(
+                [round(1000 * factors.intensity) for factors in used.networks],
+                percentile=survey.options.percentile,
+            ),
+        ),
+        calibrations=calibrations,
+        coruns=coruns,
+        probe_fit=probe_fit,
+        pair_fit=pair_fit,
+        parts=survey.parts,
+        counted=counted,
+        regression=_regression(coruns, counted),
+        warnings=(*survey.warnings, *unsteady, *clipped),
+    )
+
+
+def _probe_fit(networks: Sequence[str], coruns: Sequence[CoRun], among: Sequence[CoRun]) -> RankOne | None:
+    """Return the model from as many co-runs as networks: of the probe beside each, of each beside itself.
+
+    How much the probe suffers tells the intensities. What a network suffers beside itself, over its
+    intensity, tells its sensitivity: the probe cannot, because it takes all of the memory's bandwidth,
+    which no network does, and those that bear that well are not those that bear each other well.
+    """
+    felt = [one for one in coruns if one.victim == PROBE and one.aggressor in networks]
+    alike = [one for one in among if one.victim == one.aggressor]
+    return judged(fit_rank_one([*felt, *alike]).without([PROBE]), among) if felt and alike else None
+
+
+def _notes(options: ContentionOptions, fit: RankOne) -> str:
+    explained = "" if fit.explained is None else f"explains {fit.explained:.0%} of the variance, "
+    return (
+        f"medians of {2 * options.rounds} co-runs of at least {options.seconds_per_item:g} s; "
+        f"rank-one model {explained}mean error {fit.mean_error:.1%} of the time alone"
+    )
+
+
+def _calibrations(coruns: Sequence[CoRun]) -> tuple[Calibration, ...]:
+    """Return what the probe does alone, from all its co-runs on each unit."""
+    sweeps: dict[str, list[float]] = {}
+    for one in coruns:
+        if one.victim == PROBE:
+            sweeps.setdefault(one.victim_unit, []).extend(one.alone_us)
+    size = sweep_bytes()
+    return tuple(
+        Calibration(unit=unit, bytes_a_sweep=size, sweeps_us=tuple(times)) for unit, times in sweeps.items()
+    )
+
+
+def _regression(coruns: Sequence[CoRun], counted: Sequence[CountedFeatures]) -> Ridge | None:
+    """Fit the slowdown that each network on each unit causes to the probe to its features."""
+    rows, targets = [], []
+    for entry in counted:
+        for one in coruns:
+            if (one.victim, one.aggressor, one.aggressor_unit) == (PROBE, entry.network, entry.unit):
+                rows.append(entry.features.row)
+                targets.append(one.slowdown)
+    return fit_ridge(rows, targets) if rows else None

@@ -1,0 +1,206 @@
+"""What measuring contention finds out, as it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any, ClassVar
+
+from ....formulations.costs import Interference
+from ....formulations.errors import InvalidInputError
+from ....formulations.files import Schema
+from ....formulations.hardware import Platform
+from ....formulations.validation import STRICT, Defects
+from ...profile import check_rounds
+from ...sampling import Effort
+from .features import Features
+from .observations import CoRun
+from .probe import PROBE
+from .rank_one import RankOne
+from .ridge import Ridge
+from .split import DEFAULT_PERCENTILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentionOptions:
+    """How contention is measured.
+
+    Attributes
+    ----------
+    rounds
+        How often each co-run is measured, each time twice between two measurements of the same network
+        alone.
+    seconds_per_item
+        Least time of one measurement; slow networks take longer, because they run at least three times.
+    pairs
+        Whether every network is measured beside every other one. Without, each is measured beside the
+        probe and beside itself only: that takes time in proportion to their number, not to its square.
+    parts
+        In how many consecutive parts each network is measured against the probe as well; 0: none.
+    percentile
+        Networks with an intensity above this percentile are high.
+    seed
+        Of the inputs.
+
+    Raises
+    ------
+    InvalidInputError
+        A number is out of range.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    rounds: int = 3
+    seconds_per_item: float = 0.1
+    pairs: bool = True
+    parts: int = 0
+    percentile: int = DEFAULT_PERCENTILE
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        defects = Defects("contention options")
+        check_rounds(defects, rounds=self.rounds, seconds_per_item=self.seconds_per_item)
+        defects.check_count("parts", self.parts)
+        if not 0 <= self.percentile <= 100:
+            defects.add(f"percentile is {self.percentile}, must be between 0 and 100")
+        defects.raise_as(InvalidInputError)
+
+    @property
+    def effort(self) -> Effort:
+        """How long one thing is measured."""
+        return Effort(
+            min_repetitions=3,
+            min_seconds=self.seconds_per_item,
+            max_seconds=max(1.0, self.seconds_per_item),
+            warm_up_repetitions=1,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The memory probe alone on one unit.
+
+    Attributes
+    ----------
+    unit
+        Where.
+    bytes_a_sweep
+        What one sweep reads and writes.
+    sweeps_us
+        Median time of a sweep, one entry a measurement.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    unit: str
+    bytes_a_sweep: int
+    sweeps_us: tuple[float, ...]
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bandwidth."""
+        return 1e6 * self.bytes_a_sweep / median(self.sweeps_us)
+
+    @property
+    def spread(self) -> float:
+        """Quartile range of the measurements relative to their median: what a smaller slowdown drowns in."""
+        if len(self.sweeps_us) < 2:
+            return 0.0
+        first, _, third = quantiles(self.sweeps_us, n=4, method="inclusive")
+        return (third - first) / median(self.sweeps_us)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Consecutive layers of one network, [start, stop)."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    network: str
+    start: int
+    stop: int
+
+    @property
+    def label(self) -> str:
+        """Its name in co-runs."""
+        return f"{self.network}[{self.start}:{self.stop})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedFeatures:
+    """What performance counters tell of a network on a unit."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    network: str
+    unit: str
+    features: Features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """Measured contention of some networks on one platform.
+
+    Attributes
+    ----------
+    platform, networks, options
+        What was measured, where, and how.
+    interference
+        What plans are made with: `probe_fit` or `pair_fit` in integers.
+    calibrations
+        The probe alone on each unit that can run it.
+    coruns
+        Everything that was timed.
+    probe_fit
+        Model from co-runs with the probe, judged by co-runs of networks; None where no unit can run the
+        probe.
+    pair_fit
+        Model from co-runs of all networks with each other; None if only the probe was to be used.
+    parts
+        The parts that were measured against the probe.
+    counted
+        Features from counters; empty where there are no counters.
+    regression
+        From features to the slowdown that a network causes to the probe.
+    warnings
+        What cannot run, was unsteady, or does not stand out from the noise.
+    seconds
+        How long it took.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    platform: Platform
+    networks: tuple[str, ...]
+    options: ContentionOptions
+    interference: Interference
+    calibrations: tuple[Calibration, ...]
+    coruns: tuple[CoRun, ...]
+    probe_fit: RankOne | None = None
+    pair_fit: RankOne | None = None
+    parts: tuple[Part, ...] = ()
+    counted: tuple[CountedFeatures, ...] = ()
+    regression: Ridge | None = None
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def caused(self, name: str) -> float | None:
+        """Return by how much a network or part slows the probe: the median over the pairs of units."""
+        return _median([one.slowdown for one in self.coruns if (one.victim, one.aggressor) == (PROBE, name)])
+
+    def suffered(self, name: str) -> float | None:
+        """Return by how much the probe slows a network: the median over the pairs of units."""
+        return _median([one.slowdown for one in self.coruns if (one.victim, one.aggressor) == (name, PROBE)])
+
+    @property
+    def pairs(self) -> tuple[CoRun, ...]:
+        """Co-runs of networks with each other."""
+        return tuple(one for one in self.coruns if {one.victim, one.aggressor} <= set(self.networks))
+
+
+CONTENTION = Schema(format="gapless.contention", version=1, content=Contention)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None

@@ -1,0 +1,94 @@
+"""Each layer on each unit while the other units are busy: interference-heavy, as in BetterTogether (III-C).
+
+While a layer is measured on one unit, the same layer runs in a loop on the others. Single layers may take a
+few microseconds, and ratios of such times are noise; so the ratio is taken of groups of layers, each long
+enough, alone and beside the others in the same session right after each other, and given to all layers of
+the group: `heavy = isolated x ratio`. Copies get one ratio a unit, of all groups together. So both tables
+rest on the same isolated times.
+
+Simplification: the others run the *same* group, and all the time. In a pipeline they run different chunks
+and wait now and then, so the table tells the dear end of what can happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from ...formulations.hardware import Platform
+from ..isolated import ProbeTiming, UnitCosts
+from ..summary import Summary
+
+RATIO_RANGE = (0.2, 10.0)
+"""Ratios beyond are taken for mistakes: phones were seen between 0.36 (clocks rise) and 4."""
+
+
+def companions(platform: Platform, unit: str, *, able: Iterable[str]) -> tuple[str, ...]:
+    """Return who makes load beside a unit: a maximal set of units that conflict neither with it nor mutually.
+
+    Units with most cores come first, then the order of the platform, so that as many cores as possible
+    are busy.
+
+    Parameters
+    ----------
+    platform, unit
+        Where.
+    able
+        Units that can run what is measured.
+    """
+    able = set(able)
+    chosen = [next(candidate for candidate in platform.units if candidate.name == unit)]
+    for candidate in sorted(platform.units, key=lambda one: -len(one.cores)):
+        busy = {core for one in chosen for core in one.cores}
+        if candidate.name in able and candidate not in chosen and busy.isdisjoint(candidate.cores):
+            chosen.append(candidate)
+    names = {one.name for one in chosen[1:]}
+    return tuple(name for name in platform.unit_names if name in names)
+
+
+def heavy_costs(
+    isolated: UnitCosts, alone: Sequence[ProbeTiming], beside: Sequence[ProbeTiming]
+) -> tuple[UnitCosts, tuple[str, ...]]:
+    """Return the costs of a unit while the others are busy, and notes on ratios that were cut off.
+
+    Parameters
+    ----------
+    isolated
+        Its costs alone.
+    alone, beside
+        Groups of layers in the same order, alone and beside load. Layers of groups that were not measured
+        beside load get the median ratio; with no groups at all, costs stay as they are alone.
+    """
+    if not beside:
+        return isolated, (f"unit {isolated.unit!r} has no other unit beside it: heavy is isolated there",)
+    ratios, notes = [], []
+    for one, other in zip(alone, beside, strict=True):
+        ratio, note = _ratio([one.timing.run], [other.timing.run])
+        ratios.append(ratio)
+        if note:
+            notes.append(f"unit {isolated.unit!r}, layers {one.span[0]} to {one.span[1] - 1}: {note}")
+    usual = median(ratios)
+    by_layer = [usual] * len(isolated.layer_us)
+    for ratio, one in zip(ratios, alone, strict=True):
+        by_layer[slice(*one.span)] = [ratio] * (one.span[1] - one.span[0])
+    copy_in, _ = _ratio([one.timing.copy_in for one in alone], [one.timing.copy_in for one in beside])
+    copy_out, _ = _ratio([one.timing.copy_out for one in alone], [one.timing.copy_out for one in beside])
+    return replace(
+        isolated,
+        layer_us=tuple(
+            None if time is None else time * ratio
+            for time, ratio in zip(isolated.layer_us, by_layer, strict=True)
+        ),
+        overhead_us=isolated.overhead_us * usual,
+        copy_in=isolated.copy_in.scaled(copy_in),
+        copy_out=isolated.copy_out.scaled(copy_out),
+    ), tuple(notes)
+
+
+def _ratio(alone: Sequence[Summary], beside: Sequence[Summary]) -> tuple[float, str]:
+    """Return how much longer things take beside load, within `RATIO_RANGE`, and a note if they were not."""
+    alone_us = sum(one.typical_us for one in alone)
+    measured = sum(one.typical_us for one in beside) / alone_us if alone_us > 0 else 1.0
+    ratio = min(max(measured, RATIO_RANGE[0]), RATIO_RANGE[1])
+    return ratio, "" if ratio == measured else f"the ratio {measured:.2f} was taken as {ratio:g}"

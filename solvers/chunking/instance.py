@@ -1,0 +1,140 @@
+"""Everything about one problem that its searches share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...formulations.chain import Chain, Part
+from ...formulations.chunking.quantities import PlanValues, Quantity
+from ...formulations.expr import variables
+from ...formulations.objective import Term
+from ...formulations.problem import Problem
+from ...formulations.rules import Rule
+from ...formulations.scores import limit_violations
+from .boxes import Narrowing
+from .facts import Facts
+from .lattice import Lattice, Lattices, group_units
+from .ordering import Ints
+from .prefixes import Layout
+from .propagation import forbid_ends
+from .ranking import Ranking
+from .tables import Restrictions, Tables
+
+_LATTICE_POINTS = (4096, 512, 96, 1)
+"""Largest sizes of the lattices, from fine to coarse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """Tables of one problem.
+
+    Attributes
+    ----------
+    chain, rules, facts
+        The integer tables, the rules that the search keeps, and what follows from them.
+    tables, lattices
+        The chunks, and the sets of used units, from fine to coarse.
+    ranking, layout, narrowing
+        What orders plans, how they are written, and how bounds on plans become bounds on chunks.
+    """
+
+    chain: Chain
+    rules: tuple[Rule, ...]
+    facts: Facts
+    tables: Tables
+    lattices: Lattices
+    ranking: Ranking
+    layout: Layout
+    narrowing: Narrowing
+
+    def lonely(self) -> Ints:
+        """Return the ranks of all valid plans of a single chunk, by [row][plan].
+
+        They stand apart: their gapness follows another definition, and there are few.
+        """
+        chain, count = self.chain, self.chain.layer_count
+        capacity = self.ranking.device_memory
+        found = [np.empty((self.layout.rank.stop, 0), dtype=np.int64)]
+        for unit in range(chain.unit_count):
+            if not (chain.runs(0, count, unit) and chain.fits(0, count, unit)):
+                continue
+            values = PlanValues(chain, ((0, count, unit),))
+            if (
+                (capacity is None or values.peak_bytes <= capacity)
+                and not limit_violations(self.ranking.limits, values)
+                and all(rule.holds(values) for rule in self.rules)
+            ):
+                rank = np.zeros((self.layout.rank.stop, 1), dtype=np.int64)
+                rank[: len(self.ranking.terms), 0] = [values.term(term) for term in self.ranking.terms]
+                code = np.array([self.tables.last * chain.unit_count + unit])
+                self.layout.append(rank, np.zeros(1, dtype=np.int64), code)
+                found.append(rank)
+        return np.concatenate(found, axis=1)
+
+    def parts(self, ranks: Ints) -> list[tuple[Part, ...]]:
+        """Return plans as chunks by layer."""
+        return self.layout.parts(ranks, self.tables.cuts)
+
+
+def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> Instance:
+    """Return the tables of a problem whose rules are not contradictory."""
+    chain, terms = problem.chain, problem.objective.ranking
+    spoken = {key[0] for rule in rules for key in variables(rule.expr)}
+    weigh = chain.device_memory is not None or Term.PEAK_MEMORY in terms or Quantity.PEAK in spoken
+    restrictions = facts.restrictions
+    tables = Tables(chain, restrictions, weigh_memory=weigh)
+    limit = problem.limits.max_units
+    chunks = min(chain.unit_count, tables.last, chain.unit_count if limit is None else limit)
+    return Instance(
+        chain=chain,
+        rules=rules,
+        facts=facts,
+        tables=tables,
+        lattices=_lattices(problem, facts, restrictions),
+        ranking=Ranking(
+            terms=terms,
+            limits=problem.limits,
+            unit_count=chain.unit_count,
+            device_memory=chain.device_memory,
+        ),
+        layout=Layout.fitting(len(terms), tables.last, chain.unit_count),
+        narrowing=Narrowing(
+            limits=problem.limits, unit_count=chain.unit_count, most_chunks=chunks, facts=facts
+        ),
+    )
+
+
+def _lattices(problem: Problem, facts: Facts, restrictions: Restrictions) -> Lattices:
+    """Return lattices from fine to coarse; units that rules name or that conflict stay apart if possible."""
+    chain = problem.chain
+    named = {
+        args[-1]
+        for part in facts.open
+        for name, args in variables(part)
+        if name in (Quantity.ON, Quantity.USES, Quantity.BUSY, Quantity.MEMORY)
+    }
+    signatures = [
+        (
+            chain.prefix_us[u],
+            chain.blocked[u],
+            tuple(row[u] for row in chain.transfer_in_us),
+            tuple(row[u] for row in chain.transfer_out_us),
+            chain.unit_memory[u],
+            frozenset(layer for layer, unit in restrictions.blocked if unit == u),
+            u if u in named or chain.exclusive[u] else None,
+        )
+        for u in range(chain.unit_count)
+    ]
+    totals = [prefix[-1] for prefix in chain.prefix_us]
+    groupings = dict.fromkeys(group_units(signatures, totals, size) for size in _LATTICE_POINTS)
+
+    def make(classes: tuple[int, ...]) -> Lattice:
+        lattice = Lattice(classes, chain.exclusive)
+        least, most = problem.limits.min_units or 0, problem.limits.max_units
+        lattice.require_chunks(least, chain.unit_count if most is None else most)
+        forbid_ends(lattice, facts)
+        return lattice
+
+    return Lattices(tuple(groupings), make)

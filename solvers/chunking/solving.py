@@ -1,0 +1,150 @@
+"""From a problem to a claim."""
+
+from __future__ import annotations
+
+import time
+
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
+from .facts import Facts, is_safe
+from .instance import Instance, build_instance
+from .pool import Pool
+from .propagation import RulePruner
+from .search import Setting, StopSearch
+from .verdicts import Verdicts
+from .widening import Widening
+
+_OPEN_BYTES = 400_000_000
+_PUBLISH_S = 0.1
+_LONGER = 4
+"""How many times more plans are asked for when finished plans are turned down."""
+
+
+class ChainSolve:
+    """One solve of one problem.
+
+    Rules that are expressions steer the search. Opaque rules are asked about finished plans in
+    canonical order; when they turn down too many, the search is repeated for a longer list, so that
+    every plan shown has been compared with all that come before it.
+    """
+
+    def __init__(self, problem: Problem, options: SolveOptions, capabilities: Capabilities) -> None:
+        self.problem, self.options = problem, options
+        self.deadline = Deadline(options.time_limit_s)
+        self.handling = handling_of(problem, capabilities)
+        rules = problem.expression_rules
+        self.rules = tuple(rule for rule in rules if is_safe(rule.expr))
+        late = tuple(rule for rule in rules if not is_safe(rule.expr))
+        self.verdicts = Verdicts(problem, late, options.max_rejections)
+        self._published_s = time.monotonic()
+
+    def run(self) -> Claim:
+        """Solve."""
+        facts = Facts(self.problem.chain, [rule.expr for rule in self.rules])
+        if facts.contradictory:
+            return self._contradiction()
+        instance = build_instance(self.problem, self.rules, facts)
+        wanted = self.options.top
+        while (claim := self._attempt(instance, wanted)) is None:
+            wanted *= _LONGER
+        return claim
+
+    def _attempt(self, instance: Instance, wanted: int) -> Claim | None:
+        """Return a claim, or None when a longer list has to be checked."""
+        layout, facts = instance.layout, instance.facts
+        pool = Pool(wanted, layout.rank.stop)
+        pool.add(instance.lonely())
+        setting = Setting(
+            ranking=instance.ranking,
+            layout=layout,
+            exclusive=instance.chain.exclusive,
+            pool=pool,
+            prune=RulePruner(instance.chain, facts, layout, instance.tables.cuts) if facts.open else None,
+            pause=lambda: self._pause(instance, pool, widening.frontier),
+            most_open=_OPEN_BYTES // (8 * layout.rows),
+        )
+        widening = Widening(instance.tables, instance.lattices, setting, instance.narrowing)
+        try:
+            if instance.narrowing.most_chunks > 1:  # plans of one chunk are in the pool already
+                widening.run()
+        except StopSearch as stop:
+            return self._claim(instance, pool, stop.reason, widening.frontier)
+        claim = self._claim(instance, pool, StopReason.COMPLETE, None)
+        enough = len(claim.plans) == self.options.top or claim.exhausted
+        return claim if enough or self.verdicts.exhausted else None
+
+    def _pause(self, instance: Instance, pool: Pool, frontier: tuple[int, ...]) -> None:
+        """Between two steps of the search: obey the deadline, and show what is there now and then."""
+        if self.deadline.passed:
+            raise StopSearch(StopReason.TIME_LIMIT)
+        if time.monotonic() - self._published_s > _PUBLISH_S and not self.problem.opaque_rules:
+            self._published_s = time.monotonic()
+            self.options.publish(self._claim(instance, pool, StopReason.TIME_LIMIT, frontier))
+
+    def _claim(
+        self, instance: Instance, pool: Pool, stop: StopReason, frontier: tuple[int, ...] | None
+    ) -> Claim:
+        """Return what a pool allows to claim.
+
+        Parameters
+        ----------
+        frontier
+            Lower bound of the keys of all plans that were not examined; None: there are none outside
+            the pool but worse ones.
+        """
+        known = len(pool) if frontier is None else pool.before(frontier)
+        plans: list[Plan] = []
+        columns: list[int] = []
+        checked = 0
+        listed = instance.parts(pool.ranks)
+        while checked < len(pool) and len(plans) < self.options.top and not self.verdicts.exhausted:
+            plan = self.verdicts.ask(listed[checked])
+            if plan is not None:
+                plans.append(plan)
+                columns.append(checked)
+            checked += 1
+        if self.verdicts.exhausted and len(plans) < self.options.top:
+            stop = StopReason.REJECTION_LIMIT
+        proven = sum(column < known for column in columns)
+        complete = stop is StopReason.COMPLETE
+        exhausted = complete and checked == len(pool) and not pool.full
+        first = columns[0] if columns else None
+        return Claim(
+            status=_status(found=len(plans), proven=proven, exhausted=exhausted),
+            stop=stop,
+            plans=tuple(plans),
+            values=None if first is None else self._values(pool, first),
+            bound=_bound(pool, first, checked, frontier),
+            proven=proven,
+            exhausted=exhausted,
+            handling=self.handling,
+            statistics={"boundaries": instance.tables.last + 1, "rejected_plans": self.verdicts.rejected},
+        )
+
+    def _values(self, pool: Pool, column: int) -> tuple[int, ...]:
+        return tuple(pool.ranks[: len(self.problem.objective.terms), column].tolist())
+
+    def _contradiction(self) -> Claim:
+        return Claim(
+            status=SolveStatus.INFEASIBLE,
+            stop=StopReason.COMPLETE,
+            exhausted=True,
+            handling=self.handling,
+        )
+
+
+def _status(*, found: int, proven: int, exhausted: bool) -> SolveStatus:
+    if found:
+        return SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
+    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
+
+
+def _bound(pool: Pool, first: int | None, checked: int, frontier: tuple[int, ...] | None) -> int | None:
+    """Return the least first term of any valid plan: in the pool from `first` on, or at the frontier."""
+    if frontier == ():
+        return None
+    outside = [] if frontier is None else [frontier[0]]
+    column = checked if first is None else first
+    inside = [int(pool.ranks[0, column])] if column < len(pool) else []
+    return min(outside + inside, default=None)

@@ -1,0 +1,87 @@
+"""What an exact solver has to offer so that `lexicographic.py` can enumerate plans with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from ...formulations.expr import BoolExpr, Expr, VariableKey
+from ...formulations.model import Values
+from ..protocol import Deadline
+
+
+class Verdict(StrEnum):
+    """What a solver knows after one question.
+
+    OPTIMAL
+        The values are a best solution, proven.
+    FEASIBLE
+        The values are a solution; the time was up before a proof.
+    INFEASIBLE
+        There is no solution, proven.
+    UNKNOWN
+        Nothing.
+    """
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One question to a solver; all expressions are in the normal form of `lowering.py`.
+
+    Attributes
+    ----------
+    objective
+        What to minimise.
+    conditions
+        What must hold in addition, for this question only.
+    at_least
+        A lower bound of the objective that is known already: a solution that reaches it is optimal.
+    deadline
+        When to stop.
+    progress
+        To be called with every better solution and bound on the way (either may be None), by solvers
+        that can.
+    hint
+        The value of every variable in a solution that is known already, or None; for solvers that can
+        start from one.
+    """
+
+    objective: Expr
+    conditions: tuple[BoolExpr, ...]
+    at_least: int | None
+    deadline: Deadline
+    progress: Callable[[Values | None, int | None], None]
+    hint: Mapping[VariableKey, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a solver found: a solution, if any, and a proven lower bound of the objective, if any."""
+
+    verdict: Verdict
+    values: Values | None = None
+    bound: int | None = None
+
+
+def reader_of(hint: Mapping[VariableKey, int]) -> Values:
+    """Return the values of variables as a function; what the hint leaves open is 0."""
+    return lambda variable: hint.get(variable.key, 0)
+
+
+class Engine(Protocol):
+    """A solver that holds a growing set of conditions."""
+
+    def add(self, condition: BoolExpr) -> None:
+        """Add a condition in normal form, for all questions to come."""
+        ...
+
+    def minimise(self, query: Query) -> Answer:
+        """Answer one question."""
+        ...

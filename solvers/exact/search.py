@@ -1,0 +1,341 @@
+"""Best plans first, with proof: the search that all exact third-party solvers share.
+
+Plans are ordered by integer levels (`levels.py`). The search keeps a pool of plans that it has seen
+and bars them from the solver, so every further answer is about the plans *not yet seen*; it also keeps,
+for each prefix of a key, a proven lower bound of the next level over the unseen plans. The first plan
+of the pool is next in order as soon as these bounds rule out an unseen one before it.
+
+A question is asked at the first level where something is open: while few plans of a group (equal
+prefix) are seen, "the least of this level, please" yields one plan a call and, when its value jumps,
+the proof for the whole group. Only when a group turns out to be larger than the number of plans that
+are still wanted does the search go down one level. So K plans cost about K calls, ties included.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import insort
+from collections.abc import Sequence
+from itertools import takewhile
+from math import inf
+from typing import Generic
+
+from ...formulations.errors import BackendFailedError
+from ...formulations.judge import MALFORMED
+from ...formulations.model import Encoded, Model, Values
+from ...formulations.problem import Problem
+from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
+from .levels import TermLevel
+from .lowering import Lowering
+from .port import Answer, Engine, Query, Verdict
+from .space import ChainSpace, CodeT, Key, Space
+
+_PUBLISH_EVERY_S = 0.2
+
+
+def enumerate_plans(
+    problem: Problem,
+    options: SolveOptions,
+    capabilities: Capabilities,
+    encoded: Encoded,
+    engine: Engine,
+    *,
+    deadline: Deadline,
+    largest_number: int,
+) -> Claim:
+    """Return the best plans of a problem in canonical order.
+
+    Parameters
+    ----------
+    problem, options, capabilities
+        What is asked, and of whom.
+    encoded, engine
+        The model of the problem, and an empty solver.
+    deadline
+        When to stop; it began before the model was built.
+    largest_number
+        Largest coefficient that the solver handles well in an objective.
+    """
+    lowering = Lowering(encoded.model)
+    space = ChainSpace(problem, encoded, lowering, largest_number)
+    add_model(encoded.model, lowering, engine, deadline)
+    search = Search(
+        problem=problem,
+        options=options,
+        capabilities=capabilities,
+        space=space,
+        lowering=lowering,
+        engine=engine,
+        deadline=deadline,
+    )
+    return search.run()
+
+
+def add_model(model: Model, lowering: Lowering, engine: Engine, deadline: Deadline) -> None:
+    """Give all constraints of a model to a solver, or stop early when the time is up."""
+    for constraint in model.constraints:
+        if deadline.passed:
+            break  # the search stops before its first question
+        engine.add(lowering.truth(constraint.expr))
+
+
+class Search(Generic[CodeT]):
+    """The state of one enumeration; see the module.
+
+    Parameters
+    ----------
+    problem, options, capabilities
+        What is asked, and of whom.
+    space
+        The plans.
+    lowering, engine
+        The solver, which knows the model of the space.
+    deadline
+        When to stop.
+    seed
+        A plan to start from, or None. It has to be a solution of the model.
+    at_least
+        A lower bound on the first level that is known already.
+    """
+
+    def __init__(
+        self,
+        *,
+        problem: Problem,
+        options: SolveOptions,
+        capabilities: Capabilities,
+        space: Space[CodeT],
+        lowering: Lowering,
+        engine: Engine,
+        deadline: Deadline,
+        seed: CodeT | None = None,
+        at_least: int | None = None,
+    ) -> None:
+        self._problem, self._options, self._capabilities = problem, options, capabilities
+        self._space, self._levels, self._lowering = space, space.levels, lowering
+        self._engine, self._deadline = engine, deadline
+        self._opaque = {rule.name for rule in problem.opaque_rules}
+        self._proven: list[tuple[Key, CodeT]] = []
+        self._pool: list[tuple[Key, CodeT]] = []
+        self._incumbent: list[tuple[Key, CodeT]] = []
+        """The best plan that is known and not barred from the solver, if any."""
+        self._seen: set[CodeT] = set()
+        self._least: dict[Key, float] = {} if at_least is None else {(): at_least}
+        self._counts = {"calls": 0, "rejected": 0, "refuted": 0, "loose": 0}
+        self._stop = StopReason.COMPLETE
+        self._shown = time.monotonic()
+        if seed is not None:
+            self._consider(seed)
+
+    def run(self) -> Claim:
+        """Enumerate until there are enough plans, no more plans, or no more time."""
+        while self._stop is StopReason.COMPLETE and not self._enough():
+            level = self._open_level()
+            if level is None and not self._pool:
+                break
+            if level is None:
+                self._proven.append(self._pool.pop(0))
+                self._options.publish(self._claim())
+            elif self._deadline.passed:
+                self._stop = StopReason.TIME_LIMIT
+            else:
+                self._ask(level)
+        return self._claim()
+
+    def _enough(self) -> bool:
+        """Return whether nothing more is to be found out.
+
+        Where the levels do not tell all plans apart, the best plan is one that no other is better than.
+        """
+        if self._options.top == 1 and not self._space.levels_decide:
+            best = min(self._pool + self._incumbent, default=None)
+            if best is not None and self._terms_settled(best[0]):
+                return True
+        return len(self._proven) >= self._options.top
+
+    def _open_level(self) -> int | None:
+        """Return the level to ask about next; None if the first plan of the pool is settled."""
+        if not self._pool:
+            return None if self._least.get((), 0) == inf else 0
+        head = self._pool[0][0]
+        wanted = self._options.top - len(self._proven)
+        for index in range(len(self._levels)):
+            least = self._least.get(head[:index], 0)
+            if least > head[index]:
+                return None
+            group = sum(key[: index + 1] == head[: index + 1] for key, _ in self._pool[:wanted])
+            if least < head[index] or group < wanted:
+                return index
+        return None
+
+    def _ask(self, index: int) -> None:
+        """Learn more about one level of the group that the first plan of the pool belongs to."""
+        head = self._pool[0][0] if self._pool else None
+        known = head or (self._incumbent[0][0] if self._incumbent else None)
+        prefix = head[:index] if head else ()
+        conditions = [self._levels[i].at_most(value) for i, value in enumerate(prefix)]
+        cutoff = self._cutoff(prefix)
+        if cutoff is not None:
+            conditions.append(self._levels[index].at_most(cutoff))
+        least = int(self._least.get(prefix, 0))
+        question = self._levels[index].question(least, known[index] if known else None)
+
+        def progress(values: Values | None, bound: int | None) -> None:
+            if bound is not None:
+                self._learn(prefix, question.learn(bound))
+            self._show(values)
+
+        self._take_channels()
+        query = Query(
+            objective=question.objective,
+            conditions=tuple(conditions),
+            at_least=question.at_least,
+            deadline=self._deadline,
+            progress=progress,
+            hint=self._space.hint(self._incumbent[0][1]) if self._incumbent else None,
+        )
+        answer = self._engine.minimise(query)
+        self._counts["calls"] += 1
+        if answer.verdict is Verdict.INFEASIBLE:
+            refuted = inf if cutoff is None else cutoff + 1
+            self._check_denial((*prefix, refuted))
+            self._learn(prefix, refuted)
+        elif answer.bound is not None:
+            self._learn(prefix, question.learn(answer.bound))
+        taken = self._take(answer)
+        if answer.verdict is Verdict.OPTIMAL and isinstance(self._levels[index], TermLevel):
+            self._counts["loose"] += taken[: index + 1] > (*prefix, self._least[prefix])
+        if not self._proven:
+            self._options.publish(self._claim())
+
+    def _cutoff(self, prefix: Key) -> int | None:
+        """Return the value beyond which plans of a group are not wanted, if that is known."""
+        wanted = self._options.top - len(self._proven)
+        known = sorted(self._pool + self._incumbent)
+        if len(known) < wanted:
+            return None
+        last = known[wanted - 1][0]
+        return last[len(prefix)] if last[: len(prefix)] == prefix else None
+
+    def _learn(self, prefix: Key, least: float) -> None:
+        self._least[prefix] = max(least, self._least.get(prefix, 0))
+
+    def _check_denial(self, least: tuple[float, ...]) -> None:
+        """Refuse a proof that there is no plan before a key, if one is known that the solver may return."""
+        for key, code in self._incumbent:
+            if key[: len(least) - 1] == least[:-1] and key[len(least) - 1] < least[-1]:
+                raise BackendFailedError(f"the solver denies that there is the plan {code}")
+
+    def _take(self, answer: Answer) -> Key:
+        """Put the plan of an answer into the pool, if it is valid, and bar it from the solver.
+
+        Returns
+        -------
+        tuple of int
+            Its key; empty without a valid plan.
+        """
+        if answer.values is None:
+            if answer.verdict is Verdict.UNKNOWN:
+                self._give_up()
+            return ()
+        code = self._space.decode(answer.values)
+        if code in self._seen:
+            raise BackendFailedError(f"the solver returned the plan {code} although it is ruled out")
+        self._seen.add(code)
+        self._incumbent = [entry for entry in self._incumbent if entry[1] != code]
+        self._engine.add(self._space.exclude(code))
+        key, broken = self._space.judge(code)
+        if not broken:
+            insort(self._pool, (key, code))
+        elif broken & MALFORMED:
+            raise BackendFailedError(f"the solver returned {code}, which is no plan: {set(broken)}")
+        elif broken <= self._opaque:
+            self._counts["rejected"] += 1
+        else:
+            # A solver that computes with tolerances accepted it; in exact integers it is not valid.
+            self._counts["refuted"] += 1
+        if self._counts["rejected"] > self._options.max_rejections:
+            self._stop = StopReason.REJECTION_LIMIT
+        return () if broken else key
+
+    def _give_up(self) -> None:
+        if self._options.time_limit_s is None:
+            raise BackendFailedError("the solver gave up without a limit and without an answer")
+        self._stop = StopReason.TIME_LIMIT
+
+    def _take_channels(self) -> None:
+        while self._lowering.channels:
+            self._engine.add(self._lowering.channels.pop())
+
+    def _show(self, values: Values | None) -> None:
+        """Publish what the solver holds while it still searches for the first plan."""
+        if self._proven:
+            return
+        if values is not None:
+            self._consider(self._space.decode(values))
+        elif time.monotonic() < self._shown + _PUBLISH_EVERY_S:
+            return
+        self._shown = time.monotonic()
+        self._options.publish(self._claim())
+
+    def _consider(self, code: CodeT) -> None:
+        """Remember a plan that is not barred from the solver, if it is the best of these."""
+        if code not in self._seen:
+            key, broken = self._space.judge(code)
+            if not broken and (not self._incumbent or key < self._incumbent[0][0]):
+                self._incumbent = [(key, code)]
+
+    def _claim(self) -> Claim:
+        found = sorted(self._proven + self._pool + self._incumbent)[: self._options.top]
+        best = found[0][0] if found else None
+        settled = bool(self._proven) or (best is not None and self._terms_settled(best))
+        exhausted = not self._pool and self._least.get((), 0) == inf
+        exhausted = exhausted and (self._space.complete or not found)
+        terms = self._problem.objective.terms
+        return Claim(
+            status=_status(found=found, settled=settled, exhausted=exhausted),
+            stop=self._stop,
+            plans=tuple(self._space.plan(code) for _, code in found),
+            values=best[: len(terms)] if best else None,
+            bound=best[0] if best and settled else self._bound(best),
+            proven=max(self._certain([key for key, _ in found]), int(settled)),
+            exhausted=exhausted,
+            handling=handling_of(self._problem, self._capabilities),
+            statistics={**self._counts, "encoding": self._space.name},
+        )
+
+    def _certain(self, keys: Sequence[Key]) -> int:
+        """Return how many leading plans are the best ones in order.
+
+        Where the levels do not tell all plans apart, an unseen one may tie with those of a group.
+        """
+        depth = len(self._levels)
+        proven = {key[:depth] for key, _ in self._proven}
+        closed = (key[:depth] in proven and self._closed(key) for key in keys)
+        return sum(takewhile(bool, closed))
+
+    def _closed(self, key: Key) -> bool:
+        """Return whether no unseen plan is equal at all levels."""
+        levels = range(len(self._levels))
+        unseen_later = any(self._least.get(key[:level], 0) > key[level] for level in levels)
+        return self._space.levels_decide or (self._space.complete and unseen_later)
+
+    def _terms_settled(self, best: Key) -> bool:
+        """Return whether no unseen plan can be better in the terms of the objective (ties left open)."""
+        for index in range(len(self._problem.objective.terms)):
+            least = self._least.get(best[:index], 0)
+            if least != best[index]:
+                return least > best[index]
+        return True
+
+    def _bound(self, best: Key | None) -> int | None:
+        least = self._least.get((), None)
+        if best is not None and least is not None:
+            return int(min(least, best[0]))
+        return int(least) if least not in (None, inf) else None
+
+
+def _status(*, found: Sequence[object], settled: bool, exhausted: bool) -> SolveStatus:
+    if found:
+        return SolveStatus.OPTIMAL if settled else SolveStatus.FEASIBLE
+    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION

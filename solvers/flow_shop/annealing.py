@@ -1,0 +1,129 @@
+"""Simulated annealing over order and cuts: the metaheuristic that Hetero2Pipe is compared with (Fig. 8a)."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from ...formulations.flow_shop.quantities import WorkloadValues
+from ...formulations.flow_shop.score import violations_of
+from ...formulations.flow_shop.tables import Schedule
+from ...formulations.problem import Problem
+from ..protocol import Capabilities, Deadline, SolveOptions, StopReason, workload_capabilities
+from .arrays import FORBIDDEN, ChainArrays, Ints
+from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, slice_requests
+from .units import compatible_units
+
+STEPS = 5000
+"""Moves that are tried for each set of units."""
+
+FIRST_PERMILLE, LAST_PERMILLE = 50, 1
+"""Temperature at the start and at the end, relative to the value of the first schedule."""
+
+ORDER_SHARE, NEAR_SHARE = 0.3, 0.5
+"""Share of the moves that change a free order, and of the others that move a cut by one place."""
+
+
+class AnnealingBackend(WorkloadHeuristic):
+    """Simulated annealing of the first objective term on the simulation."""
+
+    name: ClassVar[str] = "annealing"
+    capabilities: ClassVar[Capabilities] = workload_capabilities(
+        f"simulated annealing over order and cuts, {STEPS:,} simulations"
+    )
+
+    def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
+        """Anneal from the slicing in order of arrival, for each largest set of units without conflicts."""
+        shop, deadline = problem.flow_shop, Deadline(options.time_limit_s)
+        schedules, steps = [], 0
+        for units in compatible_units(shop, range(shop.unit_count)):
+            networks = confined_arrays(shop, units)
+            places = slice_requests(shop, networks)
+            if places is not None:
+                annealer = _Annealer(problem, networks, places, options.seed)
+                steps += annealer.run(deadline)
+                schedules.append(annealer.best)
+        statistics: dict[str, int | str] = {"steps": steps}
+        if not schedules:
+            statistics["reason"] = "some request has layers that the units in their order cannot run"
+        stop = StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE
+        return Proposal(schedules=schedules, stop=stop, statistics=statistics)
+
+
+class _Annealer:
+    """One walk: the schedule where it is, and the best valid one so far (the first one, if none was)."""
+
+    def __init__(
+        self, problem: Problem, networks: Sequence[ChainArrays], places: Sequence[Ints], seed: int
+    ) -> None:
+        self._problem, self._shop = problem, problem.flow_shop
+        self._arrays = [networks[index] for index in self._shop.chain_of]
+        self._random = random.Random(seed)
+        cuts = tuple(own.cuts_of(found) for own, found in zip(self._arrays, places, strict=True))
+        self._here = self.best = Schedule(tuple(range(len(cuts))), cuts)
+        self._terms = problem.objective.terms
+        self._energy = WorkloadValues(self._shop, self._here).term(self._terms[0])
+        self._least = self._valid_terms(WorkloadValues(self._shop, self._here))
+
+    def run(self, deadline: Deadline) -> int:
+        """Walk until it is cold or time is up; return the number of steps."""
+        heat, cooling = self._energy * FIRST_PERMILLE / 1000, (LAST_PERMILLE / FIRST_PERMILLE) ** (1 / STEPS)
+        for step in range(STEPS):
+            if deadline.passed:
+                return step
+            self._step(heat)
+            heat *= cooling
+        return STEPS
+
+    def _step(self, heat: float) -> None:
+        schedule = self._neighbour()
+        if schedule is None:
+            return
+        values = WorkloadValues(self._shop, schedule)
+        energy = values.term(self._terms[0])
+        worse = energy - self._energy
+        if worse > 0 and (heat == 0 or self._random.random() >= math.exp(-worse / heat)):
+            return
+        self._here, self._energy = schedule, energy
+        if self._least is None or values.terms(self._terms) < self._least:
+            least = self._valid_terms(values)
+            if least is not None:
+                self.best, self._least = schedule, least
+
+    def _valid_terms(self, values: WorkloadValues) -> tuple[int, ...] | None:
+        """Return the objective of a schedule, or None if it breaks something."""
+        broken = violations_of(self._problem, self._shop.plan(values.schedule), values)
+        return values.terms(self._terms) if next(broken, None) is None else None
+
+    def _neighbour(self) -> Schedule | None:
+        """Return a schedule with one request somewhere else or cut otherwise; None if no unit can run it."""
+        count = self._shop.request_count
+        if self._shop.order_is_free and count > 1 and self._random.random() < ORDER_SHARE:
+            order = list(self._here.order)
+            order.insert(self._random.randrange(count), order.pop(self._random.randrange(count)))
+            return replace(self._here, order=tuple(order))
+        request = self._random.randrange(count)
+        arrays = self._arrays[request]
+        places = self._moved(arrays.places_of(self._here.cuts[request]), arrays.size)
+        if arrays.times_us(places).max() >= FORBIDDEN:
+            return None
+        cuts = list(self._here.cuts)
+        cuts[request] = arrays.cuts_of(places)
+        return replace(self._here, cuts=tuple(cuts))
+
+    def _moved(self, places: Ints, size: int) -> Ints:
+        """Return cuts with one of them a step away or anywhere; it pushes the others along."""
+        if len(places) == 2:
+            return places
+        cut = self._random.randrange(1, len(places) - 1)
+        near = int(places[cut]) + self._random.choice((-1, 1))
+        place = near if self._random.random() < NEAR_SHARE else self._random.randint(0, size)
+        place = min(max(place, 0), size)
+        return np.concatenate(
+            (np.minimum(places[:cut], place), [place], np.maximum(places[cut + 1 :], place))
+        )

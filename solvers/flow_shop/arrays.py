@@ -1,0 +1,104 @@
+"""The tables of a workload as numpy arrays over legal boundaries.
+
+The time of the layers between two boundaries a < b on unit k is `tail[k][b] + head[k][a]`, so every
+minimum over a is a minimum of `head` plus something: that is what the fast recursions live on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.chain import Chain
+from ...formulations.flow_shop.tables import Cuts
+
+Ints = NDArray[np.int64]
+
+FORBIDDEN = 2**50
+"""Time of a chunk that its unit cannot run: more than any plan takes, and sums of it do not overflow."""
+
+
+@dataclass(frozen=True)
+class ChainArrays:
+    """One network; boundaries are counted among the legal ones: 0, ..., m.
+
+    Attributes
+    ----------
+    cuts
+        The legal boundaries in layers, shape (m + 1,); the first is 0, the last n.
+    head, tail
+        Microseconds by [unit][boundary], shape (K, m + 1).
+    last
+        The last boundary that a chunk which starts at a boundary can reach on a unit, limited by layers
+        that it cannot run and by its memory; shape (K, m + 1).
+    """
+
+    cuts: Ints
+    head: Ints
+    tail: Ints
+    last: Ints
+
+    @property
+    def unit_count(self) -> int:
+        """Number of units K."""
+        return len(self.head)
+
+    @property
+    def size(self) -> int:
+        """Number of pieces m between legal boundaries."""
+        return len(self.cuts) - 1
+
+    @cached_property
+    def times(self) -> Ints:
+        """Microseconds by [unit][a][b], 0 for a = b and `FORBIDDEN` where it cannot be; (K, m+1, m+1)."""
+        stops = np.arange(self.size + 1)
+        table = self.tail[:, None, :] + self.head[:, :, None]
+        backwards = stops[None, None, :] < stops[None, :, None]
+        beyond = stops[None, None, :] > self.last[:, :, None]
+        table = np.where(backwards | beyond, FORBIDDEN, table)
+        table[:, stops, stops] = 0
+        return table
+
+    def times_us(self, places: Ints) -> Ints:
+        """Return the time on each unit for cuts given as places among the boundaries, shape (..., K + 1)."""
+        starts, stops = places[..., :-1], places[..., 1:]
+        units = np.arange(self.unit_count)
+        time = self.tail[units, stops] + self.head[units, starts]
+        time = np.where(stops > self.last[units, starts], FORBIDDEN, time)
+        return np.where(starts == stops, 0, time)
+
+    def cuts_of(self, places: Ints) -> Cuts:
+        """Return cuts in layers from places among the boundaries."""
+        return tuple(self.cuts[places].tolist())
+
+    def places_of(self, cuts: Cuts) -> Ints:
+        """Return places among the boundaries from cuts in layers, all of them legal."""
+        return np.searchsorted(self.cuts, np.array(cuts, dtype=np.int64))
+
+
+def build_arrays(chain: Chain) -> ChainArrays:
+    """Return the arrays of one network."""
+    cuts = np.array(chain.cuts, dtype=np.int64)
+    units = range(chain.unit_count)
+    prefix = np.array([[chain.prefix_us[unit][cut] for cut in chain.cuts] for unit in units], dtype=np.int64)
+    into = np.array([[chain.transfer_in_us[c][unit] for c in chain.cuts] for unit in units], dtype=np.int64)
+    out = np.array([[chain.transfer_out_us[c][unit] for c in chain.cuts] for unit in units], dtype=np.int64)
+    last = np.array([_reaches(chain, unit) for unit in units], dtype=np.int64)
+    return ChainArrays(cuts=cuts, head=into - prefix, tail=prefix + out, last=last)
+
+
+def _reaches(chain: Chain, unit: int) -> list[int]:
+    """Return for each legal boundary the last one that a chunk from there can end at."""
+    found, reach = [], 0
+    for place, start in enumerate(chain.cuts):
+        reach = max(reach, place)
+        while reach < len(chain.cuts) - 1:
+            stop = chain.cuts[reach + 1]
+            if not (chain.runs(start, stop, unit) and chain.fits(start, stop, unit)):
+                break
+            reach += 1
+        found.append(reach)
+    return found

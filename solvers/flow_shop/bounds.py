@@ -1,0 +1,233 @@
+"""Lower bounds on the objective terms of a workload, in exact integers.
+
+They hold for every valid plan: slowdown, memory, deadlines and rules only make plans longer or fewer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.flow_shop.tables import FlowShop
+from ...formulations.flow_shop.workload import Execution, LoadPolicy, Mode
+from ...formulations.objective import Term
+from ...formulations.problem import Problem
+from .arrays import Ints, build_arrays
+from .ordering import displacement_of, violation_of
+from .slicing import least_bottleneck
+from .ways import Ways
+
+PRICE_SCALE = 2**14
+"""Prices are integers that add up to this."""
+
+_ROUNDS, _FIRST_STEP, _DECAY = 24, 2.0, 0.88
+"""Updates of the prices; exponent of the first one, and by how much it shrinks."""
+
+_SAMPLES, _SPREADS = 12, (0.15, 0.03)
+"""Prices drawn around the best ones for each of some standard deviations of their logarithms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What the price bound leaves behind.
+
+    Attributes
+    ----------
+    best
+        The prices with the largest bound, shape (K,), which add up to `PRICE_SCALE`.
+    bound_us
+        Least possible largest load of a unit, rounded up.
+    pool
+        Cuts (places among the boundaries) that are cheapest for some prices, by network; shape
+        (P, K + 1) each.
+    """
+
+    best: Ints
+    bound_us: int
+    pool: tuple[Ints, ...]
+
+
+def makespan_bound(shop: FlowShop) -> int:
+    """Return a lower bound on the makespan of every plan, whatever the order.
+
+    The larger of the longest least serial time of a request (from its arrival on), and the price bound
+    max over prices of sum_i min_cuts sum_k price_k T_ik (formulations, section 6). 0 if there is no plan
+    because some request cannot be laid on the units at all.
+    """
+    networks = [Ways(build_arrays(chain)) for chain in shop.chains]
+    if not all(network.runs for network in networks):
+        return 0
+    counts = Counter(shop.chain_of)
+    prices = price_bound(networks, [counts[index] for index in range(len(networks))])
+    return max(prices.bound_us, *serial_ends_us(shop, networks))
+
+
+def serial_us(networks: Sequence[Ways]) -> list[int]:
+    """Return the least time of one request of each network that is alone."""
+    ones = [np.ones((1, network.arrays.unit_count), dtype=np.int64) for network in networks]
+    return [int(network.least_priced(one)[0][0]) for network, one in zip(networks, ones, strict=True)]
+
+
+def serial_ends_us(shop: FlowShop, networks: Sequence[Ways]) -> list[int]:
+    """Return when each request would end if it were alone, by request."""
+    alone = serial_us(networks)
+    pairs = zip(shop.workload.requests, shop.chain_of, strict=True)
+    return [request.arrival_us + alone[chain] for request, chain in pairs]
+
+
+def price_bound(networks: Sequence[Ways], counts: Sequence[int]) -> Prices:
+    """Return the price bound on the largest load.
+
+    Any prices give a bound: the largest load is at least the mean of the loads weighted by prices,
+    and each request pays at least its cheapest cuts. Multiplicative updates find good prices (units
+    that are loaded more than others at the cheapest cuts get dearer), samples around them better ones.
+
+    Parameters
+    ----------
+    networks
+        The networks; each can be run.
+    counts
+        How many requests each of them has.
+    """
+    auction = _Auction(networks, counts)
+    weights = np.full(networks[0].arrays.unit_count, 1.0)
+    mean, step = np.zeros(len(weights)), _FIRST_STEP
+    for _ in range(_ROUNDS):
+        loads = auction.ask(scaled(weights)[None, :])[0]
+        mean = 0.5 * mean + 0.5 * loads
+        weights = weights * np.exp(step * (mean / max(mean.max(), 1.0) - 1.0))
+        weights = np.maximum(weights / weights.sum(), 1e-6)
+        step *= _DECAY
+    rng = np.random.default_rng(0)
+    spreads = np.repeat(_SPREADS, _SAMPLES)[:, None]
+    noise = np.exp(rng.normal(0.0, spreads, (len(spreads), len(weights))))
+    auction.ask(np.array([scaled((auction.best + 1) * row) for row in noise]))
+    pools = tuple(np.unique(np.concatenate(found), axis=0) for found in auction.pool)
+    return Prices(best=auction.best, bound_us=-(-auction.best_sum // PRICE_SCALE), pool=pools)
+
+
+class _Auction:
+    """Asks what all requests pay at some prices, and remembers the best prices and all answers."""
+
+    def __init__(self, networks: Sequence[Ways], counts: Sequence[int]) -> None:
+        self._networks, self._counts = networks, counts
+        self.pool: list[list[Ints]] = [[] for _ in networks]
+        self.best, self.best_sum = np.zeros(0, dtype=np.int64), -1
+
+    def ask(self, prices: Ints) -> NDArray[np.float64]:
+        """Return the loads at several prices, shape (P, K) as they are."""
+        totals, loads = [0] * len(prices), np.zeros(prices.shape)
+        for network, count, found in zip(self._networks, self._counts, self.pool, strict=True):
+            sums, places = network.least_priced(prices)
+            totals = [total + count * own for total, own in zip(totals, sums.tolist(), strict=True)]
+            loads += count * network.arrays.times_us(places)
+            found.append(places)
+        best = max(range(len(totals)), key=totals.__getitem__)
+        if totals[best] > self.best_sum:
+            self.best, self.best_sum = prices[best], totals[best]
+        return loads
+
+
+def scaled(weights: NDArray[np.float64]) -> Ints:
+    """Return weights as integers that add up to `PRICE_SCALE`, none negative."""
+    prices: Ints = np.floor(weights / weights.sum() * PRICE_SCALE).astype(np.int64)
+    prices[int(np.argmax(weights))] += PRICE_SCALE - int(prices.sum())
+    return prices
+
+
+def term_bounds(
+    problem: Problem, networks: Sequence[Ways], prices: Prices, order: Sequence[int] | None
+) -> tuple[int, ...]:
+    """Return a lower bound on each term of the objective, given that the terms before are at theirs.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    networks
+        Its networks, by index of the chain.
+    prices
+        The price bound of them.
+    order
+        The order with the least (contention, displacement), if it is known.
+    """
+    bounds = _TermBounds(problem, networks, prices, order)
+    return tuple(bounds.of(term) for term in problem.objective.terms)
+
+
+class _TermBounds:
+    """Lower bounds by term; 0 where nothing better is known."""
+
+    def __init__(
+        self, problem: Problem, networks: Sequence[Ways], prices: Prices, order: Sequence[int] | None
+    ) -> None:
+        self._problem, self._shop = problem, problem.flow_shop
+        self._networks, self._prices, self._order = networks, prices, order
+
+    def of(self, term: Term) -> int:
+        """Return the bound of one term."""
+        known: dict[Term, Callable[[], int]] = {
+            Term.MAKESPAN: self._makespan_us,
+            Term.PERIOD: self._period_us,
+            Term.LATENCY: self._latency_us,
+            Term.BOTTLENECK: self._bottleneck_us,
+            Term.WORK: lambda: self._sum(serial_us(self._networks)),
+            Term.PEAK_MEMORY: self._peak_bytes,
+            Term.CONTENTION: self._contention,
+            Term.DISPLACEMENT: self._displacement,
+        }
+        return known[term]() if term in known else 0
+
+    def _sum(self, by_network: Sequence[int]) -> int:
+        return sum(by_network[chain] for chain in self._shop.chain_of)
+
+    def _makespan_us(self) -> int:
+        return max(self._prices.bound_us, *serial_ends_us(self._shop, self._networks))
+
+    def _period_us(self) -> int:
+        """Return the price bound, unless the period is taken from a stream that was played."""
+        workload = self._shop.workload
+        free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
+        loads = workload.mode is Mode.BATCH or (free and not self._shop.contended)
+        return self._prices.bound_us if loads else 0
+
+    def _latency_us(self) -> int:
+        """Sum of the j-th ends: none before the units have done the j cheapest requests, or the j-th alone.
+
+        The j requests that end first have cost at least the j least sums at any prices.
+        """
+        paid = [int(network.least_priced(self._prices.best[None, :])[0][0]) for network in self._networks]
+        together = accumulate(sorted(paid[chain] for chain in self._shop.chain_of))
+        alone = sorted(serial_ends_us(self._shop, self._networks))
+        ends = (max(-(-cost // PRICE_SCALE), end) for cost, end in zip(together, alone, strict=True))
+        return sum(ends) - sum(request.arrival_us for request in self._shop.workload.requests)
+
+    def _bottleneck_us(self) -> int:
+        found = [least_bottleneck(network.arrays) for network in self._networks]
+        return self._sum([entry[0] if entry else 0 for entry in found])
+
+    def _peak_bytes(self) -> int:
+        """All weights once where they stay, and the most demanding piece of a network."""
+        resident = self._shop.workload.load_policy is LoadPolicy.RESIDENT
+        pieces = []
+        for chain in self._shop.chains:
+            for start, stop in pairwise(chain.cuts):
+                weights = chain.weight_prefix[stop] - chain.weight_prefix[start]
+                pieces.append(chain.memory_bytes(start, stop) - (weights if resident else 0))
+        held = sum(chain.weight_prefix[-1] for chain in self._shop.chains) if resident else 0
+        return held + max(pieces)
+
+    def _contention(self) -> int:
+        if self._order is None:
+            return 0
+        return violation_of([self._shop.high[request] for request in self._order], self._shop.unit_count)
+
+    def _displacement(self) -> int:
+        terms = self._problem.objective.terms
+        after = Term.CONTENTION in terms and terms.index(Term.CONTENTION) < terms.index(Term.DISPLACEMENT)
+        return displacement_of(self._order) if after and self._order is not None else 0

@@ -1,0 +1,305 @@
+"""The exact least makespan in Hetero2Pipe's columns for a given order, without slowdown.
+
+*Column budgets.* Give each column j a budget C_j. Where no chunk gets shorter by one more layer, the
+boundaries that a request can have reached after k units within its budgets are all of 0, ..., B_k with
+
+    B_{k+1} = max(B_k, max {b : T_k(a, b) <= C_{p+k} for some a <= B_k}),
+
+for from each a the ends within the budget form an interval that begins at a. So for given budgets the
+requests do not see each other, and the search is for budgets alone: column by column, a *label* is the
+B of the requests on their way and the sum of the budgets so far. Only budgets at which some B grows
+are tried; a label with no smaller B and no larger sum dominates. Prices of the cells that add up to 1 in
+each column bound what is still to come, and the best makespan known cuts off the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..protocol import Deadline
+from .arrays import FORBIDDEN, Ints
+from .bounds import PRICE_SCALE
+from .draft import Places
+from .ways import UNREACHABLE, Ways
+
+_ROUNDS, _FIRST_STEP, _DECAY = 120, 0.8, 0.97
+"""Updates of the prices of cells; exponent of the first one, and by how much it shrinks."""
+
+_MOST_LABELS, _MOST_KEPT, _MOST_CELLS = 100_000, 300_000, 500_000
+"""Most labels after a column and after all, and cells of the table that finds the dominated ones."""
+
+_BLOCK = 256
+"""Labels that are grown together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnsResult:
+    """What is known about the least makespan.
+
+    Attributes
+    ----------
+    bound_us
+        A lower bound.
+    places
+        Cuts by position that reach it and are better than what was known, or None.
+    """
+
+    bound_us: int
+    places: tuple[Places, ...] | None = None
+
+
+def columns_apply(networks: Sequence[Ways], known_us: int) -> bool:
+    """Return whether the search is exact here.
+
+    No chunk may get shorter by one more layer (copies out can do that), sums must fit in 64 bits, and
+    the table of labels (one axis for each unit but two) in memory.
+    """
+    units = networks[0].arrays.unit_count
+    small = (max(network.size for network in networks) + 1) ** max(0, units - 2) <= _MOST_CELLS
+    rising = all(bool((np.diff(network.arrays.tail, axis=1) >= 0).all()) for network in networks)
+    return small and rising and known_us < UNREACHABLE // PRICE_SCALE
+
+
+def least_columns(
+    networks: Sequence[Ways], chain_at: Sequence[int], known_us: int, deadline: Deadline
+) -> ColumnsResult:
+    """Return the least makespan in columns of requests in a given order.
+
+    Parameters
+    ----------
+    networks
+        The networks, for which `columns_apply`.
+    chain_at
+        Index of the network at each position.
+    known_us
+        A makespan that is known to be possible.
+    deadline
+        When to stop.
+    """
+    prices, bound_us = _cell_prices(networks, chain_at)
+    if bound_us >= known_us:
+        return ColumnsResult(bound_us=known_us)
+    columns = _Columns(networks, chain_at, prices, known_us)
+    history = columns.solve(deadline)
+    if history is None:
+        return ColumnsResult(bound_us=bound_us)
+    if not len(history[-1].spent):
+        return ColumnsResult(bound_us=known_us)
+    return ColumnsResult(bound_us=int(history[-1].spent.min()), places=columns.recover(history))
+
+
+def _cell_prices(networks: Sequence[Ways], chain_at: Sequence[int]) -> tuple[Ints, int]:
+    """Return prices of the cells by [position][unit], which add up to the scale in each column; the bound.
+
+    Multiplicative updates: cells that are longer than their column's mean get dearer.
+    """
+    count, units = len(chain_at), networks[0].arrays.unit_count
+    column = np.arange(count)[:, None] + np.arange(units)
+    of_chain = [np.flatnonzero(np.array(chain_at) == chain) for chain in range(len(networks))]
+    weights = np.ones((count, units))
+    best, best_sum, step = np.zeros((count, units), dtype=np.int64), -1, _FIRST_STEP
+    mean = np.zeros((count, units))
+    for _ in range(_ROUNDS):
+        weights /= np.bincount(column.ravel(), weights.ravel())[column]
+        prices = np.floor(weights * PRICE_SCALE).astype(np.int64)
+        total = 0
+        times = np.zeros((count, units))
+        for network, positions in zip(networks, of_chain, strict=True):
+            if len(positions):
+                sums, places = network.least_priced(prices[positions])
+                times[positions] = network.arrays.times_us(places)
+                total += sum(sums.tolist())
+        if total > best_sum:
+            best, best_sum = prices, total
+        mean = 0.6 * mean + 0.4 * times
+        longest = np.zeros(count + units - 1)
+        np.maximum.at(longest, column, mean)
+        weights = np.maximum(weights * np.exp(step * (mean / np.maximum(longest, 1.0)[column] - 1.0)), 1e-9)
+        step *= _DECAY
+    return best, -(-best_sum // PRICE_SCALE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """Labels after one column.
+
+    Attributes
+    ----------
+    reached
+        How far each request on its way can be, shape (L, Q), the oldest first.
+    spent
+        Sum of the budgets, shape (L,).
+    parent, budget
+        The label before the column, and its budget.
+    """
+
+    reached: Ints
+    spent: Ints
+    parent: Ints
+    budget: Ints
+
+    def of(self, index: NDArray[np.intp]) -> _Labels:
+        """Return some of the labels."""
+        return _Labels(self.reached[index], self.spent[index], self.parent[index], self.budget[index])
+
+    def undominated(self, sizes: Sequence[int]) -> _Labels:
+        """Return the labels that no other one dominates; `sizes` are those of the requests on their way.
+
+        Labels come in with growing sums; a table holds how far the last request is in any of them, by
+        how far the others are at least.
+        """
+        front = self.of(np.lexsort((-self.reached.sum(axis=1), self.spent)))
+        if not sizes:
+            return front.of(np.arange(min(1, len(front.spent))))
+        farthest = np.full([size + 1 for size in sizes[:-1]], -1, dtype=np.int64)
+        kept = []
+        for index, (*others, last) in enumerate(front.reached.tolist()):
+            if farthest[tuple(others)] < last:
+                kept.append(index)
+                below: list[Any] = [slice(place + 1) for place in others]
+                corner = farthest[(*below, ...)]
+                np.maximum(corner, last, out=corner)
+        return front.of(np.array(kept, dtype=np.intp))
+
+
+class _Columns:
+    """The search for budgets, column by column."""
+
+    def __init__(
+        self, networks: Sequence[Ways], chain_at: Sequence[int], prices: Ints, known_us: int
+    ) -> None:
+        self._networks, self._chain_at = networks, chain_at
+        self._units, self._count = networks[0].arrays.unit_count, len(chain_at)
+        self._most = (known_us - 1) * PRICE_SCALE
+        self._needs = [_needs(network.arrays.times) for network in networks]
+        self._ahead = [
+            _ahead(networks[chain].arrays.times, prices[position]) for position, chain in enumerate(chain_at)
+        ]
+        whole = [int(ahead[0, 0]) for ahead in self._ahead]
+        self._unstarted = [*accumulate(reversed(whole), initial=0)][::-1]
+
+    def solve(self, deadline: Deadline) -> list[_Labels] | None:
+        """Return the labels after each column; none at the end if nothing beats what is known.
+
+        None: they were too many, or the time is up.
+        """
+        none = np.zeros(1, dtype=np.int64)
+        history = [_Labels(np.zeros((1, 0), dtype=np.int64), none, none, none)]
+        for column in range(self._count + self._units - 1):
+            labels = self._grow(column, history[-1], deadline)
+            if labels is None:
+                return None
+            history.append(labels)
+            if not len(labels.spent):
+                break
+            if sum(len(kept.spent) for kept in history) > _MOST_KEPT:
+                return None
+        return history
+
+    def recover(self, history: Sequence[_Labels]) -> tuple[Places, ...]:
+        """Return the cuts at the least sum of budgets, by position."""
+        at = int(history[-1].spent.argmin())
+        budgets = []
+        for labels in reversed(history[1:]):
+            budgets.append(int(labels.budget[at]))
+            at = int(labels.parent[at])
+        budgets.reverse()
+        return tuple(
+            self._cut(chain, budgets[position : position + self._units])
+            for position, chain in enumerate(self._chain_at)
+        )
+
+    def _grow(self, column: int, labels: _Labels, deadline: Deadline) -> _Labels | None:
+        """Return the labels after one more column, or None if they are too many or the time is up."""
+        reached = labels.reached
+        if column < self._count:
+            reached = np.concatenate([reached, np.zeros((len(reached), 1), dtype=np.int64)], axis=1)
+        first = max(0, column - self._units + 1)
+        grown = []
+        for start in range(0, len(reached), _BLOCK):
+            if deadline.passed:
+                return None
+            block = slice(start, start + _BLOCK)
+            grown.append(self._grow_block(column, first, reached[block], labels.spent[block], start))
+        every = _Labels(*(np.concatenate(parts) for parts in zip(*grown, strict=True)))
+        running = range(max(0, column - self._units + 2), min(column + 1, self._count))
+        kept = every.undominated([self._networks[self._chain_at[position]].size for position in running])
+        return kept if len(kept.spent) <= _MOST_LABELS else None
+
+    def _grow_block(
+        self, column: int, first: int, reached: Ints, spent: Ints, offset: int
+    ) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return (reached, spent, parent, budget) of all labels that follow some labels."""
+        positions = range(first, first + reached.shape[1])
+        needs = [self._needs[self._chain_at[p]][column - p] for p in positions]
+        steps = [needs[index][reached[:, index]] for index in range(len(needs))]
+        least = np.zeros((len(reached), 1), dtype=np.int64)
+        finishing = column - first == self._units - 1
+        if finishing:
+            least = steps[0][:, -1:]
+        budgets = np.concatenate([least, *steps[finishing:]], axis=1)
+        room = (self._most - self._unstarted[min(column + 1, self._count)]) // PRICE_SCALE
+        right = (budgets > least) & (budgets < FORBIDDEN) & (spent[:, None] + budgets <= room)
+        right[:, 0] = least[:, 0] < FORBIDDEN
+        parent, which = np.nonzero(right)
+        budget = budgets[parent, which]
+        total = spent[parent] + budget
+        bound = total * PRICE_SCALE + self._unstarted[min(column + 1, self._count)]
+        new, possible = [], np.ones(len(parent), dtype=bool)
+        for index, position in enumerate(positions):
+            place = _reach(needs[index], reached[parent, index], budget)
+            ahead = self._ahead[position][column - position + 1][place]
+            possible &= ahead < UNREACHABLE
+            bound += np.where(ahead < UNREACHABLE, ahead, 0)
+            new.append(place)
+        kept = np.flatnonzero(possible & (bound <= self._most))
+        places = np.array(new[finishing:], dtype=np.int64).reshape(-1, len(parent)).T
+        return places[kept], total[kept], offset + parent[kept], budget[kept]
+
+    def _cut(self, chain: int, budgets: Sequence[int]) -> Places:
+        """Return cuts of a request that keep to its budgets."""
+        times, reached = self._networks[chain].arrays.times, [0]
+        for needs, budget in zip(self._needs[chain], budgets, strict=True):
+            before = np.array(reached[-1:])
+            reached.append(int(_reach(needs, before, np.array([budget]))[0]))
+        places = [self._networks[chain].size]
+        for unit in range(self._units - 1, -1, -1):
+            stop = places[-1]
+            if stop > reached[unit]:
+                stop = int(np.argmax(times[unit, : reached[unit] + 1, stop] <= budgets[unit]))
+            places.append(stop)
+        return tuple(reversed(places))
+
+
+def _needs(times: Ints) -> Ints:
+    """Return the least budget to get from {0, ..., B} to b, by [unit][B][b]; 0 where b is at most B."""
+    size = times.shape[1]
+    ahead = np.triu(np.ones((size, size), dtype=bool), 1)
+    return np.where(ahead, np.minimum.accumulate(np.where(ahead, times, FORBIDDEN), axis=1), 0)
+
+
+def _reach(needs: Ints, before: Ints, budget: Ints) -> Ints:
+    """Return the last boundary within each budget, from all up to each of `before`."""
+    found = np.empty(len(before), dtype=np.int64)
+    for start in np.unique(before):
+        own = np.flatnonzero(before == start)
+        found[own] = np.searchsorted(needs[start], budget[own], side="right") - 1
+    return found
+
+
+def _ahead(times: Ints, prices: Ints) -> Ints:
+    """Return the least sum of price x time from unit k on and {0, ..., B}, by [k][B]; (K + 1, m + 1)."""
+    units, size = len(times), times.shape[1]
+    exact = np.full((units + 1, size), UNREACHABLE, dtype=np.int64)
+    exact[units, -1] = 0
+    for unit in range(units - 1, -1, -1):
+        paid = np.where(times[unit] >= FORBIDDEN, UNREACHABLE, prices[unit] * times[unit])
+        total = np.minimum(paid, UNREACHABLE) + np.minimum(exact[unit + 1], UNREACHABLE)
+        exact[unit] = np.minimum(total.min(axis=1), UNREACHABLE)
+    return np.minimum.accumulate(exact, axis=1)

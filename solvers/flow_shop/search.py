@@ -1,0 +1,196 @@
+"""Joint local search over the order and the cuts of a workload (formulations, section 6).
+
+A step proposes another schedule and keeps it if it is not worse, or hardly. For the makespan the moves
+re-plan single requests exactly (`squeeze`), so few steps go far; every other objective and every
+constraint is served by moves that know less, and by measuring each proposal in full.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+
+from ...formulations.errors import InvalidInputError
+from ...formulations.flow_shop.tables import Schedule
+from ...formulations.objective import Term
+from ...formulations.problem import Problem
+from ..protocol import Deadline, StopReason
+from .arrays import build_arrays
+from .bounds import Prices, price_bound, term_bounds
+from .columns import columns_apply, least_columns
+from .descent import Descent
+from .draft import Desk, Draft
+from .measure import Key, Measure
+from .ordering import order_by_contention
+from .shelf import Shelf
+from .starts import serial_drafts, starting_drafts
+from .units import MOST_SETS, compatible_units, confine
+from .ways import Ways
+
+_STEPS, _PER_REQUEST = 1600, 3
+"""Steps without a time limit: so many, and for long orders so many for each two requests."""
+
+_MEASURED, _FEWEST = 30_000, 50
+"""Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
+
+
+def best_schedule(problem: Problem, *, time_limit_s: float | None, seed: int = 0) -> Schedule | None:
+    """Return a good valid schedule of a workload, or None if none was found.
+
+    Parameters
+    ----------
+    problem
+        A problem with a workload.
+    time_limit_s
+        The search goes on for so long, unless it meets a lower bound before; None: for a fixed number of
+        steps.
+    seed
+        Equal seeds give equal steps.
+    """
+    search = JointSearch(problem, seed=seed)
+    search.run(Deadline(time_limit_s))
+    return next(iter(search.shelf.schedules), None)
+
+
+class JointSearch:
+    """Local search with bounds.
+
+    Parameters
+    ----------
+    problem
+        A problem with a workload.
+    top
+        How many of the best schedules are kept.
+    seed
+        Equal seeds give equal steps.
+    most_rejections
+        How many schedules opaque rules may turn down before the search gives up.
+    on_better
+        Called with the key of each better valid schedule, and the schedule.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        top: int = 1,
+        seed: int = 0,
+        most_rejections: int = 10_000,
+        on_better: Callable[[Key, Schedule], None] = lambda key, schedule: None,
+    ) -> None:
+        self._problem, self._shop = problem, problem.flow_shop
+        self._seed, self._most_rejections = seed, most_rejections
+        self._measure = Measure(problem)
+        self.shelf = Shelf(top, on_better)
+        self.steps = 0
+        self._arrays = [build_arrays(chain) for chain in self._shop.chains]
+        self._counts = Counter(self._shop.chain_of)
+
+    def _price(self, networks: Sequence[Ways]) -> Prices:
+        return price_bound(networks, [self._counts[chain] for chain in range(len(networks))])
+
+    @cached_property
+    def desks(self) -> list[tuple[Desk, Prices]]:
+        """A desk for each largest set of units that share no cores, where all requests can run."""
+        found = []
+        for own in self._unit_sets:
+            networks = [Ways(confine(arrays, own)) for arrays in self._arrays]
+            if all(network.runs for network in networks):
+                found.append((Desk(self._shop, networks), self._price(networks)))
+        return found
+
+    @cached_property
+    def _unit_sets(self) -> tuple[frozenset[int], ...]:
+        return compatible_units(self._shop, range(self._shop.unit_count))
+
+    @property
+    def impossible(self) -> bool:
+        """Whether it is proved that the networks cannot be laid on the units, whatever the order."""
+        return not self.desks and len(self._unit_sets) < MOST_SETS
+
+    @cached_property
+    def bounds(self) -> tuple[int, ...]:
+        """A lower bound on each term of the objective, given that the terms before are at theirs.
+
+        The search stops when it has met them all.
+        """
+        desks = self.desks
+        if len(self._unit_sets) >= MOST_SETS:  # not all sets of units are there: all units at once are less
+            networks = list(map(Ways, self._arrays))
+            desks = [(Desk(self._shop, networks), self._price(networks))]
+        found = [
+            term_bounds(self._problem, desk.networks, prices, self._calm_order) for desk, prices in desks
+        ]
+        return tuple(map(min, zip(*found, strict=True)))
+
+    @cached_property
+    def _calm_order(self) -> tuple[int, ...] | None:
+        """The order with the least (contention, displacement), or None if that is too hard to find."""
+        if not self._shop.order_is_free:
+            return tuple(range(self._shop.request_count))
+        try:
+            return order_by_contention(self._shop.high, self._shop.unit_count)
+        except InvalidInputError:
+            return None
+
+    def run(self, deadline: Deadline) -> None:
+        """Search until the bounds are met, the time is up or, without a limit, the effort is spent."""
+        effort = None if deadline.left_s is not None else self._effort // max(1, len(self.desks))
+        for number, (desk, prices) in enumerate(self.desks):
+            own = _share(deadline, len(self.desks) - number + self._is_alignment)
+            rng = random.Random(f"{self._seed} {number}")
+            descent = Descent(desk, self._measure, prices, self.shelf, rng)
+            starts = dict.fromkeys(starting_drafts(desk, prices, self._calm_order))
+            if self._problem.rules:
+                starts |= dict.fromkeys(serial_drafts(desk))
+            self.steps += descent.run(starts, effort, partial(self._is_done, own))
+        if self._is_alignment and self.desks and not self._is_done(deadline):
+            self._align(self.desks[0][0], deadline)
+
+    def stop(self, deadline: Deadline) -> StopReason:
+        """Return why the search has ended."""
+        if self._measure.rejected > self._most_rejections:
+            return StopReason.REJECTION_LIMIT
+        return StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE
+
+    def _is_done(self, deadline: Deadline) -> bool:
+        if deadline.passed or self._measure.rejected > self._most_rejections:
+            return True
+        return self.shelf.full and self.shelf.best == (0, *self.bounds)
+
+    @cached_property
+    def _is_alignment(self) -> bool:
+        """Whether the exact algorithm for columns bounds the first term: it needs a fixed order."""
+        return (
+            self._measure.in_columns
+            and len(self._unit_sets) == 1
+            and self._problem.objective.terms[0] is Term.MAKESPAN
+            and not (self._shop.order_is_free and self._shop.request_count > 1)
+        )
+
+    def _align(self, desk: Desk, deadline: Deadline) -> None:
+        """Find the least makespan in columns without slowdown and constraints: a bound, perhaps a plan."""
+        best = self.shelf.best
+        if best is None or not columns_apply(desk.networks, best[1]):
+            return
+        result = least_columns(desk.networks, self._shop.chain_of, best[1], deadline)
+        self.bounds = (max(self.bounds[0], result.bound_us), *self.bounds[1:])
+        if result.places is not None:
+            schedule = desk.schedule(Draft(tuple(range(self._shop.request_count)), result.places))
+            key = self._measure.of(schedule).key
+            if self.shelf.wants(key):
+                self.shelf.add(key, schedule)
+
+    @property
+    def _effort(self) -> int:
+        """The steps that are taken without a time limit."""
+        count = self._shop.request_count
+        steps = max(_STEPS, _PER_REQUEST * count // 2)
+        return steps if self._measure.is_longest_path else min(steps, max(_FEWEST, _MEASURED // count))
+
+
+def _share(deadline: Deadline, parts: int) -> Deadline:
+    """Return a deadline after one of several equal parts of the time that is left."""
+    return Deadline(None if deadline.left_s is None else deadline.left_s / parts)

@@ -1,0 +1,78 @@
+"""From a problem with a workload to a claim."""
+
+from __future__ import annotations
+
+import time
+
+from ...formulations.flow_shop.tables import Schedule
+from ...formulations.problem import Problem
+from ..exhaustive import ExhaustiveBackend, count_plans
+from ..protocol import Claim, Deadline, RuleHandling, SolveOptions, SolveStatus, StopReason
+from .measure import Key
+from .search import JointSearch
+
+MOST_WALKED = 3_000
+"""Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
+
+_PUBLISH_S = 0.1
+
+
+class WorkloadSolve:
+    """One solve of one problem with a workload.
+
+    The plans come from local search; it is an optimum, and said to be one, where every term of the
+    objective meets a lower bound. Rules are checked on every proposal, which is dropped if it breaks one.
+    """
+
+    def __init__(self, problem: Problem, options: SolveOptions) -> None:
+        self._problem, self._options = problem, options
+        self._handling = dict.fromkeys((rule.name for rule in problem.rules), RuleHandling.CHECKED)
+        self._published_s = float("-inf")
+
+    def run(self) -> Claim:
+        """Solve."""
+        if count_plans(self._problem) <= MOST_WALKED:
+            return ExhaustiveBackend().solve(self._problem, self._options)
+        deadline = Deadline(self._options.time_limit_s)
+        self._search = JointSearch(
+            self._problem,
+            top=self._options.top,
+            seed=self._options.seed,
+            most_rejections=self._options.max_rejections,
+            on_better=self._publish,
+        )
+        if self._search.impossible:
+            return Claim(
+                status=SolveStatus.INFEASIBLE,
+                stop=StopReason.COMPLETE,
+                exhausted=True,
+                handling=self._handling,
+            )
+        self._search.run(deadline)
+        if not self._search.desks:
+            return Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.SPACE_LIMIT, handling=self._handling)
+        return self._claim(self._search.shelf.schedules, self._search.stop(deadline))
+
+    def _publish(self, key: Key, schedule: Schedule) -> None:
+        """Show a better schedule, now and then."""
+        if time.monotonic() - self._published_s > _PUBLISH_S:
+            self._published_s = time.monotonic()
+            self._options.publish(self._claim([schedule], StopReason.TIME_LIMIT))
+
+    def _claim(self, schedules: list[Schedule], stop: StopReason) -> Claim:
+        """Return what some valid schedules, best first, allow to claim."""
+        search = self._search
+        best = search.shelf.best
+        values = None if best is None else best[1:]
+        proven = values == search.bounds
+        status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
+        return Claim(
+            status=status if values else SolveStatus.NO_SOLUTION,
+            stop=StopReason.COMPLETE if proven else stop,
+            plans=tuple(map(self._problem.flow_shop.plan, schedules)),
+            values=values,
+            bound=search.bounds[0],
+            proven=int(proven),
+            handling=self._handling,
+            statistics={"steps": search.steps},
+        )

@@ -1,0 +1,53 @@
+"""Which units a heuristic for workloads may use, and networks confined to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from ...formulations.flow_shop.tables import Cuts, FlowShop
+from ...formulations.hardware import Platform, UnitKind
+from .arrays import ChainArrays, Ints
+
+MOST_SETS = 32
+"""Most sets of compatible units that are tried."""
+
+
+def processor_units(platform: Platform) -> tuple[int, ...]:
+    """Return the CPU units; on a platform that names no CPU, the units of unnamed kind."""
+    for kind in (UnitKind.CPU, UnitKind.OTHER):
+        found = tuple(index for index, unit in enumerate(platform.units) if unit.kind is kind)
+        if found:
+            return found
+    return ()
+
+
+def compatible_units(shop: FlowShop, among: Iterable[int]) -> tuple[frozenset[int], ...]:
+    """Return the largest sets of units that share no cores, at most `MOST_SETS`; all units where none do."""
+    exclusive = shop.chains[0].exclusive
+    sets: list[frozenset[int]] = [frozenset()]
+    for unit in among:
+        grown = [(own - exclusive[unit]) | {unit} for own in sets]
+        kept = [own for own in sets if own & exclusive[unit]]
+        sets = list(dict.fromkeys(kept + grown))
+        sets = [own for own in sets if not any(own < other for other in sets)][:MOST_SETS]
+    return tuple(sets)
+
+
+def whole_cuts(shop: FlowShop, request: int, unit: int) -> Cuts:
+    """Return the cuts that lay a request on one unit."""
+    return (0,) * (unit + 1) + (shop.chain(request).layer_count,) * (shop.unit_count - unit)
+
+
+def confine(arrays: ChainArrays, units: frozenset[int]) -> ChainArrays:
+    """Return a network that only these units can run."""
+    open_ = np.array([unit in units for unit in range(arrays.unit_count)])
+    nowhere = np.arange(arrays.size + 1)
+    return replace(arrays, last=np.where(open_[:, None], arrays.last, nowhere))
+
+
+def runs_whole(arrays: ChainArrays) -> Ints:
+    """Return the units that can run the whole network."""
+    return np.flatnonzero(arrays.last[:, 0] == arrays.size)

@@ -1,0 +1,147 @@
+"""Every encoding against the judge: each valid schedule is a solution, with the judge's numbers."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from gapless.formulations.errors import InvalidProblemError
+from gapless.formulations.expr import Variable
+from gapless.formulations.flow_shop.encoding import EncodedWorkload, encode_workload
+from gapless.formulations.flow_shop.quantities import WorkloadValues
+from gapless.formulations.flow_shop.rules import before
+from gapless.formulations.flow_shop.tables import FlowShop, Schedule
+from gapless.formulations.flow_shop.totals import idle_excess, term_expr
+from gapless.formulations.flow_shop.workload import Execution, Mode, Request, RequestOrder, Workload
+from gapless.formulations.judge import check
+from gapless.formulations.model import Values
+from gapless.formulations.objective import Term
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import OpaqueRule
+from gapless.solvers.exact.lowering import Lowering
+from gapless.solvers.flow_shop.walk import all_schedules
+from tests.solvers.workload_cases import random_workload
+from tests.workload_instances import workload_problem, workload_problems
+
+SETTINGS = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+TABLES: dict[str, list[list[int | None]]] = {
+    "a": [[3, 5], [4, 2], [6, 6]],
+    "b": [[2, 7], [9, 3]],
+}
+
+
+def encode(problem: Problem, top: int = 1) -> EncodedWorkload:
+    return encode_workload(problem, top=top, horizon_us=problem.flow_shop.horizon_us)
+
+
+def values_of(encoded: EncodedWorkload, schedule: Schedule) -> Values:
+    """Return the values of all variables; a variable that `assign` forgets is a KeyError."""
+    assigned = encoded.assign(schedule)
+
+    def read(variable: Variable) -> int:
+        return assigned[variable.key]
+
+    return read
+
+
+def check_encoding(problem: Problem, top: int) -> None:
+    shop, encoded = problem.flow_shop, encode(problem, top)
+    lowering = Lowering(encoded.model)
+    rows = [(c.name, lowering.truth(c.expr)) for c in encoded.model.constraints]
+    rows += [("channel", row) for row in lowering.channels]
+    for drawn in islice(all_schedules(shop), 0, 3000, 53):
+        schedule = encoded.settle(drawn)
+        if check(problem, shop.plan(schedule)):
+            continue
+        if encoded.name in ("slicing", "ordering") and not encoded.complete and cut_unlike(shop, schedule):
+            continue  # where cuts do not touch each other, such models cut equal requests alike
+        values, judged = values_of(encoded, schedule), WorkloadValues(shop, schedule)
+        assert [name for name, row in rows if not row.evaluate(values)] == []
+        assert lowering.truth(encoded.exclude(schedule)).evaluate(values) == 0
+        if encoded.complete:
+            assert encoded.decode(values) == schedule
+        for term in problem.objective.terms:
+            stated = lowering.number(term_expr(shop, term)) if term is not Term.IDLE else None
+            if stated is None:
+                check_idle(problem, lowering, values, judged)
+            elif encoded.name == "ordering":  # a pattern stands for the best order that has it
+                assert stated.evaluate(values) <= judged.term(term)
+            else:
+                assert stated.evaluate(values) == judged.term(term)
+
+
+def cut_unlike(shop: FlowShop, schedule: Schedule) -> bool:
+    """Return whether two requests of one network are cut differently."""
+    pairs = set(zip(shop.chain_of, schedule.cuts, strict=True))
+    return len(pairs) > len(set(shop.chain_of))
+
+
+def check_idle(problem: Problem, lowering: Lowering, values: Values, judged: WorkloadValues) -> None:
+    for permille in (judged.idle_permille, judged.idle_permille - 1):
+        stated = lowering.at_most(idle_excess(problem.flow_shop, permille), 0).evaluate(values)
+        assert stated == (permille == judged.idle_permille)
+
+
+@SETTINGS
+@given(workload_problems())
+def test_schedules_are_solutions(problem: Problem) -> None:
+    check_encoding(problem, top=1)
+    check_encoding(problem, top=2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_schedules_are_solutions_under_rules(seed: int) -> None:
+    check_encoding(random_workload(seed), top=1 + seed % 2)
+
+
+@pytest.mark.parametrize(
+    ("objective", "workload", "name"),
+    [
+        ("bottleneck,work", Workload(requests=(Request(name="r", network="a"),)), "slicing"),
+        ("contention,displacement", Workload(requests=(Request(name="r", network="a"),)), "ordering"),
+        (
+            "makespan",
+            Workload(requests=(Request(name="r", network="a"),), order=RequestOrder.FIXED),
+            "alignment",
+        ),
+        ("makespan", Workload(requests=(Request(name="r", network="a"),)), "joint"),
+        (
+            "bubbles",
+            Workload(requests=(Request(name="r", network="a"),), execution=Execution.COLUMNS),
+            "columns",
+        ),
+        ("period", Workload(requests=(Request(name="r", network="a"),), mode=Mode.STREAM), "slicing"),
+    ],
+)
+def test_the_formulation_follows_from_what_is_asked(objective: str, workload: Workload, name: str) -> None:
+    problem = workload_problem(TABLES, ["a", "b", "a"], high=("a",), objective=objective, workload=workload)
+    assert encode(problem).name == name
+
+
+def test_a_deadline_brings_clocks() -> None:
+    problem = workload_problem(TABLES, ["a", "b"], objective="bottleneck")
+    assert encode(problem).name == "slicing"
+    timed = problem.with_rules(lambda view: view.latency_us("a0") <= 20)
+    assert encode(timed).name == "joint"
+
+
+def test_equal_requests_are_told_apart_only_where_something_does() -> None:
+    problem = workload_problem(TABLES, ["a", "b", "a", "a"])
+    encoded = encode(problem)
+    assert encoded.alike == ((0, 2, 3),)
+    assert not encoded.complete
+    cuts = ((0, 1, 3), (0, 2, 2), (0, 0, 3), (0, 3, 3))
+    assert encoded.settle(Schedule((3, 1, 2, 0), cuts)) == Schedule(
+        (0, 1, 2, 3), ((0, 3, 3), (0, 2, 2), (0, 0, 3), (0, 1, 3))
+    )
+    assert encode(problem, top=2).complete
+    assert encode(problem.with_rules(before("a3", "a0"))).alike == ()
+    odd = OpaqueRule(name="odd", predicate=lambda plan: True)
+    assert encode(problem.with_rules(odd)).alike == ()
+
+
+def test_an_unknown_request_is_refused() -> None:
+    with pytest.raises(InvalidProblemError, match="no request 'c9'"):
+        workload_problem(TABLES, ["a", "b"]).with_rules(before("c9", "a0"))

@@ -1,0 +1,165 @@
+"""The event simulation: against the flow-shop recursion, the fluid model and small cases by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.formulations.flow_shop.play import Job, Losses, Run, play_asynchronous, play_columns
+from gapless.formulations.judge import check, score
+from gapless.formulations.problem import Problem
+from gapless.formulations.simulate import simulate_workload
+from gapless.solvers.exhaustive import all_plans
+from tests.workload_instances import workload_problem, workload_problems
+
+
+def jobs_from(rows: list[list[int]]) -> list[Job]:
+    """Return jobs with these times on each unit; each job is a chain of its own."""
+    return [
+        Job(index, index, 0, tuple((unit, time) for unit, time in enumerate(row) if time))
+        for index, row in enumerate(rows)
+    ]
+
+
+def losses_of(jobs: int, units: int, loss: dict[tuple[int, int], int]) -> Losses:
+    """Return losses between jobs, the same on all pairs of units."""
+    return tuple(
+        tuple(
+            tuple(tuple(loss.get((a, b), 0) if u != v else 0 for v in range(units)) for b in range(jobs))
+            for u in range(units)
+        )
+        for a in range(jobs)
+    )
+
+
+def makespan(runs: list[Run]) -> int:
+    return max(run.end_us for run in runs)
+
+
+TIMES = st.lists(
+    st.lists(st.one_of(st.just(0), st.integers(1, 60)), min_size=3, max_size=3).filter(any),
+    min_size=1,
+    max_size=5,
+)
+
+
+def fluid_makespan(rows: list[list[int]], loss: Losses) -> Fraction:
+    """Return the makespan of the exact fluid model: rates change at events only."""
+    jobs = jobs_from(rows)
+    done = [0] * len(jobs)
+    queues = [
+        [(p, i) for p, job in enumerate(jobs) for i, (u, _) in enumerate(job.chunks) if u == unit]
+        for unit in range(3)
+    ]
+    running: dict[int, tuple[int, Fraction]] = {}
+    now = Fraction(0)
+    while any(queues) or running:
+        for unit, queue in enumerate(queues):
+            if queue and unit not in running and done[queue[0][0]] == queue[0][1]:
+                p, i = queue.pop(0)
+                running[unit] = (p, Fraction(jobs[p].chunks[i][1]))
+        rates = {
+            u: Fraction(1000 - sum(loss[a][u][b][v] for v, (b, _) in running.items() if v != u), 1000)
+            for u, (a, _) in running.items()
+        }
+        step = min(left / rates[u] for u, (_, left) in running.items())
+        now += step
+        running = {u: (p, left - step * rates[u]) for u, (p, left) in running.items()}
+        for u, (p, left) in list(running.items()):
+            if left == 0:
+                done[p] += 1
+                del running[u]
+    return now
+
+
+@given(rows=TIMES)
+def test_without_slowdown_it_is_the_flow_shop_recursion(rows: list[list[int]]) -> None:
+    jobs = jobs_from(rows)
+    played = play_asynchronous(jobs, 3, None, task_slots=len(jobs))  # the event loop, not the short cut
+    free = [0, 0, 0]
+    for row in rows:
+        at = 0
+        for unit, time in enumerate(row):
+            if time:
+                at = free[unit] = max(at, free[unit]) + time
+    assert makespan(played) == max(free)
+    assert sorted(played, key=repr) == sorted(play_asynchronous(jobs, 3, None), key=repr)
+
+
+@given(rows=TIMES, rates=st.lists(st.integers(0, 370), min_size=25, max_size=25))
+def test_with_slowdown_it_is_the_fluid_model_to_a_few_microseconds(
+    rows: list[list[int]], rates: list[int]
+) -> None:
+    count = len(rows)
+    scaled = [[1000 * time for time in row] for row in rows]
+    loss = losses_of(count, 3, {(a, b): rates[5 * a + b] for a in range(count) for b in range(count)})
+    played = makespan(play_asynchronous(jobs_from(scaled), 3, loss))
+    fluid = fluid_makespan(scaled, loss)
+    assert abs(played - fluid) <= 40  # up to a microsecond for each time two chunks meet, passed on
+
+
+def test_every_chunk_keeps_its_equation() -> None:
+    loss = losses_of(3, 3, {(0, 1): 200, (1, 0): 100, (2, 0): 300, (1, 2): 50, (0, 2): 10})
+    runs = play_asynchronous(jobs_from([[50, 70, 20], [33, 90, 41], [60, 10, 75]]), 3, loss)
+    for run in runs:
+        lost = 0
+        for other in runs:
+            overlap = min(run.end_us, other.end_us) - max(run.start_us, other.start_us)
+            if other is not run and overlap > 0:
+                lost += loss[run.position][run.unit][other.position][other.unit] * overlap // 1000
+        assert run.end_us - run.start_us == run.work_us + lost
+
+
+def test_a_barrier_can_be_faster_than_running_freely() -> None:
+    """The anomaly of formulations, section 4: free 56, with barriers 50."""
+    jobs = jobs_from([[5, 20], [2, 20], [20, 5]])
+    loss = losses_of(3, 2, {(0, 2): 250, (2, 0): 250})
+    assert makespan(play_asynchronous(jobs, 2, loss)) == pytest.approx(56, abs=1)
+    assert makespan(play_columns(jobs, 2, loss)) == pytest.approx(50, abs=1)
+
+
+def test_columns_wait_and_bypassing_requests_do_not() -> None:
+    jobs = jobs_from([[10, 50, 0], [10, 0, 10]])
+    assert makespan(play_columns(jobs, 3, None)) == 70
+    assert makespan(play_asynchronous(jobs, 3, None)) == 60
+
+
+@given(rows=TIMES)
+def test_columns_are_never_faster_and_at_most_k_times_slower_without_slowdown(rows: list[list[int]]) -> None:
+    jobs = jobs_from(rows)
+    free, columns = makespan(play_asynchronous(jobs, 3, None)), makespan(play_columns(jobs, 3, None))
+    assert free <= columns <= 3 * free
+
+
+def test_task_slots_hold_requests_back() -> None:
+    jobs = jobs_from([[10, 10, 10]] * 3)
+    assert makespan(play_asynchronous(jobs, 3, None, 1)) == 90
+    assert makespan(play_asynchronous(jobs, 3, None, 2)) == 60
+    assert makespan(play_asynchronous(jobs, 3, None, 3)) == 50
+
+
+@given(problem=workload_problems())
+def test_traces_and_scores_agree(problem: Problem) -> None:
+    for plan in islice(all_plans(problem), 0, 40, 7):
+        judged = score(problem, plan)
+        trace = simulate_workload(problem, plan)
+        assert trace.makespan_us == judged.makespan_us  # type: ignore[attr-defined]
+        assert sum(trace.latency_us) == judged.latency_us
+        assert not {v.rule for v in check(problem, plan)} & {"names", "coverage", "support", "unit_order"}
+        for unit in trace.units:
+            for before, after in pairwise(trace.on(unit)):
+                assert before.end_us <= after.start_us
+
+
+def test_memory_counts_weights_tensors_and_waiting() -> None:
+    problem = workload_problem({"a": [[10, 10], [10, 10]]}, ["a", "a"], memory_bytes=39)
+    plans = {str(plan): score(problem, plan) for plan in all_plans(problem)}
+    whole = plans["a0: 0-1 npu; a1: 0-1 npu"]
+    apart = plans["a0: 0-1 npu; a1: 0-1 big"]
+    assert (whole.peak_bytes, apart.peak_bytes) == (20, 40)
+    assert whole.valid
+    assert [violation.rule for violation in apart.violations] == ["device_memory"]

@@ -1,0 +1,176 @@
+"""Workloads and problems that hold one: what is valid, what is refused, and how plans are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.formulations.costs import Interference, NetworkContention
+from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
+from gapless.formulations.files import dump_plan, load_plan
+from gapless.formulations.flow_shop.score import WorkloadScore
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE
+from gapless.formulations.flow_shop.workload import (
+    Execution,
+    LoadPolicy,
+    Mode,
+    Request,
+    RequestOrder,
+    Workload,
+)
+from gapless.formulations.judge import check, rank_key, score
+from gapless.formulations.objective import Objective
+from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.problem import Feature, Problem
+from gapless.formulations.simulate import simulate
+from gapless.solvers.exhaustive import all_plans, count_plans
+from tests.workload_instances import workload_problem, workload_problems
+
+A = Request(name="a", network="net")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Workload(requests=()), "requests are missing"),
+        (lambda: Workload(requests=(A, A)), "request names must be unique"),
+        (lambda: Workload(requests=(A,), task_slots=0), "task_slots is 0"),
+        (lambda: Request(name="", network="net"), "name is empty"),
+        (lambda: replace(A, deadline_us=0), "deadline_us is 0"),
+        (
+            lambda: Workload(requests=(replace(A, arrival_us=3),), execution=Execution.COLUMNS),
+            "columns start together",
+        ),
+        (lambda: Workload(requests=(A,), task_slots=1, execution=Execution.COLUMNS), "no task slots"),
+        (lambda: Workload(requests=(replace(A, deadline_us=3),), mode=Mode.STREAM), "a stream has no"),
+        (
+            lambda: Interference(units=("u", "v"), slowdown_permille=((0, 1), (1, 5))),
+            "a unit does not slow itself down",
+        ),
+        (lambda: Interference(units=("u", "v"), slowdown_permille=((0, 1),)), "has 1 rows, needs 2"),
+        (lambda: NetworkContention(network="n", intensity_permille=-1), "intensity_permille is -1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make: object, words: str) -> None:
+    with pytest.raises(InvalidProblemError, match=words):
+        make()  # type: ignore[operator]
+
+
+PROBLEM = workload_problem({"a": [[10, 20], [30, None]], "b": [[5, 9]]}, ["a", "b"])
+
+
+def test_a_problem_checks_its_workload() -> None:
+    stranger = Workload(requests=(Request(name="x", network="zoo"),))
+    with pytest.raises(InvalidProblemError, match="is of network 'zoo', the problem has"):
+        replace(PROBLEM, workload=stranger)
+    with pytest.raises(InvalidProblemError, match="makespan means nothing without a workload"):
+        replace(PROBLEM, workload=None)
+    with pytest.raises(InvalidProblemError, match="paper_gapness means nothing with a workload"):
+        PROBLEM.with_objective(Objective.paper())
+    other = Interference(units=("x",), slowdown_permille=((0,),))
+    with pytest.raises(InvalidProblemError, match="the interference is for the units"):
+        replace(PROBLEM, interference=other)
+
+
+def test_features_say_what_is_asked() -> None:
+    assert {Feature.WORKLOAD, Feature.FREE_ORDER, Feature.UNSUPPORTED_LAYERS} == PROBLEM.features
+    served = Workload(
+        requests=(
+            Request(name="a0", network="a", deadline_us=99),
+            Request(name="b1", network="b", arrival_us=4),
+        ),
+        order=RequestOrder.FIXED,
+        load_policy=LoadPolicy.RUNNING,
+        task_slots=1,
+    )
+    board = replace(PROBLEM.platform, memory_bytes=10**6)
+    asked = replace(PROBLEM, workload=served, platform=board).features
+    assert asked == {
+        Feature.WORKLOAD,
+        Feature.UNSUPPORTED_LAYERS,
+        Feature.DEADLINES,
+        Feature.ARRIVALS,
+        Feature.TASK_SLOTS,
+        Feature.RUNNING_WEIGHTS,
+        Feature.DEVICE_MEMORY,
+    }
+
+
+def chunk(request: str, start: int, stop: int, unit: str, network: str = "a") -> Chunk:
+    return Chunk(request=request, network=network, start=start, stop=stop, unit=unit)
+
+
+B = chunk("b1", 0, 1, "big", "b")
+
+
+@pytest.mark.parametrize(
+    ("chunks", "order", "rule"),
+    [
+        ((chunk("a0", 0, 2, "npu"), B), ("a0",), "names"),
+        ((chunk("a0", 0, 2, "npu"), B, chunk("c", 0, 2, "npu")), ("a0", "b1"), "names"),
+        ((chunk("a0", 0, 2, "gpu"), B), ("a0", "b1"), "names"),
+        ((chunk("a0", 0, 2, "npu", "b"), B), ("a0", "b1"), "names"),
+        ((chunk("a0", 0, 1, "npu"), B), ("a0", "b1"), "coverage"),
+        ((chunk("a0", 1, 2, "npu"), B), ("a0", "b1"), "coverage"),
+        ((B,), ("a0", "b1"), "coverage"),
+        ((chunk("a0", 0, 9, "npu"), B), ("a0", "b1"), "coverage"),
+        ((chunk("a0", 0, 1, "big"), chunk("a0", 1, 2, "npu"), B), ("a0", "b1"), "unit_order"),
+        ((chunk("a0", 0, 1, "npu"), chunk("a0", 1, 2, "big"), B), ("a0", "b1"), "support"),
+    ],
+)
+def test_malformed_plans_are_told_apart(chunks: tuple[Chunk, ...], order: tuple[str, ...], rule: str) -> None:
+    plan = Plan(chunks=chunks, order=order)
+    assert rule in {violation.rule for violation in check(PROBLEM, plan)}
+    with pytest.raises(InvalidPlanError):
+        score(PROBLEM, plan)
+
+
+@given(problem=workload_problems(), data=st.data())
+def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> None:
+    shop = problem.flow_shop
+    plans = [plan for plan, _ in zip(all_plans(problem), range(60), strict=False)]
+    if not plans:
+        return
+    plan = data.draw(st.sampled_from(plans))
+    assert shop.plan(shop.schedule(plan)) == plan
+    assert len(set(plans)) == len(plans) <= count_plans(problem)
+    judged = score(problem, plan)
+    assert isinstance(judged, WorkloadScore)
+    assert judged.makespan_us >= max(busy or 0 for busy in judged.busy_us)
+    assert rank_key(problem, plan, judged)[0] == judged.values(problem.objective.terms)
+
+
+@given(problem=workload_problems())
+def test_nobody_loses_more_than_it_can(problem: Problem) -> None:
+    shop = problem.flow_shop
+    for rows in shop.loss_permille:
+        for unit, losses in enumerate(rows):
+            assert all(row[unit] == 0 for row in losses)
+            assert sum(max(row[v] for row in losses) for v in range(shop.unit_count)) <= MOST_LOSS_PERMILLE
+
+
+def test_plan_files_keep_order_requests_and_origin(tmp_path: object) -> None:
+    plan = Plan(chunks=(chunk("a0", 0, 2, "npu"), B), order=("b1", "a0"))
+    path = f"{tmp_path}/plan.json"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(dump_plan(plan, PROBLEM, {"workload": "a,b", "platform": "board"}))
+    assert load_plan(path) == plan
+    assert plan.plan_id != replace(plan, order=("a0", "b1")).plan_id
+
+
+def test_a_stream_is_paced_by_its_busiest_unit() -> None:
+    problem = workload_problem({"a": [[10, 20], [30, 10]]}, ["a", "a"])
+    assert problem.workload is not None
+    repeated = replace(problem, workload=replace(problem.workload, mode=Mode.STREAM))
+    slots = replace(problem, workload=replace(problem.workload, mode=Mode.STREAM, task_slots=1))
+    plan = next(p for p in all_plans(problem) if str(p) == "a0: 0-0 npu | 1-1 big; a1: 0-0 npu | 1-1 big")
+    assert score(repeated, plan).period_us == 20
+    assert score(slots, plan).period_us == 40  # one at a time: the sum of both chunks of both requests
+
+
+def test_the_stream_of_one_network_is_another_question() -> None:
+    with pytest.raises(InvalidInputError, match="simulate_workload"):
+        simulate(PROBLEM, Plan(chunks=(B,)), requests=2)

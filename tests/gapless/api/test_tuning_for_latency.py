@@ -1,0 +1,107 @@
+"""Tuning where the latency counts first: one request at a time, by what a unit takes without company."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gapless
+from gapless.api.problems import load_problem
+from gapless.api.tuning import default_costs
+from gapless.cli.base.exits import ExitCode
+from gapless.executor.deployment import deploy
+from gapless.executor.tuning.candidates import asked_pace, baselines, plan_candidates, predicted_us
+from gapless.files.run_files import load_deployment
+from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.judge import score
+from gapless.formulations.objective import Objective, Term
+from gapless.view.page.headline import headline, utilised
+from tests.workload_instances import workload_problem
+
+from ..conftest import Cli
+
+NAME = "pixel7a/alexnet-sparse"
+WORDS = ("tune", NAME, "--engine", "simulated", "--objective", "latency", "--noise", "0%", "--top", "5")
+
+
+@pytest.mark.parametrize(
+    ("objective", "pace"),
+    [("latency", Term.LATENCY), ("latency,period", Term.LATENCY), ("period,latency", Term.PERIOD),
+     ("slack:50:latency", Term.PERIOD), ("paper", Term.PERIOD)],
+)  # fmt: skip
+def test_what_candidates_are_compared_by(objective: str, pace: Term) -> None:
+    assert asked_pace(load_problem(NAME).with_objective(objective)) is pace
+    assert default_costs(Objective.parse(objective)) == ("isolated" if pace is Term.LATENCY else "heavy")
+
+
+def test_a_workload_is_compared_by_its_makespan() -> None:
+    problem = workload_problem({"x": [[4, 9]]}, ["x", "x"], objective="latency")
+    assert asked_pace(problem) is Term.MAKESPAN
+
+
+def test_candidates_run_one_request_at_a_time() -> None:
+    problem = load_problem(NAME, costs="isolated").with_objective("latency")
+    plans = [candidate.plan for candidate in gapless.plan(problem, top=5).candidates]
+    found = plan_candidates(plans, tables={"isolated": problem})
+    alone = baselines("alexnet-sparse", 9, problem.platform, pace=Term.LATENCY)
+    for candidate in (*found, *alone):
+        assert [stream.slots for stream in candidate.deployment.streams] == [1], "no replicas either"
+        assert candidate.deployment.pace is Term.LATENCY
+    assert [candidate.predicted("isolated") for candidate in found] == [
+        score(problem, plan).latency_us for plan in plans
+    ]
+    assert deploy(plans[0]).pace is Term.PERIOD
+
+
+def test_the_plan_with_the_least_latency_wins(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run = cli(*WORDS, "--out", out)
+    assert run.code == ExitCode.OK
+    problem = load_problem(NAME, costs="isolated").with_objective("latency")
+    best = gapless.plan(problem).plan
+    assert best is not None
+    found = load_deployment(out / "deployment.json", problem)
+    assert found.plan == best
+    assert f"is the fastest: latency {predicted_us(problem, best) / 1000:.2f} ms" in run.out
+    assert "replicas" not in run.out
+    assert "latency p50" not in run.out, "it is the latency already"
+    assert "latency ms" in (out / "table.csv").read_text().splitlines()[0]
+    assert not (out / "executions.json").exists(), "models of costs are learned from pipelines"
+
+
+def test_a_report_of_it_is_about_the_latency(cli: Cli, tmp_path: Path) -> None:
+    out, page = tmp_path / "run", tmp_path / "report.html"
+    assert cli(*WORDS, "--out", out).code == ExitCode.OK
+    assert cli("report", out, "--out", page, "--backends", "none").code == ExitCode.OK
+    text = page.read_text()
+    assert "has a latency of" in text
+    assert "The latency counts first, so one request was run at a time." in text
+    assert "Share of the latency." in text
+
+
+def test_the_figures_leave_out_what_is_about_pipelines() -> None:
+    problem = load_problem(NAME, costs="isolated").with_objective("latency")
+    plan = gapless.plan(problem, top=2).candidates[0].plan
+    alone = gapless.subject(problem, deploy(plan, task_slots=1), explained=None)
+    assert alone.predicted is not None
+    starts = [event.start_us for event in alone.predicted.events if event.chunk == 0]
+    ends = [event.end_us for event in alone.predicted.events if event.chunk == len(plan.chunks) - 1]
+    assert all(start >= end for start, end in zip(starts[1:], ends, strict=False)), "one after the other"
+    labels = {figure.label for figure in headline(alone).figures}
+    assert {"Latency, predicted", "Units"} <= labels
+    assert labels.isdisjoint({"Bubbles", "Utilisation", "Latency"})
+    assert utilised(alone) is None
+    piped = {figure.label for figure in headline(gapless.subject(problem, plan, explained=None)).figures}
+    assert {"Period, predicted", "Bubbles", "Utilisation", "Latency"} <= piped
+
+
+def test_no_rounds_of_learning(cli: Cli) -> None:
+    run = cli(*WORDS, "--rounds", "2")
+    assert run.code == ExitCode.USAGE
+    assert "one request is run at a time" in run.err
+    problem = load_problem(NAME).with_objective("latency")
+    with pytest.raises(InvalidInputError, match="tune for the period"):
+        gapless.tune_simulated(problem, problem, rounds=2)
+    with pytest.raises(InvalidInputError, match="tune for the period"):
+        gapless.tune(problem, rounds=2)

@@ -1,0 +1,234 @@
+"""Shell completion, driven as shells do: through the environment, in this process and in real ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gapless.cli.base.catalog import COMMANDS
+from gapless.cli.commands.completion import SCRIPTS, Shell
+from gapless.cli.completion.completing import VARIABLE
+from gapless.cli.completion.values import VALUES, VALUES_OF_COMMAND
+from gapless.cli.main import main
+from gapless.profiler.platforms.catalog import shipped_names
+from gapless.solvers.registry import backend_names
+
+from ...conftest import Cli
+
+Complete = Callable[..., list[str]]
+
+
+@pytest.fixture
+def bash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Complete:
+    """Complete a line as bash does, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMP_WORDBREAKS", " \t\n\"'><=;|&(:")
+
+    def complete(line: str, point: int | None = None) -> list[str]:
+        with monkeypatch.context() as patch:
+            patch.setenv(VARIABLE, "bash")
+            patch.setenv("COMP_LINE", line)
+            patch.setenv("COMP_POINT", str(len(line) if point is None else point))
+            assert main([]) == 0
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        return printed.out.splitlines()
+
+    return complete
+
+
+def test_commands(bash: Complete) -> None:
+    assert bash("gapless ") == list(COMMANDS)
+    assert bash("gapless pla") == ["plan", "platforms"]
+    assert bash("gapless --quiet pla") == ["plan", "platforms"]
+    assert bash("gapless help sim") == ["simulate"]
+    assert bash("gapless plan pixel7a/octree", point=len("gapless pla")) == ["plan", "platforms"]
+    assert bash("gapless nonsense ") == []
+
+
+def test_options(bash: Complete) -> None:
+    assert bash("gapless --ver") == ["--version"]
+    assert bash("gapless plan --back") == ["--backend"]
+    assert bash("gapless plan --min-") == ["--min-units", "--min-balance", "--min-utilisation"]
+    assert bash("gapless plan --min-units 2 --min-") == ["--min-balance", "--min-utilisation"]
+    assert "--emulate" in bash("gapless tune --emulate core0=50% --emu")
+    assert {"--json", "--quiet", "--color", "--no-color", "--help"} <= set(bash("gapless version --"))
+    assert set(bash("gapless version ")) == set(bash("gapless version --"))
+
+
+def test_names(bash: Complete) -> None:
+    assert bash("gapless show ") == list(shipped_names())
+    assert bash("gapless plan pixel7a/o") == ["pixel7a/octree"]
+    assert bash("gapless plan 'pixel7a/o") == ["pixel7a/octree"]
+    assert bash("gapless plan --backend ") == list(backend_names())
+    assert bash("gapless plan --backend=cp") == ["cpsat"]
+    assert bash("gapless plan --order ") == bash("gapless plan --order=") == ["free", "fixed"]
+    assert bash("gapless tune --granularity bl") == ["block"]
+    assert bash("gapless tune --engine si") == ["simulated"]
+    assert bash("gapless tune squ") == ["squeezenet"]
+    assert bash("gapless tune squeezenet mobilenetv3") == ["mobilenetv3-large"]
+    assert bash("gapless interference pixel7a") == ["pixel7a", *(n for n in shipped_names() if "pixel" in n)]
+    assert bash("gapless plan --platform kir") == ["kirin990"]
+    assert bash("gapless plan --costs inter") == ["interpolated"]
+    assert bash("gapless completion z") == ["zsh"]
+    assert bash("gapless schema prob") == ["problem"]
+
+
+def test_lists_between_commas(bash: Complete) -> None:
+    assert bash("gapless compare --backends native,z3,z3-") == ["native,z3,z3-paper"]
+    assert "native,z3" in bash("gapless compare --backends native,")
+    assert "native,native" not in bash("gapless compare --backends native,")
+    assert bash("gapless plan --objective period,gap") == ["period,gapness"]
+    assert bash("gapless plan --workload yolov4,mob") == ["yolov4,mobilenetv2"]
+    on_pixel = bash("gapless plan --platform pixel7a --workload alexnet-")
+    assert on_pixel == ["alexnet-dense", "alexnet-sparse"]
+
+
+def test_units_of_this_machine(bash: Complete) -> None:
+    units = bash("gapless tune --units core")
+    assert "core0" in units
+    assert bash("gapless tune --emulate core0") == ["core0="]
+    assert bash("gapless tune --units core0,core0") == []
+
+
+def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
+    (tmp_path / "gapless-out").mkdir()
+    for name in ("plan.json", "net.onnx", "my_rules.py", ".hidden.json", "gapless-out/plan.json"):
+        (tmp_path / name).write_text("")
+    assert bash("gapless check ")[-2:] == ["gapless-out/", "plan.json"]
+    assert bash("gapless check pl") == ["plan.json"]
+    assert bash("gapless check gapless-out/") == ["gapless-out/plan.json"]
+    assert bash("gapless run pixel7a/octree pl") == ["plan.json"]
+    assert bash("gapless run pixel7a/octree pix") == []
+    assert bash("gapless plan --rules ") == ["gapless-out/", "my_rules.py"]
+    assert bash("gapless inspect n") == ["net.onnx"]
+    assert bash("gapless show nowhere/") == []
+
+
+@pytest.mark.parametrize(
+    "line", ["gapless plan 'a \"b", "gapless plan \\", "", "gapless", "gapless  -", "gapless --"]
+)
+def test_half_a_line_is_no_error(bash: Complete, line: str) -> None:
+    assert isinstance(bash(line), list)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_what_the_choices_mean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, shell)
+    assert main(["pla"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "plan\tFind the best plans of a problem with one backend",
+        "platforms\tList the shipped problems",
+    ]
+    assert main(["plan", "--order=f"]) == 0
+    assert capsys.readouterr().out == "--order=free\t\n--order=fixed\t\n"
+    assert main(["plan", "--top"]) == 0
+    assert capsys.readouterr().out == "--top\tHow many of the best plans\n"
+
+
+def test_every_parameter_that_takes_a_name_is_known() -> None:
+    from gapless.cli.main import commands
+
+    found = commands().commands
+    names = {param.name for command in found.values() for param in command.params}
+    assert set(VALUES) <= names, "a parameter has another name now"
+    for command, parameter in VALUES_OF_COMMAND:
+        assert parameter in {param.name for param in found[command].params}
+    arguments = {p.name for c in found.values() for p in c.params if p.param_type_name == "argument"}
+    assert arguments - set(VALUES) <= {"shell"}, "arguments that are completed with nothing"
+
+
+@pytest.mark.parametrize("shell", Shell)
+def test_the_scripts(cli: Cli, shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    run = cli("completion", shell)
+    assert (run.code, run.out, run.err) == (0, SCRIPTS[shell], "")
+    assert VARIABLE in run.out
+    assert cli("completion", shell, "--json").document["script"] == run.out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "20")
+        assert main(["completion", shell]) == 0
+    assert capsys.readouterr().out == run.out, "no line is broken"
+    if shutil.which(shell):
+        checked = subprocess.run([shell, "-n"], input=run.out, capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `gapless` is this Python's."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    (path / "gapless").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gapless "$@"\n')
+    (path / "gapless").chmod(0o755)
+    return {**os.environ, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"}
+
+
+BASH = """
+source /dev/stdin
+COMP_LINE="$1" COMP_POINT=${#1} COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
+_gapless_completion gapless
+printf '%s\\n' "${COMPREPLY[@]}"
+complete -p gapless
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("gapless pla", ["plan", "platforms"]),
+        ("gapless plan --order=fi", ["fixed"]),
+        ("gapless plan pixel7a/alexnet-s", ["pixel7a/alexnet-sparse"]),
+        ("gapless plan --objective latency,id", ["latency,idle"]),
+    ],
+)
+def test_a_real_bash(program: dict[str, str], line: str, found: list[str]) -> None:
+    run = subprocess.run(
+        ["bash", "--norc", "-c", BASH, "bash", line],
+        input=SCRIPTS[Shell.BASH],
+        capture_output=True,
+        text=True,
+        env=program,
+        check=True,
+    )
+    *words, registered = run.stdout.splitlines()
+    assert words == found
+    assert registered == "complete -o default -F _gapless_completion gapless"
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not here")
+def test_a_real_fish(program: dict[str, str]) -> None:
+    run = subprocess.run(
+        ["fish", "--no-config", "-c", "source; complete -C 'gapless pla'"],
+        input=SCRIPTS[Shell.FISH],
+        capture_output=True,
+        text=True,
+        env=program,
+        check=True,
+    )
+    assert [line.split("\t")[0] for line in run.stdout.splitlines()] == ["plan", "platforms"]
+
+
+def test_completion_loads_little(program: dict[str, str]) -> None:
+    """What makes it slow is what it imports; no times are tested."""
+    code = (
+        "import sys, gapless.cli.main; gapless.cli.main.main(['plan', '--objective', 'per']); "
+        "heavy = {'numpy', 'onnx', 'pydantic', 'z3', 'ortools', 'jinja2', 'matplotlib', 'MNN'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**program, VARIABLE: "zsh"},
+        check=True,
+    )
+    assert run.stdout == "period\t\n[]\n"

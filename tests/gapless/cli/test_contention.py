@@ -1,0 +1,107 @@
+"""`gapless contention`, and its Python story."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+import gapless.cli.commands.contention  # noqa: F401 - registers the command
+from gapless.api.device import this_device
+from gapless.api.slowdown.contention import load_contention, measure_contention
+from gapless.cli.base.console import console
+from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.profiler.slowdown.contention.result import ContentionOptions
+from gapless.profiler.slowdown.contention.survey import unit_pairs
+from gapless.view.terminal.contention import contention_view
+from tests.executor.graph.models import residual
+from tests.profiler.slowdown.contention.worlds import WorldBench, measured
+
+from ..conftest import Cli
+
+EDGES = Path(__file__).parents[3] / "docs" / "examples" / "edges.py"
+PAIRS = unit_pairs(this_device())
+QUICK = ContentionOptions(rounds=1, seconds_per_item=0.005)
+
+needs_two_units = pytest.mark.skipif(not PAIRS, reason="no two units of this machine can run at once")
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.onnx"
+    onnx.save(residual(), str(path))
+    return path
+
+
+@needs_two_units
+def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "contention.json"
+    words = [f"a={model_file}", f"b={model_file}", "--units", ",".join(PAIRS[0])]
+    run = cli("contention", *words, "--rounds", "1", "--seconds", "0.005", "--out", out)
+    assert run.code == 0, run.err
+    for text in (
+        "a, b: co-runs of networks",
+        "GB/s",
+        "slows the probe by",
+        "explains",
+        f"on {PAIRS[0][0]} (rows)",
+    ):
+        assert text in run.out, text
+    assert f"wrote {out}" in run.err.replace("\n", " ")
+    found = load_contention(out)
+    assert found.networks == ("a", "b")
+    assert found.interference.units == PAIRS[0]
+
+
+@needs_two_units
+def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> None:
+    run = cli(
+        "contention", model_file, "--units", ",".join(PAIRS[0]), "--no-pairs", "--parts", "2",
+        "--rounds", "1", "--seconds", "0.005", "--json",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    assert run.document["format"] == "gapless.contention"
+    assert run.document["pair_fit"] is None
+    assert len(run.document["parts"]) == 2
+    assert run.document["interference"]["provenance"]["method"] == "co-runs with a memory probe"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["squeezenet", "--units", this_device().unit_names[0]], "no two of the units"),
+        (["squeezenet", f"{EDGES}:EDGES"], "need the engines callable, mnn"),
+        (["squeezenet", "squeezenet"], "NAME=... before a model"),
+        (["squeezenot"], "did you mean squeezenet"),
+        (["squeezenet", "--seconds", "0"], "--seconds"),
+        (["squeezenet", "--out", "nowhere/x.json"], "the folder nowhere does not exist"),
+        (["squeezenet", "--units", "core999"], "core999"),
+    ],
+)
+def test_bad_input_gets_one_message(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = cli("contention", *words)
+    assert run.code == 2
+    assert run.err.count("error:") == 1
+    assert message in " ".join(run.err.split())
+
+
+def test_python_functions_have_contention_too() -> None:
+    free = Platform(name="free", units=(ProcessingUnit(name="a"), ProcessingUnit(name="b")))
+    found = measure_contention([f"{EDGES}:EDGES"], platform=free, options=QUICK)
+    assert found.interference.provenance.engine.startswith("callable")
+    with pytest.raises(InvalidInputError, match=r"\(none\)"):
+        measure_contention([], platform=free)
+
+
+def test_everything_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    found = measured(WorldBench(counting=True), ContentionOptions(rounds=2, parts=2))
+    console(sys.stdout).print(contention_view(found))
+    shown = capsys.readouterr().out
+    for text in ("instructions/cycle", "Parts of networks", "ridge regression", "high", "±0.0"):
+        assert text in shown, text

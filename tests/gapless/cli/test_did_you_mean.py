@@ -1,0 +1,84 @@
+"""Typos on the command line: what is wrong, what was meant, what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ..conftest import Cli
+
+SPARSE = "pixel7a/alexnet-sparse"
+CASES = [
+    (("pln",), "no command 'pln'; did you mean plan?"),
+    (("solve", SPARSE), "no command 'solve'; did you mean plan?"),
+    (("bench",), "did you mean bench-engine?"),
+    (("fly",), "no command 'fly'; `gapless --help` lists the commands"),
+    (("plan", SPARSE, "--backnd", "z3"), "no option --backnd; did you mean --backend? See `gapless plan"),
+    (("plan", SPARSE, "--zzz"), "no option --zzz; it is none of this command. See `gapless plan --help`."),
+    (("--jsn", "plan"), "no option --jsn; did you mean --json?"),
+    (("plan", SPARSE, "--backend", "cpsta"), "no backend 'cpsta'; did you mean cpsat?"),
+    (("compare", SPARSE, "--backends", "native,pulpcbc"), "no backend 'pulpcbc'; did you mean pulp-cbc"),
+    (("plan", "pixel7a/alexnet-spase"), "did you mean pixel7a/alexnet-sparse"),
+    (("plan", "pixel7a"), "did you mean pixel7a/alexnet-dense, pixel7a/alexnet-sparse or pixel7a/octree?"),
+    (("plan", "sqeezenet"), "did you mean squeezenet?"),
+    (
+        ("plan", "squeezenet"),
+        "'squeezenet' is a built-in network, not a problem: `gapless profile squeezenet`",
+    ),
+    (("plan", "kirin990"), "'kirin990' is a platform for workloads, not a problem: --workload"),
+    (("plan", "--workload", "bert", "--platform", "kirin99"), "did you mean kirin990?"),
+    (("plan", "--workload", "bret", "--platform", "kirin990"), "did you mean bert?"),
+    (("plan", SPARSE, "--costs", "isolate"), "did you mean isolated?"),
+    (("plan", SPARSE, "--objective", "perod,idle"), "'perod' is not known; did you mean period"),
+    (("plan", SPARSE, "--objective", "latenc,gapnes"), "did you mean latency?; 'gapnes' is not known; did"),
+    (("tune", SPARSE), f"`gapless tune {SPARSE} --engine simulated` tunes it"),
+    (("tune", "sqeezenet"), "neither a file nor a built-in network; did you mean squeezenet?"),
+    (("tune", "squeezenet", "--noise", "5%"), "--noise is about --engine simulated"),
+    (("profile", "squeezenet", "--engine", "onnx"), "no engine 'onnx'; did you mean onnxruntime?"),
+    (("platforms", "--units", "cor0"), "'cor0'; did you mean core0"),
+    (("platforms", "--emulate", "cor0=50%"), "'cor0'; did you mean core0"),
+    (("interference", "pixel7"), "of shipped tables, pixel7a"),
+    (("inspect",), "MODEL is missing: an ONNX file"),
+    (("inspect",), "Example: `gapless inspect squeezenet`."),
+    (("plan", SPARSE, "--order", "fix"), "'fix' is not one of 'free', 'fixed'. See `gapless plan --help`."),
+    (("completion", "csh"), "'csh' is not one of 'bash', 'zsh', 'fish'"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), CASES)
+def test_typos_are_understood(cli: Cli, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    run = cli(*words, *(("--out", tmp_path) if words[0] in {"tune", "profile"} else ()))
+    assert (run.code, run.out) == (2, "")
+    assert said in run.err
+    assert len(run.err) < 400
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("0", ("it must be at least 1.", "1<=x")), ("many", ("it is no whole number.", "not a valid integer"))],
+)
+def test_wrong_numbers_in_plain_words(cli: Cli, value: str, said: tuple[str, ...]) -> None:
+    """Old generations of typer have their own words, new ones those of another library."""
+    run = cli("plan", SPARSE, "--top", value)
+    assert run.err.startswith("error: Invalid value for '--top': ")
+    assert run.err.endswith(". See `gapless plan --help`.\n")
+    assert any(words in run.err for words in said)
+
+
+RULES = {
+    "from gapless.rules import pinn\n": "line 1: ImportError: cannot import name 'pinn'",
+    "x = avod('GPU')\n": "NameError",
+    "def r(view):\n    return view.usess('GPU')\n": "has no attribute 'usess'; did you mean uses?",
+    "from gapless.rules import *\nx = avod('GPU')\n": "name 'avod' is not defined; did you mean avoid?",
+    "def r(view):\n    return view.uses('Bigg')\n": "no unit 'Bigg'; did you mean Big?",
+}
+
+
+@pytest.mark.parametrize("source", RULES)
+def test_typos_in_rules_are_understood(cli: Cli, tmp_path: Path, source: str) -> None:
+    path = tmp_path / "rules.py"
+    path.write_text(source)
+    run = cli("plan", SPARSE, "--rules", path)
+    assert run.code == 2
+    assert RULES[source] in run.err

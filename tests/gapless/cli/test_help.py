@@ -1,0 +1,138 @@
+"""Help: every command is in its place, says what it takes, and shows examples that work."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless.cli.base import catalog
+from gapless.cli.base.catalog import COMMANDS
+from gapless.cli.main import commands, main
+
+from ..conftest import Cli
+
+NOT_RUN = {
+    "gapless tune squeezenet": "measures this machine for a minute",
+    "gapless profile": "measures this machine, or a file of the user",
+    "gapless run": "needs a problem that was measured here",
+    "gapless export": "needs a problem that was measured here",
+    "gapless interference squeezenet": "measures this machine for long",
+    "gapless contention": "measures this machine for long",
+    "gapless bench-engine": "needs an engine",
+}
+"""Examples whose words are only checked, and why."""
+
+EXAMPLES = [example for entry in COMMANDS.values() for example in entry.examples]
+
+
+@pytest.fixture(scope="module")
+def every() -> dict[str, Any]:
+    found: dict[str, Any] = commands().commands
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One folder for all examples: what one writes, a later one reads."""
+    place = tmp_path_factory.mktemp("examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setenv("COLUMNS", "100")
+        yield place
+
+
+def words_of(example: str) -> list[str]:
+    program, *words = shlex.split(example.partition(" > ")[0], comments=True)
+    assert program == "gapless"
+    return words
+
+
+def test_the_catalog_is_what_the_rooms_register(every: dict[str, Any]) -> None:
+    assert sorted(every) == sorted(COMMANDS)
+    assert list(every) == list(COMMANDS), "help is in the order of the catalog"
+    rooms = {name: inspect.unwrap(command.callback).__module__ for name, command in every.items()}
+    assert {name: room.rpartition(".")[2] for name, room in rooms.items()} == {
+        name: entry.room for name, entry in COMMANDS.items()
+    }
+
+
+def test_every_command_has_an_example_of_itself() -> None:
+    for name, entry in COMMANDS.items():
+        assert entry.examples, name
+        assert [words_of(example)[0] for example in entry.examples] == [name] * len(entry.examples)
+        assert all(len(example) <= 92 for example in entry.examples), "one line on most terminals"
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_works(example: str, folder: Path, every: dict[str, Any]) -> None:
+    name, *words = words_of(example)
+    every[name].make_context(name, [word for word in words if word not in ("--json", "--quiet")])
+    if not any(example.startswith(begun) for begun in NOT_RUN):
+        assert main([name, *words]) == 0
+
+
+def test_every_reason_not_to_run_an_example_is_needed() -> None:
+    assert [begun for begun in NOT_RUN if not any(each.startswith(begun) for each in EXAMPLES)] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command(cli: Cli, name: str) -> None:
+    run = cli(name, "--help")
+    assert (run.code, run.err) == (0, "")
+    for words in ("--json", "--quiet", "--no-color", "Example"):
+        assert words in run.out
+    for example in COMMANDS[name].examples:
+        assert " ".join(f"$ {example}".split()) in " ".join(run.out.split())
+    assert cli(name, "-h").out == cli("help", name).out == run.out
+
+
+def test_the_help_of_all(cli: Cli) -> None:
+    run = cli("--help")
+    assert cli().out == cli("-h").out == cli("help").out == run.out
+    panels = list(dict.fromkeys(entry.panel for entry in COMMANDS.values()))
+    places = [run.out.index(f" {panel} ") for panel in panels]
+    assert places == sorted(places)
+    assert "Exit codes" in run.out
+    assert catalog.OTHER not in panels
+
+
+def test_general_options_may_stand_before_the_command_and_after_it(cli: Cli) -> None:
+    after = cli("version", "--json")
+    assert after.document["format"] == "gapless.version"
+    assert cli("--json", "version").out == after.out
+    assert cli("--json", "plan", "nowhere").document["exit_code"] == 2
+    assert cli("--quiet", "--json", "--no-color", "version").out == after.out
+
+
+def test_quiet_leaves_answers_and_errors(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "problem.json"
+    run = cli("show", "pixel7a/octree", "--out", out, "--quiet")
+    assert (run.code, run.err) == (0, "")
+    assert "octree" in run.out
+    assert out.exists()
+    assert cli("plan", "nowhere", "--quiet").err.startswith("error: 'nowhere'")
+
+
+def test_what_follows_two_dashes_is_no_option(cli: Cli) -> None:
+    run = cli("inspect", "--", "--json")
+    assert run.err.startswith("error: '--json' is neither a file nor a built-in network")
+
+
+def test_a_command_loads_only_its_room(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(catalog, "import_module", lambda name, package: loaded.append(name))
+    catalog.load(["plan", "compare", "tune"])
+    assert loaded == ["..commands.planning", "..commands.tuning"]
+    catalog.load()
+    assert len(set(loaded)) == len({entry.room for entry in COMMANDS.values()})
+
+
+def test_summaries_are_read_without_loading_rooms(every: dict[str, Any]) -> None:
+    assert {name: catalog.summary(name) for name in COMMANDS} == {
+        name: (inspect.getdoc(command.callback) or "").split("\n")[0] for name, command in every.items()
+    }

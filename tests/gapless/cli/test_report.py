@@ -1,0 +1,102 @@
+"""`gapless report` from its files to its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gapless
+from gapless.cli.base.exits import ExitCode
+
+from ..conftest import Cli
+
+SPARSE = "pixel7a/alexnet-sparse"
+
+
+def words_of(page: Path) -> str:
+    """Return what a page says, without its tags."""
+    return " ".join(re.sub(r"<[^>]*>", " ", page.read_text()).split())
+
+
+def test_a_problem_becomes_the_page_of_its_best_plan(cli: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    words = ("--backends", "native,exhaustive", "--out", page)
+    run = cli("report", SPARSE, *words)
+    assert run.code == 0
+    assert "open it in a browser" in run.out
+    said = words_of(page)
+    best = gapless.plan(gapless.load_problem(SPARSE))
+    assert "7.648 ms" in said
+    assert best.plan is not None
+    assert best.plan.plan_id in said
+    assert "exhaustive" in said
+    assert "The least period is proved" in said or "proved best" in said
+    written = cli("report", SPARSE, *words, "--json").document
+    assert written["path"] == str(page)
+    assert written["size_bytes"] == page.stat().st_size
+    assert written["subjects"] == [[SPARSE, str(best.plan)]]
+
+
+def test_a_run_a_plan_and_a_workload_on_one_page(cli: Cli, tmp_path: Path) -> None:
+    run, plan, page = tmp_path / "run", tmp_path / "plan.json", tmp_path / "page.html"
+    tune = ("tune", SPARSE, "--engine", "simulated", "--costs", "isolated", "--top", "4", "--out", run)
+    assert cli(*tune).code == 0
+    workload = ("--workload", "squeezenetx2,vit", "--platform", "kirin990", "--backend", "band")
+    assert cli("plan", *workload, "--out", plan).code == 0
+    asked = ("report", run, plan, "--backends", "none", "--no-explain", "--title", "All <b>of</b> it")
+    assert cli(*asked, "--out", page).code == 0
+    said = words_of(page)
+    assert "All &lt;b&gt;of&lt;/b&gt; it" in page.read_text()
+    assert f"{run}: the fastest plan" in said
+    assert "times as long as the winner" in said
+    assert re.findall(r'id="(s\d-race)"', page.read_text()) == ["s1-race"]  # two subjects, one race
+    assert "squeezenet#2" in said
+    assert "Predicted against measured" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("missing.json",), "No such file"),
+        ((SPARSE, "--backends", "nativ"), "did you mean native"),
+        ((SPARSE, "--out", "no/where.html"), "does not exist"),
+        ((SPARSE, "--objective", "speed"), "speed"),
+        ((), "RUN_OR_PLAN"),
+    ],
+)
+def test_bad_input_gets_one_message(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = cli("report", *words)
+    assert (run.code, message in run.err.replace("\n", " ")) == (ExitCode.USAGE, True), run.err
+    assert not Path("report.html").exists()
+
+
+def test_a_problem_without_a_plan_says_so(cli: Cli, tmp_path: Path) -> None:
+    problem = tmp_path / "tight.json"
+    assert cli("show", SPARSE, "--max-period-us", "10", "--out", problem).code == 0
+    page = tmp_path / "page.html"
+    run = cli("report", problem, "--backends", "native", "--out", page)
+    assert run.code == ExitCode.INFEASIBLE
+    assert "the period is at most 10 us" in run.out
+    assert "is not written" in run.err
+    assert not page.exists()
+
+
+def test_reports_from_python(tmp_path: Path) -> None:
+    problem = gapless.load_problem(SPARSE)
+    compared = gapless.compare(problem, backends=["native", "exhaustive"])
+    assert compared.best is not None
+    assert compared.best.plan is not None
+    shown = gapless.subject(problem, compared.best.plan, title="mine", requests=3, answers=compared)
+    page = gapless.write_report(tmp_path / "page.html", shown, title="Ours")
+    said = words_of(page)
+    assert "Ours" in said
+    assert "mine" in said
+    with pytest.raises(gapless.GaplessError, match="network 'x'"):
+        gapless.subject(
+            problem, gapless.Plan(chunks=(gapless.Chunk(network="x", start=0, stop=9, unit="Big"),))
+        )

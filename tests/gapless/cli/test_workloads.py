@@ -1,0 +1,140 @@
+"""Workloads on the command line: named, planned, simulated, checked; and what is wrong is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gapless.cli.base.exits import ExitCode
+from gapless.cli.main import main
+from gapless.formulations.files import dump_problem, load_plan, save
+from tests.workload_instances import workload_problem
+
+TEXT = "a,bx2"
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Return a problem file with two networks and no workload."""
+    problem = workload_problem(
+        {"a": [[10_000, 20_000], [30_000, 20_000]], "b": [[5_000, 9_000], [None, 9_000]]},
+        ["a", "b"],
+        slowdown=[[0, 100], [200, 0]],
+        high=("a",),
+    )
+    path = tmp_path / "tables.json"
+    document = json.loads(dump_problem(problem))
+    del document["workload"], document["objective"]
+    path.write_text(json.dumps(document))
+    return path
+
+
+def asked(tables: Path, *words: str) -> list[str]:
+    return [words[0], str(tables), "--workload", TEXT, *words[1:]]
+
+
+def test_a_plan_remembers_its_problem(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tables.with_name("plan.json")
+    assert main(asked(tables, "plan", "--backend", "exhaustive", "--out", str(out))) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "3 requests" in shown
+    assert "makespan" in shown
+    assert {"a", "b#1", "b#2"} == set(load_plan(out).order)
+    assert main(["simulate", str(out)]) == ExitCode.OK
+    assert "time lost to slowdown" in capsys.readouterr().out
+    assert main(["check", str(out), "--json"]) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["valid"]
+    assert set(document["score"]["request_latency_us"]) == {"a", "b#1", "b#2"}
+    assert main(["simulate", str(out), "--json"]) == ExitCode.OK
+    trace = json.loads(capsys.readouterr().out)
+    assert trace["makespan_us"] == document["score"]["makespan_us"]
+    assert sorted(trace["requests"]) == ["a", "b#1", "b#2"]
+
+
+def test_a_plan_can_be_looked_at_for_another_problem(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tables.with_name("plan.json")
+    assert main(asked(tables, "plan", "--backend", "exhaustive", "--out", str(out))) == ExitCode.OK
+    capsys.readouterr()
+    columns = ["--workload", TEXT, "--execution", "columns", "--json"]
+    assert main(["check", str(tables), str(out), *columns]) == ExitCode.OK
+    synchronous = json.loads(capsys.readouterr().out)["score"]["makespan_us"]
+    assert main(["check", str(out), "--json"]) == ExitCode.OK
+    assert synchronous >= json.loads(capsys.readouterr().out)["score"]["makespan_us"]
+
+
+def test_the_order_can_be_kept(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--backend", "exhaustive", "--order", "fixed", "--json"]
+    assert main(asked(tables, "plan", *words)) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["candidates"][0]["plan"]["order"] == ["a", "b#1", "b#2"]
+
+
+def test_rules_about_requests_come_from_files(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tables.with_name("rules.py")
+    save(
+        "from gapless.rules import before\n"
+        "late = before('b#2', 'a')\n"
+        "def apart(view):\n"
+        "    return ~view.beside('a', 'b#1')\n",
+        rules,
+    )
+    words = ["--backend", "exhaustive", "--rules", str(rules), "--json"]
+    assert main(asked(tables, "plan", *words)) == ExitCode.OK
+    order = json.loads(capsys.readouterr().out)["candidates"][0]["plan"]["order"]
+    assert order.index("b#2") < order.index("a")
+
+
+def test_show_lists_networks_and_slowdowns(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked(tables, "show")) == ExitCode.OK
+    shown = capsys.readouterr().out
+    for word in ("3 requests in free order", "1 layers no", "200.0 % high", "slowdown of a unit"):
+        assert word in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["plan", "TABLES"], "no workload: say which requests come"),
+        (["plan", "TABLES", "--workload", "a,c"], "'c'"),
+        (["plan", "TABLES", "--workload", ""], "entry 1: it is empty"),
+        (["plan", "TABLES", "--workload", "a", "--platform", "kirin990"], "either a problem"),
+        (["plan", "--workload", "a"], "either a problem"),
+        (["plan", "--workload", "a", "--platform", "kirin99"], "kirin990"),
+        (["plan", "--workload", "yolo", "--platform", "kirin990"], "yolov4"),
+        (["plan", "pixel7a/alexnet-sparse", "--order", "fixed"], "--order is about a workload"),
+        (["plan", "pixel7a/alexnet-sparse", "--stream"], "--stream is about a workload"),
+        (["plan", "pixel7a/alexnet-sparse", "--task-slots", "2"], "--task-slots is about a workload"),
+        (["plan", "pixel7a/alexnet-sparse", "--objective", "makespan"], "means nothing without a workload"),
+        (["plan", "pixel7a/alexnet-sparse", "--backend", "band"], "problems without workload"),
+        (["simulate", "TABLES", "x", "y"], "give a problem and a plan"),
+        (["plan", "TABLES", "--workload", TEXT, "--objective", "paper"], "means nothing with a workload"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    words: list[str], message: str, tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tables) if word == "TABLES" else word for word in words]) == ExitCode.USAGE
+    shown = " ".join(capsys.readouterr().err.split())
+    assert message in shown
+    assert "Traceback" not in shown
+
+
+def test_a_workload_has_its_own_requests(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tables.with_name("plan.json")
+    assert main(asked(tables, "plan", "--backend", "exhaustive", "--out", str(out))) == ExitCode.OK
+    assert main(["simulate", str(out), "--requests", "3"]) == ExitCode.USAGE
+    assert "a workload has its own" in " ".join(capsys.readouterr().err.split())
+
+
+def test_comparing_takes_the_backends_for_workloads(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--backends", "exhaustive,hetero2pipe,serial,band", "--json"]
+    assert main(asked(tables, "compare", *words)) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert not document["disagreements"]
+    spans = {result["backend"]: result["objective"] for result in document["results"]}
+    assert spans["exhaustive"] == min(span for span in spans.values() if span is not None)

@@ -1,0 +1,258 @@
+"""Subjects of all kinds: streams, workloads, replicas, races; made without any engine.
+
+`python -m tests.gapless.view.page.samples FOLDER` writes a page for each, to look at.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import gapless
+from gapless.api.tuning import tune_simulated
+from gapless.executor.deployment import Deployment, deploy, replicas
+from gapless.executor.measurement import MeasuredTrace
+from gapless.executor.runner import Budget, Runner
+from gapless.executor.simulated import SimulatedRunner
+from gapless.executor.simulated_workload import SimulatedWorkloadRunner
+from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
+from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.problem import Problem
+from gapless.view.page.page import report_page
+from gapless.view.page.subject import SolverAnswer, Subject
+from gapless.view.page.subjects import subject
+
+NOISE_PERMILLE = 40
+
+HOSTILE = "</script><script>alert(1)</script>\"'&<b>{{x}}\N{HEBREW LETTER ALEF}evil"
+"""A name that breaks pages which do not escape."""
+
+TURNED = f"{HOSTILE}\N{RIGHT-TO-LEFT OVERRIDE}turned\x07"
+"""The same with characters that names of units and layers cannot have, but paths and messages can."""
+
+
+@cache
+def pixel() -> Problem:
+    """Return a shipped problem with one network."""
+    return gapless.load_problem("pixel7a/alexnet-sparse")
+
+
+@cache
+def best(problem: Problem) -> Plan:
+    """Return the best plan."""
+    found = gapless.plan(problem, time_limit_s=None if problem.workload is None else 1.0).plan
+    assert found is not None
+    return found
+
+
+def runner(problem: Problem, noise_permille: int = NOISE_PERMILLE) -> Runner:
+    """Return a device that obeys the costs of a problem, more or less."""
+    kind = SimulatedRunner if problem.workload is None else SimulatedWorkloadRunner
+    return kind(problem, noise_permille=noise_permille, seed=1)
+
+
+def traced(problem: Problem, deployment: Deployment, requests: int) -> MeasuredTrace:
+    """Return the trace of an execution."""
+    return runner(problem).trace(deployment, requests=requests)
+
+
+@cache
+def small() -> Subject:
+    """Return a stream of one network, only planned."""
+    return subject(pixel(), best(pixel()), requests=8)
+
+
+@cache
+def measured(requests: int = 20) -> Subject:
+    """Return a stream of one network, planned, explained, compared and executed."""
+    problem, plan = pixel(), best(pixel())
+    truth = gapless.load_problem("pixel7a/alexnet-sparse", costs="isolated")
+    deployment = deploy(plan)
+    return subject(
+        problem,
+        plan,
+        title="AlexNet",
+        measured=traced(truth, deployment, requests),
+        measurement=runner(truth).measure(deployment, Budget(requests=50)),
+        answers=gapless.compare(problem, backends=["native", "exhaustive"]),
+        sources=("plan.json",),
+    )
+
+
+@cache
+def long(requests: int = 300) -> Subject:
+    """Return a stream of many requests through eight chunks, predicted and measured."""
+    units = [f"unit{number}" for number in range(8)]
+    times = {f"layer{n}": [1 + ((7 * n + 3 * u) % 11) / 3 for u in range(8)] for n in range(24)}
+    problem = gapless.table_problem(times, units, network="deep")
+    plan = Plan(
+        chunks=tuple(
+            Chunk(network="deep", start=3 * index, stop=3 * index + 3, unit=unit)
+            for index, unit in enumerate(units)
+        )
+    )
+    slower = {name: [1.1 * time + 0.1 for time in row] for name, row in times.items()}
+    truth = gapless.table_problem(slower, units, network="deep")
+    trace = traced(truth, deploy(plan), requests)
+    return subject(problem, plan, title="deep", measured=trace, explained=None)
+
+
+@cache
+def workload() -> Subject:
+    """Return five requests of three networks that slow each other down, over and over."""
+    problem = gapless.load_workload(
+        "yolov4,bert,mobilenetv2x3", platform="kirin990", load_policy=LoadPolicy.RESIDENT
+    )
+    return replace(_workload(problem, best(problem)), answers=_answers())
+
+
+@cache
+def unexecutable() -> Subject:
+    """Return a workload with a load policy that the runtime does not serve, so that it is only planned."""
+    problem = gapless.load_workload("yolov4,bert,mobilenetv2x3", platform="kirin990")
+    return subject(problem, best(problem), explained=None)
+
+
+@cache
+def steady() -> Subject:
+    """Return requests that are served as a stream of rounds, back to back."""
+    problem = gapless.load_workload(
+        "vit,squeezenetx2", platform="kirin990", mode=Mode.STREAM, load_policy=LoadPolicy.RESIDENT
+    )
+    return _workload(problem, best(problem))
+
+
+def _workload(problem: Problem, plan: Plan) -> Subject:
+    deployment = deploy(plan, workload=problem.workload)
+    return subject(
+        problem,
+        plan,
+        measured=traced(problem, deployment, 40),
+        measurement=runner(problem).measure(deployment, Budget(requests=40)),
+        explained=2.0,
+    )
+
+
+def _answers() -> tuple[SolverAnswer, ...]:
+    """Return what backends could have answered, with everything that can go wrong."""
+    given = {"version": "1.0", "stop": "complete", "plan": "a plan"}
+    return (
+        SolverAnswer(
+            backend="native",
+            guarantee="heuristic",
+            status="feasible",
+            objective=1_071_029,
+            bound=789_659,
+            gap=0.2627,
+            runtime_s=2.0,
+            **given,
+        ),
+        SolverAnswer(
+            backend="cpsat",
+            guarantee="exact",
+            status="feasible",
+            objective=1_180_000,
+            bound=901_000,
+            gap=0.236,
+            runtime_s=2.1,
+            version="9.15",
+            stop="time_limit",
+            plan="another plan",
+        ),
+        SolverAnswer(
+            backend="z3",
+            guarantee="exact",
+            status="no_solution",
+            objective=None,
+            bound=None,
+            gap=None,
+            runtime_s=2.0,
+            version="5.4",
+            stop="time_limit",
+            plan="",
+        ),
+        SolverAnswer(
+            backend="pulp",
+            version="",
+            guarantee="exact",
+            status="",
+            stop="",
+            objective=None,
+            bound=None,
+            gap=None,
+            runtime_s=0.0,
+            plan="",
+            failure="highspy is not installed; pip install 'gapless[milp]'",
+        ),
+    )
+
+
+@cache
+def side_by_side() -> Subject:
+    """Return replicas of a network, which are no plan."""
+    problem, layers = pixel(), len(pixel().network.layers)
+    deployment = replicas(problem.network.name, layers, ("Little", "Medium", "Big"))
+    return subject(
+        problem,
+        deployment,
+        title="replicas",
+        measured=traced(problem, deployment, 10),
+        measurement=runner(problem).measure(deployment, Budget(requests=50)),
+    )
+
+
+@cache
+def raced() -> Subject:
+    """Return the winner of a race on a simulated device that obeys other costs than were planned with."""
+    planned = gapless.load_problem("pixel7a/alexnet-sparse", costs="isolated")
+    truth = gapless.load_problem("pixel7a/alexnet-sparse", costs="interpolated")
+    options = TuningOptions(rungs=(Rung(seconds=0.2), Rung(seconds=0.2)))
+    tuned = tune_simulated(planned, truth, top=8, noise_permille=NOISE_PERMILLE, options=options)
+    assert tuned.deployment is not None
+    return subject(
+        planned,
+        tuned.deployment,
+        title="winner of the race",
+        tuning=tuned.result,
+        measured=traced(truth, tuned.deployment, 30),
+        requests=30,
+        answers=gapless.compare(planned, backends=["native", "exhaustive"]),
+    )
+
+
+@cache
+def hostile() -> Subject:
+    """Return a plan whose names try to break the page."""
+    layers = {f"{HOSTILE}{number}": [2.0, 3.0] for number in range(3)}
+    problem = gapless.table_problem(layers, [f"{HOSTILE} unit", "x" * 90], network=HOSTILE)
+    found = subject(problem, best(problem), title=TURNED, requests=2, sources=(TURNED,))
+    return replace(found, answers=(replace(_answers()[-1], failure=TURNED),))
+
+
+SAMPLES: dict[str, Callable[[], Subject]] = {
+    "small": small,
+    "measured": measured,
+    "long": long,
+    "workload": workload,
+    "unexecutable": unexecutable,
+    "steady": steady,
+    "replicas": side_by_side,
+    "raced": raced,
+    "hostile": hostile,
+}
+
+
+def main(folder: Path) -> None:
+    """Write the page of each sample, and one of several."""
+    for name, make in SAMPLES.items():
+        (folder / f"{name}.html").write_text(report_page([make()]))
+    several = [measured(), raced(), side_by_side()]
+    (folder / "several.html").write_text(report_page(several, title="Three ways", command="gapless report"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,247 @@
+"""The page in a browser: its script runs without errors, and does what the keyboard and the pointer ask."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless.view.page.page import report_page
+from tests.gapless.view.page import samples
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium or google-chrome on the PATH")
+
+Open = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """Open a page, perform JavaScript that puts what it finds into `found`, and return that."""
+
+    def run(page: str, script: str = "", width: int = 1200) -> dict[str, Any]:
+        path = tmp_path / "report.html"
+        act = (
+            "<script>const found = {};\n"
+            "const all = query => [...document.querySelectorAll(query)];\n"
+            "const key = name => document.activeElement.dispatchEvent("
+            "new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));\n"
+            "const tip = () => document.getElementById('tip').hidden ? null : Object.fromEntries("
+            "all('#tip dt').map(name => [name.textContent, name.nextSibling.textContent]));\n"
+            f"{script}\ndocument.body.dataset.found = JSON.stringify(found);</script>"
+        )
+        path.write_text(page.replace("</body>", f"{act}</body>"))
+        assert BROWSER is not None
+        done = subprocess.run(
+            [
+                BROWSER,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                f"--user-data-dir={tmp_path / 'profile'}",
+                f"--window-size={width},900",
+                "--enable-logging=stderr",
+                "--virtual-time-budget=2000",
+                "--dump-dom",
+                path.as_uri(),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        assert "CONSOLE" not in done.stderr, done.stderr
+        body = re.search(r"<body([^>]*)>", done.stdout)
+        assert body is not None
+        assert 'data-ready="yes"' in body[1]
+        assert "data-error" not in body[1]
+        text = re.search(r'data-found="([^"]*)"', body[1])
+        assert text is not None, "the script of the test has failed"
+        found: dict[str, Any] = json.loads(html.unescape(text[1]))
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["workload", "raced", "steady", "hostile"])
+def test_pages_open_without_errors(opened: Open, name: str) -> None:
+    found = opened(
+        report_page([samples.SAMPLES[name]()]),
+        "found.wide = document.documentElement.scrollWidth > innerWidth; found.title = document.title;",
+        width=500,
+    )
+    assert found["wide"] is False
+    if name == "hostile":
+        assert found["title"].startswith(samples.HOSTILE)
+
+
+def test_arrow_keys_walk_from_block_to_block(opened: Open) -> None:
+    subject = samples.long()
+    assert subject.predicted is not None
+    found = opened(
+        report_page([subject]),
+        """
+        const blocks = all('.canvas .b');
+        found.blocks = blocks.length;
+        const stops = () => all('.canvas [tabindex="0"]').length;
+        found.before = stops();
+        document.querySelector('.canvas [tabindex="0"]').focus();
+        found.first = tip();
+        key('ArrowRight'); found.right = tip();
+        key('ArrowDown'); found.down = tip();
+        key('End'); found.end = tip();
+        key('ArrowRight'); found.beyond = tip();
+        key('Home'); found.home = tip();
+        for (let n = 0; n < 20; n++) key('ArrowDown');
+        found.last = tip();
+        key('ArrowUp'); found.up = tip();
+        found.label = document.activeElement.getAttribute('aria-label');
+        found.after = stops();
+        key('Escape'); found.escape = tip();
+        """,
+    )
+    assert found["blocks"] == 2 * 300 * 8
+    assert (found["before"], found["after"]) == (1, 1)
+    assert found["first"] == {
+        "trace": "predicted",
+        "request": "0",
+        "network": "deep",
+        "layers": "0-2 (layer0 to layer2)",
+        "unit": "unit0",
+        "start": "0 us",
+        "end": found["first"]["takes"],
+        "takes": found["first"]["takes"],
+        "slowdown": "none",
+    }
+    assert [found["right"][name] for name in ("request", "unit")] == ["1", "unit0"]
+    assert found["down"]["unit"] == "unit1"
+    assert found["end"]["request"] == found["beyond"]["request"] == "299"
+    assert found["home"]["request"] == "0"
+    assert (found["last"]["trace"], found["last"]["unit"]) == ("measured", "unit7")
+    assert {"copy in", "run", "copy out"} <= set(found["last"])
+    assert found["up"]["unit"] == "unit6"
+    assert found["label"].startswith("trace measured, request")
+    assert found["escape"] is None
+
+
+def test_the_chart_zooms(opened: Open) -> None:
+    found = opened(
+        report_page([samples.long()]),
+        """
+        const width = () => document.querySelector('.canvas').getBoundingClientRect().width;
+        const button = name => document.querySelector(`[data-zoom=${name}]`);
+        const dense = () => document.querySelector('.lanes').classList.contains('dense');
+        found.before = [width(), all('.labels text').length, dense(), button('out').disabled];
+        for (let n = 0; n < 6; n++) button('in').click();
+        found.inside = [width(), all('.labels text').length, dense(), button('out').disabled];
+        found.ticks = all('.axis text').length;
+        document.querySelector('.canvas [tabindex="0"]').focus();
+        key('-'); found.out = width();
+        key('0'); found.all = width();
+        for (let n = 0; n < 40; n++) key('+');
+        found.most = [width(), button('in').disabled, all('.labels text').length, all('.axis text').length];
+        """,
+    )
+    width, labels, dense, stopped = found["before"]
+    assert (dense, stopped) == (True, True)
+    assert labels == 0
+    assert found["inside"][0] == pytest.approx(64 * width, rel=0.01)
+    assert found["inside"][1] > 20
+    assert found["inside"][2:] == [False, False]
+    assert 2 <= found["ticks"] <= 40
+    assert found["out"] == pytest.approx(32 * width, rel=0.01)
+    assert found["all"] == pytest.approx(width, rel=0.01)
+    assert found["most"][1] is True
+    assert found["most"][2] < 400
+    assert found["most"][3] < 60
+
+
+def test_the_pointer_shows_blocks_and_bubbles(opened: Open) -> None:
+    subject = samples.small()
+    assert subject.predicted is not None
+    found = opened(
+        report_page([subject]),
+        """
+        const row = document.querySelector('.row'), blocks = [...row.querySelectorAll('.b')];
+        const over = (element, x) => element.dispatchEvent(
+          new PointerEvent('pointermove', { bubbles: true, clientX: x, clientY: 0 }));
+        const box = blocks[2].getBoundingClientRect(), idle = row.querySelector('.idle');
+        over(blocks[2], box.left + 1); found.block = tip();
+        over(idle, box.right + 2); found.bubble = tip();
+        document.querySelector('.canvas').dispatchEvent(new PointerEvent('pointerleave')); found.away = tip();
+        """,
+    )
+    first, second = (event for event in subject.predicted.on("Big") if event.request in (2, 3))
+    assert found["block"]["request"] == "2"
+    assert found["block"]["start"] == f"{first.start_us / 1000:.3f} ms"
+    assert found["bubble"]["bubble"] == f"{(second.start_us - first.end_us) / 1000:.3f} ms"
+    assert found["bubble"]["between"] == "2 and 3"
+    assert found["away"] is None
+
+
+def test_slowdown_and_requests_of_a_workload_are_shown(opened: Open) -> None:
+    subject = samples.workload()
+    assert subject.predicted is not None
+    found = opened(
+        report_page([subject]),
+        """
+        found.tips = all('.row.predicted .b').map(block => {
+          block.setAttribute('tabindex', '0'); block.focus(); return tip();
+        });
+        """,
+    )
+    slowed = {tip["request"] for tip in found["tips"] if tip["slowdown"] != "none"}
+    names = subject.predicted.names
+    assert slowed == {names[event.request] for event in subject.predicted.events if event.slowdown_us}
+    assert {tip["request"] for tip in found["tips"]} == set(names)
+    assert all("stream" not in tip for tip in found["tips"])
+
+
+def test_the_scatter_is_walked_by_keys_and_the_theme_is_toggled(opened: Open) -> None:
+    subject = samples.raced()
+    assert subject.tuning is not None
+    found = opened(
+        report_page([subject]),
+        """
+        const marks = all('.plot .m');
+        found.marks = marks.length;
+        document.querySelector('.plot [tabindex="0"]').focus(); found.first = tip();
+        key('End'); found.last = tip();
+        const theme = document.getElementById('theme');
+        found.light = [document.documentElement.dataset.theme || '', theme.textContent];
+        theme.click();
+        found.dark = [document.documentElement.dataset.theme, theme.textContent,
+          getComputedStyle(document.body).backgroundColor];
+        """,
+    )
+    assert found["marks"] == 2 * len(subject.tuning.rows)
+    assert {"candidate", "chunks", "measured", "difference", "outcome"} <= set(found["first"])
+    assert found["first"] != found["last"]
+    assert found["light"] == ["", "Dark"]
+    assert found["dark"] == ["dark", "Light", "rgb(15, 18, 23)"]
+
+
+def test_all_blocks_are_listed_when_asked_for(opened: Open) -> None:
+    found = opened(
+        report_page([samples.measured()]),
+        """
+        const details = document.querySelector('[data-blocks]');
+        details.open = true;
+        details.dispatchEvent(new Event('toggle'));
+        found.rows = all('.blocks tbody tr').length;
+        found.cells = [...new Set(all('.blocks tr').map(row => row.children.length))];
+        found.titles = all('.blocks th').map(cell => cell.textContent);
+        """,
+    )
+    assert found["rows"] == 2 * 20 * 4
+    assert {"request", "layers", "start", "end", "slowdown", "copy in"} <= set(found["titles"])
+    assert found["cells"] == [len(found["titles"])]

@@ -1,0 +1,326 @@
+"""The sections of a report: what they say follows from what is known, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gapless.executor.engine import PlacementReceipt
+from gapless.executor.runner import Budget
+from gapless.formulations.flow_shop.memory import Usage
+from gapless.formulations.scores import Violation
+from gapless.view.page.answers import answers
+from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
+from gapless.view.page.headline import headline
+from gapless.view.page.layers import heat_maps
+from gapless.view.page.memory import HEIGHT, WIDTH, memory
+from gapless.view.page.origin import origin
+from gapless.view.page.race import race
+from gapless.view.page.reasoning import reasoning
+from gapless.view.page.receipts import receipts
+from gapless.view.page.standing import standing
+from gapless.view.page.subject import Subject
+from gapless.view.page.table import Table
+from gapless.view.page.utilisation import chunk_table, utilisation
+from tests.gapless.view.page import samples
+
+
+def column(table: Table, title: str) -> list[str]:
+    index = [one.title for one in table.columns].index(title)
+    return [row.cells[index].text for row in table.rows]
+
+
+def test_the_pace_is_what_the_judge_and_the_measurement_say() -> None:
+    subject = samples.measured()
+    assert subject.score is not None
+    assert subject.measurement is not None
+    assert predicted_pace_us(subject) == subject.score.period_us
+    found = achieved(subject)
+    assert found is not None
+    assert (found.pace_us, found.source) == (subject.measurement.period_us, "execution")
+    batch = samples.workload()
+    assert batch.predicted is not None
+    assert predicted_pace_us(batch) == batch.predicted.makespan_us
+
+
+@pytest.mark.parametrize("name", ["measured", "replicas", "steady", "workload"])
+def test_a_trace_alone_tells_nearly_the_same_as_the_measurement(name: str) -> None:
+    subject = samples.SAMPLES[name]()
+    quiet = samples.runner(subject.problem, 0)
+    measured = quiet.measure(subject.deployment, Budget(requests=40))
+    told = trace_account(quiet.trace(subject.deployment, requests=40))
+    assert told is not None
+    truth = measured.period_us if measured.makespan_us is None else measured.makespan_us.median
+    assert told.pace_us == pytest.approx(truth, rel=0.02)
+    for unit in measured.units:
+        assert told.busy_us[unit.unit] == pytest.approx(unit.busy_us, rel=0.05)
+    found = achieved(replace(subject, measurement=None))
+    assert found is not None
+    assert found.source == "trace"
+
+
+def test_a_trace_of_one_request_has_no_period() -> None:
+    subject = samples.measured()
+    assert subject.measured is not None
+    one = replace(subject.measured, events=tuple(e for e in subject.measured.events if e.request == 0))
+    assert trace_account(one) is None
+    bare = replace(subject, measured=one, measurement=None)
+    assert "measured" not in headline(bare).sentence
+
+
+def test_the_sentence_names_who_runs_where_and_how_fast() -> None:
+    words = headline(samples.measured()).sentence
+    assert words.startswith("alexnet-sparse in 4 chunks on Big, GPU, Little and Medium of pixel7a gives")
+    assert "7.648 ms (predicted)" in words
+    assert headline(samples.workload()).sentence.startswith("A workload of 5 requests (yolov4, bert and")
+    assert "ends after" in headline(samples.workload()).sentence
+    assert headline(samples.side_by_side()).sentence.startswith("3 replicas of alexnet-sparse on Little")
+    assert "although it is a baseline" in headline(samples.raced()).sentence
+
+
+def test_what_a_plan_breaks_is_said() -> None:
+    subject = samples.small()
+    assert subject.score is not None
+    broken = replace(subject.score, violations=(Violation(rule="max_units", message="too many"),))
+    assert headline(replace(subject, score=broken)).violations == ("max_units: too many",)
+    assert headline(subject).violations == ()
+
+
+def test_the_standing_is_proved_bounded_or_beaten() -> None:
+    subject = samples.measured()
+    assert standing(subject).kind == "good"
+    alone = replace(subject, explanation=None)
+    assert standing(alone).text == "Proved by native, exhaustive: no plan has less period."
+    assert standing(replace(alone, answers=())).label == "not proved"
+    first = alone.answers[0]
+    weak = replace(first, bound=7000, status="feasible")
+    assert standing(replace(alone, answers=(weak,))).label == f"gap {100 * (7648 - 7000) / 7648:.1f} %"
+    better = replace(first, objective=7000, bound=7000)
+    found = standing(replace(subject, answers=(better,)))
+    assert (found.kind, found.label) == ("bad", "not the best")
+    assert standing(samples.side_by_side()).label == "no plan"
+
+
+def test_utilisation_is_busy_time_over_the_period() -> None:
+    subject = samples.measured()
+    found = utilisation(subject)
+    assert found is not None
+    assert subject.score is not None
+    assert subject.measurement is not None
+    measured = {unit.unit: unit.busy_us for unit in subject.measurement.units}
+    for row, busy in zip(found.units, subject.score.busy_us, strict=True):
+        assert busy is not None
+        shares = [bar.percent for bar in row.bars]
+        assert shares == pytest.approx(
+            [
+                100 * busy / subject.score.period_us,
+                100 * measured[row.unit] / subject.measurement.period_us,
+            ],
+            abs=0.01,
+        )
+    assert [row.unit for row in found.units if row.pace] == ["Little"]
+    assert column(chunk_table(subject), "predicted") == ["5.225 ms", "7.411 ms", "7.648 ms", "7.179 ms"]
+
+
+def test_chunks_have_the_times_of_the_race_where_nothing_else_was_measured() -> None:
+    subject = samples.raced()
+    assert subject.tuning is not None
+    assert subject.tuning.winner is not None
+    found = chunk_table(subject)
+    times = [f"{time / 1000:.2f} ms" for time in subject.tuning.winner.chunk_us]
+    assert column(found, "measured") == times
+    assert set(column(found, "of that copies")) == {"-"}
+
+
+def test_chunks_of_a_workload_have_times_alone_and_beside_others() -> None:
+    subject = samples.workload()
+    found = chunk_table(subject)
+    assert subject.predicted is not None
+    assert len(found.rows) == len(subject.predicted.events)
+    differ = [a != b for a, b in zip(column(found, "alone"), column(found, "predicted"), strict=True)]
+    assert sum(differ) == sum(event.slowdown_us > 0 for event in subject.predicted.events)
+
+
+def test_the_race_as_scatter_and_table() -> None:
+    subject = samples.raced()
+    found = race(subject)
+    result = subject.tuning
+    assert found is not None
+    assert found.scatter is not None
+    assert result is not None
+    assert len(found.scatter.marks) == 2 * len(result.rows)
+    assert [name for name, _ in found.scatter.tables] == ["isolated", "interpolated"]
+    assert sum(mark.winner for mark in found.scatter.marks) == 2
+    assert all(0 <= mark.x <= 100 and 0 <= mark.y <= 100 for mark in found.scatter.marks)
+    assert len(found.candidates.rows) == len(result.rows)
+    assert [row.strong for row in found.candidates.rows] == [True] + [False] * (len(result.rows) - 1)
+    pearson = [entry.pearson for entry in result.quality]
+    assert column(found.quality, "Pearson") == ["-" if r is None else f"{r:.3f}" for r in pearson]
+    on_line = [mark for mark in found.scatter.marks if abs(mark.x + mark.y - 100) < 3]
+    assert {mark.table for mark in on_line} == {0, 1}
+
+
+def test_a_race_that_nobody_finished_has_no_scatter() -> None:
+    subject = samples.raced()
+    assert subject.tuning is not None
+    rows = tuple(replace(row, comparable_us=None, ratio=None) for row in subject.tuning.rows)
+    found = race(replace(subject, tuning=replace(subject.tuning, rows=rows)))
+    assert found is not None
+    assert found.scatter is None
+    assert race(samples.small()) is None
+
+
+def test_answers_with_everything_that_can_go_wrong() -> None:
+    found = answers(samples.workload())
+    assert found is not None
+    assert column(found.table, "backend") == ["native", "cpsat", "z3", "pulp"]
+    assert column(found.table, "status") == [
+        "found, not proved",
+        "found, not proved",
+        "nothing found",
+        "gave no answer",
+    ]
+    assert column(found.table, "gap") == ["26.27 %", "23.60 %", "-", "-"]
+    assert "no plan has less than 901.000 ms (cpsat)" in found.words
+    assert [(one.plan, one.bound) for one in found.ranges][2] == (None, None)
+    assert found.ranges[1].plan == 100.0
+    assert found.ranges[0].bound == 0.0
+    assert answers(samples.small()) is None
+    failed = replace(samples.workload(), answers=samples.workload().answers[-1:])
+    nothing = answers(failed)
+    assert nothing is not None
+    assert nothing.words == "No backend has found a plan."
+
+
+@pytest.mark.parametrize(
+    ("capacity", "drawn", "words"),
+    [
+        (None, False, "not known"),
+        (150, True, "66.7 % of the 150 B"),
+        (90, True, "111.1 %"),
+        (10**9, False, "far"),
+    ],
+)
+def test_memory_against_the_capacity(capacity: int | None, drawn: bool, words: str) -> None:
+    subject = samples.small()
+    platform = replace(subject.problem.platform, memory_bytes=capacity)
+    usage = Usage(steps=((0, 40), (10, 100), (20, 0)), while_bytes=(100,))
+    found = memory(replace(subject, memory=usage, problem=replace(subject.problem, platform=platform)))
+    assert found is not None
+    assert found.chart is not None
+    assert (found.chart.capacity is not None) is drawn
+    assert words in found.chart.words
+    if drawn:
+        assert found.chart.capacity is not None
+        assert (found.chart.capacity < found.chart.peak) is (capacity == 150)
+        assert 0 <= found.chart.capacity <= 100
+
+
+def test_memory_steps_are_drawn_once_a_pixel_column() -> None:
+    subject = samples.long()
+    usage = Usage(steps=tuple((time, 1 + time % 7) for time in range(100_000)), while_bytes=(7,))
+    found = memory(replace(subject, memory=usage))
+    assert found is not None
+    assert found.chart is not None
+    path = found.chart.path
+    assert path.startswith(f"M0 {HEIGHT}")
+    assert path.endswith(f"H{WIDTH}V{HEIGHT}Z")
+    assert path.count("H") <= WIDTH + 2
+    assert min(int(part.split("H")[0]) for part in path.split("V")[1:-1]) == round(found.chart.peak * 10)
+
+
+def test_the_heat_map_outlines_the_chunks() -> None:
+    (found,) = heat_maps(samples.small())
+    chosen = [
+        next(unit for unit, cell in zip(found.units, row.cells, strict=True) if cell.chosen)
+        for row in found.rows
+    ]
+    assert chosen == ["Big", "GPU", "GPU", "GPU", "Little", "Medium", "Medium", "Medium", "Medium"]
+    edges = ["".join(cell.edges for cell in row.cells) for row in found.rows]
+    assert edges == ["tb", "t", "", "b", "tb", "t", "", "", "b"]
+    shades = [cell.shade for row in found.rows for cell in row.cells]
+    assert min(s for s in shades if s is not None) == 0
+    assert max(s for s in shades if s is not None) == 9
+
+
+def test_the_heat_map_says_where_layers_cannot_run_and_is_cut() -> None:
+    yolo, *_ = heat_maps(samples.workload())
+    stuck = [cell for row in yolo.rows for cell in row.cells if cell.shade is None]
+    assert stuck
+    assert all(cell.text == "" for cell in stuck)
+    assert any(total.endswith("cannot run") for total in yolo.totals)
+    few = heat_maps(samples.workload(), most=120)
+    assert [len(one.rows) for one in few] == [40, 40, 40]
+    assert few[0].hidden == 111 - 40
+    some = {cell.chosen for row in few[2].rows for cell in row.cells}
+    assert some <= {"", "all", "some"}
+
+
+def test_reasons() -> None:
+    subject = samples.measured()
+    found = reasoning(subject)
+    assert found is not None
+    assert found.proven
+    assert column(found.cuts, "cut") == [
+        "after layer 0 (conv1)",
+        "after layer 3 (pool2)",
+        "after layer 4 (conv3)",
+    ]
+    assert column(found.units, "used") == ["yes"] * 4
+    assert "(+2.8 %)" in found.next_best[1]
+    assert reasoning(samples.long()) is None
+    weak = reasoning(samples.workload())
+    assert weak is not None
+    assert not weak.proven
+    assert column(weak.units, "cannot run")[0].startswith("84 layers: ")
+
+
+def receipt(**changes: object) -> PlacementReceipt:
+    good = PlacementReceipt(
+        unit="big",
+        piece="net[0:3]",
+        engine="mnn 3.2",
+        asked_backend="cpu",
+        granted_backend="cpu",
+        asked_threads=2,
+        granted_threads=2,
+        asked_cores=(4, 5),
+        granted_cores=(4, 5),
+    )
+    return replace(good, **changes)  # type: ignore[arg-type]
+
+
+def test_receipts_mark_what_was_not_granted_and_what_is_emulated() -> None:
+    subject = samples.measured()
+    assert subject.measurement is not None
+
+    def shown(*given: PlacementReceipt) -> Subject:
+        assert subject.measurement is not None
+        return replace(subject, measurement=replace(subject.measurement, receipts=given))
+
+    good = receipts(shown(receipt()))
+    assert good is not None
+    assert (good.kind, good.words) == ("good", "All sessions were granted as asked.")
+    bad = receipts(shown(receipt(), receipt(unit="gpu", granted_threads=1, quota_permille=500)))
+    assert bad is not None
+    assert bad.kind == "bad"
+    assert "1 of 2 sessions" in bad.words
+    assert "gpu is emulated: a quota of 50 %" in bad.words
+    assert column(bad.table, "threads") == ["2", "asked 2, got 1"]
+    assert column(bad.table, "granted") == ["as asked", "threads: asked for 2, got 1"]
+    assert receipts(samples.small()) is None
+
+
+def test_the_origin_names_problem_tables_and_files() -> None:
+    subject = samples.measured()
+    found = origin(subject)
+    facts = dict(found.facts)
+    assert subject.problem.fingerprint in facts["problem"]
+    assert facts["objective"] == "least period, then gapness"
+    assert facts["files"] == "plan.json"
+    assert column(found.tables, "method") == ["heavy"]
+    estimated = origin(samples.workload())
+    assert column(estimated.tables, "table") == ["costs", "interference"]
+    assert "estimated" in column(estimated.tables, "method")[0]
+    assert "5 requests, batch" in dict(estimated.facts)["workload"]

@@ -1,0 +1,109 @@
+"""What `gapless report` makes of the files that it is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gapless.files.origins import problem_of
+from gapless.formulations.errors import InvalidInputError
+from gapless.view.page.sources import Known, sort_files
+
+from ...conftest import Cli
+
+SPARSE = "pixel7a/alexnet-sparse"
+
+
+def sorted_(*given: str | Path) -> list[Known]:
+    return sort_files([str(one) for one in given], problem_of)[0]
+
+
+@pytest.fixture
+def folder(cli: Cli, tmp_path: Path) -> Path:
+    """What tuning a simulated device leaves behind; replicas win there."""
+    words = ("tune", SPARSE, "--engine", "simulated", "--costs", "isolated", "--top", "4")
+    assert cli(*words, "--out", tmp_path / "run").code == 0
+    return tmp_path / "run"
+
+
+def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
+    won, best = sorted_(folder)
+    assert (won.title, best.title) == (str(folder), f"{folder}: the fastest plan")
+    assert won.deployment is not None
+    assert won.deployment.plan is None
+    assert won.tuning is not None
+    assert best.deployment is not None
+    assert best.deployment.plan is not None
+    assert best.answers[0].status == "optimal"
+    assert won.answers == best.answers
+    assert won.tuning == best.tuning
+    assert {Path(source).name for source in (*won.sources, *best.sources)} == {
+        "problem.json",
+        "deployment.json",
+        "tuning.json",
+        "comparison.json",
+    }
+
+
+def test_the_problem_of_a_folder_is_the_one_that_was_planned(folder: Path, cli: Cli) -> None:
+    (folder / "problem.json").rename(folder / "problem-isolated.json")
+    assert cli("show", SPARSE, "--out", folder / "problem.json").code == 0
+    known = sorted_(folder)[0]
+    assert known.sources[0] == str(folder / "problem-isolated.json")
+    assert known.answers
+
+
+def test_plans_of_one_problem_stand_side_by_side(cli: Cli, tmp_path: Path) -> None:
+    for name, words in {"all": (), "two": ("--max-units", "2")}.items():
+        assert cli("plan", SPARSE, *words, "--out", tmp_path / name).code == 0
+    alone = sorted_(tmp_path / "all", tmp_path / "two")
+    assert [known.problem.limits.max_units for known in alone] == [None, 2]
+    named = sorted_(SPARSE, tmp_path / "all", tmp_path / "two")
+    assert [known.problem.limits.max_units for known in named] == [None, None]
+    assert [known.deployment for known in named] == [known.deployment for known in alone]
+
+
+def test_a_problem_without_a_plan_waits_for_its_best_one(cli: Cli, tmp_path: Path) -> None:
+    compared = tmp_path / "compared.json"
+    assert cli("compare", SPARSE, "--backends", "native,exhaustive", "--out", compared).code == 0
+    (known,) = sorted_(SPARSE, compared)
+    assert known.deployment is None
+    assert [(one.backend, one.guarantee, one.status) for one in known.answers] == [
+        ("native", "exact", "optimal"),
+        ("exhaustive", "exact", "optimal"),
+    ]
+    with pytest.raises(InvalidInputError, match="another objective"):
+        sorted_("oneplus11/alexnet-sparse", compared)
+    with pytest.raises(InvalidInputError, match="name the problem before it"):
+        sorted_(compared)
+
+
+def test_a_plan_behind_a_folder_names_its_own_problem(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert cli("plan", "oneplus11/alexnet-dense", "--out", path).code == 0
+    known = sorted_(folder, path)
+    assert known[-1].problem.platform.name == "oneplus11"
+    assert known[-1].answers == ()
+
+
+def test_what_the_runtime_cannot_serve_can_be_looked_at(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    words = ("--workload", "squeezenetx2", "--platform", "kirin990", "--execution", "columns")
+    assert cli("plan", *words, "--backend", "serial", "--out", path).code == 0
+    (known,) = sorted_(path)
+    assert known.deployment is not None
+    assert known.deployment.rounds is not None
+
+
+def test_what_is_no_input_is_refused(tmp_path: Path, folder: Path) -> None:
+    for given, words in {
+        tmp_path / "missing.json": "No such file",
+        tmp_path: "is no folder of",
+        folder / "table.md": "not valid JSON",
+        folder / "executions.json": "a report takes",
+    }.items():
+        with pytest.raises(InvalidInputError, match=words):
+            sorted_(given)
+    with pytest.raises(InvalidInputError, match="name the problem before it"):
+        sorted_(folder / "tuning.json")

@@ -1,0 +1,176 @@
+"""The Gantt chart: its numbers are those of the traces, and everything lies on the page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from gapless.executor.history import Work
+from gapless.executor.measurement import MeasuredTrace
+from gapless.view.page.execution import unlike
+from gapless.view.page.played import Lane, lanes_of, played, together
+from gapless.view.page.scale import Span
+from gapless.view.page.subject import Subject
+from gapless.view.page.timeline import Block, Timeline, timeline
+from tests.gapless.view.page import samples
+
+
+def chart(subject: Subject) -> Timeline:
+    found = timeline(subject)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", ["small", "measured", "long", "workload", "steady", "unexecutable"])
+def test_bubbles_are_those_of_the_trace(name: str) -> None:
+    subject = samples.SAMPLES[name]()
+    trace = subject.predicted
+    assert trace is not None
+    band = chart(subject).bands[0]
+    assert band.title == "predicted"
+    for row in band.rows:
+        events = trace.on(row.unit)
+        assert row.bubble_us == trace.bubble_us(row.unit)
+        assert len(row.blocks) == len(events)
+        assert row.busy_us == sum(event.end_us - event.start_us for event in events)
+        assert len(row.bubbles) == sum(after.start_us > before.end_us for before, after in pairwise(events))
+
+
+@pytest.mark.parametrize("name", list(samples.SAMPLES))
+def test_everything_lies_within_the_chart(name: str) -> None:
+    found = chart(samples.SAMPLES[name]())
+    places: list[Block | Span] = []
+    for band in found.bands:
+        places += band.contention
+        for row in band.rows:
+            places += [*row.blocks]
+            places += [*row.bubbles, *filter(None, (row.whole,))]
+    assert places
+    for place in places:
+        assert 0 <= place.x <= 100
+        assert place.width >= 0
+        assert place.x + place.width <= 100.002
+    rows = [row.y for band in found.bands for row in band.rows]
+    assert rows == sorted(set(rows))
+    assert found.axis_y >= rows[-1] + 26
+    assert found.blocks == sum(len(row.blocks) for band in found.bands for row in band.rows)
+
+
+def test_all_requests_of_both_traces_are_there() -> None:
+    subject = samples.long()
+    found = chart(subject)
+    assert isinstance(subject.measured, MeasuredTrace)
+    assert found.blocks == 2 * 300 * 8
+    assert found.dense
+    assert not chart(samples.small()).dense
+    assert [band.title for band in found.bands] == ["predicted", "measured"]
+    assert found.end_us == max(event.end_ns for event in subject.measured.events) / 1000
+
+
+def test_one_request() -> None:
+    subject = samples.small()
+    assert subject.predicted is not None
+    first = tuple(event for event in subject.predicted.events if event.request == 0)
+    trace = replace(subject.predicted, arrivals_us=(0,), events=first)
+    found = chart(replace(subject, predicted=trace))
+    assert found.blocks == 4
+    assert all(not row.bubbles for row in found.bands[0].rows)
+
+
+def test_nothing_is_known() -> None:
+    assert timeline(replace(samples.small(), predicted=None)) is None
+
+
+@pytest.mark.parametrize("name", ["measured", "long", "workload", "replicas"])
+def test_what_the_script_shows_is_in_the_order_of_the_blocks(name: str) -> None:
+    subject = samples.SAMPLES[name]()
+    found = chart(subject)
+    data = json.loads(json.dumps(found.data))
+    for band, shown in zip(found.bands, data["bands"], strict=True):
+        for row, numbers in zip(band.rows, shown["rows"], strict=True):
+            assert len(numbers) == shown["size"] * len(row.blocks)
+            for block, start in zip(row.blocks, numbers[2 :: shown["size"]], strict=True):
+                assert block.x == pytest.approx(100 * start / found.end_us, abs=0.002)
+    assert len(data["chunks"]) == sum(len(stream.chunks) for stream in subject.deployment.streams)
+
+
+def test_a_request_has_one_colour_in_both_traces_and_neighbours_differ() -> None:
+    found = chart(samples.measured())
+    colours = [[block.colour for block in row.blocks] for band in found.bands for row in band.rows]
+    assert all(row == colours[0] for row in colours)
+    assert colours[0][:9] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+
+
+def test_lost_time_is_at_the_end_of_its_block() -> None:
+    subject = samples.workload()
+    found = chart(subject)
+    assert subject.predicted is not None
+    assert found.slowed
+    lost = [block for row in found.bands[0].rows for block in row.blocks if block.lost]
+    assert len(lost) == sum(event.slowdown_us > 0 for event in subject.predicted.events)
+    for block in lost:
+        assert block.lost is not None
+        assert block.lost.x + block.lost.width == pytest.approx(block.x + block.width, abs=0.002)
+        assert block.lost.width <= block.width
+
+
+def test_contention_is_when_two_requests_of_high_contention_run() -> None:
+    lanes = [Lane(name=name, chunks=(), colour=0, high=name != "low") for name in ("a", "b", "low")]
+
+    def work(start_us: int, end_us: int, stream: int) -> Work:
+        return Work(
+            start_ns=1000 * start_us, end_ns=1000 * end_us, stream=stream, request=0, chunk=0, unit="u"
+        )
+
+    works = [work(0, 10, 0), work(5, 8, 1), work(0, 20, 2), work(10, 20, 1), work(10, 12, 0)]
+    assert list(together(works, lanes)) == [(5, 8), (10, 12)]
+    found = chart(samples.workload())
+    assert found.strip
+    assert found.bands[0].contention
+    assert not chart(samples.measured()).strip
+
+
+def test_requests_of_a_workload_have_names_and_the_colours_of_their_arrival() -> None:
+    subject = samples.workload()
+    assert subject.problem.workload is not None
+    assert chart(subject).legend == tuple(enumerate(subject.problem.workload.names))
+    assert {lane.name: lane.colour for lane in lanes_of(subject)} == {
+        name: place for place, name in enumerate(subject.problem.workload.names)
+    }
+
+
+def test_of_a_batch_the_typical_round_is_shown() -> None:
+    subject = samples.workload()
+    trace = played(subject)[1]
+    assert trace.title == "measured"
+    assert "of 40, the one with the median makespan" in trace.note
+    assert len(trace.works) == sum(len(stream.chunks) for stream in subject.deployment.streams)
+    assert trace.works[0].start_us == 0
+    steady = played(samples.steady())[1]
+    assert steady.note == ""
+    assert [trace.note for trace in played(samples.steady())] == ["one round", ""]
+    assert {work.request for work in steady.works} == set(range(40))
+
+
+def test_a_trace_that_is_unlike_the_measurement_says_so() -> None:
+    subject = samples.measured()
+    assert subject.measured is not None
+    slower = replace(
+        subject.measured,
+        events=tuple(
+            replace(
+                event,
+                start_ns=2 * event.start_ns,
+                run_ns=2 * event.run_ns,
+                copied_ns=2 * event.copied_ns,
+                end_ns=2 * event.end_ns,
+            )
+            for event in subject.measured.events
+        ),
+    )
+    assert unlike(subject) == ""
+    assert "of the execution" in unlike(replace(subject, measured=slower))
+    assert "of the execution" in chart(replace(subject, measured=slower)).bands[1].note

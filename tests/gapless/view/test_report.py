@@ -1,0 +1,160 @@
+"""What people see: charts, words, safe text, progress."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from gapless.api.problems import load_problem, table_problem
+from gapless.cli.base import progress as progress_module
+from gapless.cli.base.console import clean, stdout_kept_clean
+from gapless.cli.base.progress import Progress
+from gapless.formulations.objective import Objective, Term
+from gapless.formulations.simulate import simulate
+from gapless.view.terminal.gantt import gantt
+from gapless.view.words import millis, objective_words, percent, seconds, size, term_value
+
+from ...solvers.fakes import feasible, plan
+
+PLAN = plan((0, 1, "gpu"), (1, 2, "cpu"))
+
+
+def test_a_chart_is_to_scale() -> None:
+    problem = table_problem([[9, 2], [1, 8]], ["cpu", "gpu"], network="net")
+    lines = [line.plain for line in gantt(simulate(problem, PLAN, requests=2), 56)]
+    assert lines == [
+        " gpu 0===================1===================..........",
+        " cpu ....................0=========..........1=========",
+        "     0 ms                 2.500 ms             5.000 ms",
+    ]
+
+
+@pytest.mark.parametrize("width", [1, 30, 31, 79, 200])
+@pytest.mark.parametrize("requests", [1, 7, 300])
+def test_a_chart_fits_whatever_is_played(width: int, requests: int) -> None:
+    problem = load_problem("pixel7a/alexnet-sparse")
+    parts = plan((0, 1, "GPU"), (1, 8, "Big"), (8, 9, "Medium"), network="alexnet-sparse")
+    lines = [line.plain for line in gantt(simulate(problem, parts, requests=requests), width)]
+    assert len({len(line) for line in lines}) == 1
+    assert len(lines[0]) <= max(width, 16)
+    assert all(any(c.isdigit() for c in line) for line in lines)  # the shortest chunk shows, too
+
+
+def test_long_unit_names_are_cut_in_a_chart() -> None:
+    problem = table_problem([[1]], ["u" * 60])
+    lines = gantt(simulate(problem, plan((0, 1, "u" * 60), network="network"), requests=1), 60)
+    assert lines[0].plain.startswith(f" {'u' * 15}~ 0=")
+
+
+def test_numbers_in_words() -> None:
+    assert [millis(None), millis(5), millis(1_234_567)] == ["-", "0.005 ms", "1,234.567 ms"]
+    assert [size(None), size(0), size(1023), size(1536), size(2**40)] == [
+        "-",
+        "0 B",
+        "1023 B",
+        "1.5 KiB",
+        "1.0 TiB",
+    ]
+    assert [percent(None), percent(5), percent(1000)] == ["-", "0.5 %", "100.0 %"]
+    assert [seconds(0.0123), seconds(12.345)] == ["12.3 ms", "12.35 s"]
+    assert term_value(Term.IDLE, 103) == "10.3 %"
+    assert term_value(Term.PEAK_MEMORY, 2**20) == "1.0 MiB"
+
+
+def test_objectives_in_words() -> None:
+    assert objective_words(Objective()) == "least period, then gapness"
+    assert objective_words(Objective.slack(50)) == (
+        "least idle share, among plans within 5.0 % of the least period"
+    )
+    assert objective_words(Objective.paper()) == ("least paper gapness, then period, shown by period")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain [bold]text[/]", "plain [bold]text[/]"),
+        ("two\nlines", "two\nlines"),
+        ("\x1b[31mred\r\x07", "\\x1b[31mred\\r\\x07"),
+        ("\u202eright to left", "\\u202eright to left"),
+        ("\u2028line", "\\u2028line"),
+        ("\udcff", "\\udcff"),
+        ("größe שלום", "größe שלום"),
+    ],
+)
+def test_text_that_could_harm_a_terminal_is_written_out(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+def test_what_is_printed_meanwhile_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with stdout_kept_clean():
+        sys.stdout.write("by Python\n")
+        os.write(1, b"by a library\n")
+    os.write(1, b"the answer\n")
+    printed = capfd.readouterr()
+    assert printed.out == "the answer\n"
+    assert "by a library" in printed.err
+    assert "by Python" in printed.err
+
+
+class Terminal:
+    """Standard error that says it is a terminal, and keeps what is written."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._write
+
+    def text(self) -> str:
+        os.close(self._write)
+        with os.fdopen(self._read, newline="") as file:
+            return file.read()
+
+
+def test_progress_appears_renews_itself_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress_module, "FIRST_S", 0.01)
+    with Progress(Objective()) as progress:
+        progress.start("native")
+        progress.publish(feasible(PLAN))
+        deadline = time.monotonic() + 0.1
+        while time.monotonic() < deadline:
+            time.sleep(0.01)
+    monkeypatch.undo()
+    shown = terminal.text()
+    assert "\r\x1b[2Knative: 0 s (Ctrl-C stops)" in shown
+    assert shown.endswith("\r\x1b[2K")
+
+
+def test_progress_is_silent_unless_it_takes_long_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal()
+    for stream in (terminal, sys.stderr):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", stream)
+            with Progress(Objective()) as progress:
+                progress.start("native")
+    assert terminal.text() == ""
+    assert capsys.readouterr().err == ""
+
+
+def test_the_progress_line_tells_the_best_so_far() -> None:
+    progress = Progress(Objective())
+    progress.start("cpsat")
+    progress.publish(feasible(PLAN))
+    assert progress.words() == "cpsat: 0 s (Ctrl-C stops)"
+    claim = replace(feasible(PLAN), values=(7648, 2423))
+    progress.publish(claim)
+    assert progress.words() == "cpsat: 0 s, period 7.648 ms so far (Ctrl-C stops)"
+    staged = Progress(Objective.slack(50))
+    staged.publish(claim)
+    assert "so far" not in staged.words()

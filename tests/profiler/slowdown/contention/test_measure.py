@@ -1,0 +1,223 @@
+"""Who is measured beside whom, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gapless.executor.progress import Step
+from gapless.formulations.errors import InvalidInputError, ProfilingError
+from gapless.formulations.files import dump, parse
+from gapless.formulations.hardware import Platform
+from gapless.profiler.sampling import TimeBase
+from gapless.profiler.slowdown.contention.measure import measure_contention
+from gapless.profiler.slowdown.contention.parts import choose_parts
+from gapless.profiler.slowdown.contention.probe import PROBE
+from gapless.profiler.slowdown.contention.result import CONTENTION, Calibration, ContentionOptions
+from gapless.profiler.slowdown.contention.survey import unit_pairs
+from tests.profiler.fakes import FakeEngine, FakeModel
+
+from .worlds import INTENSITY, SENSITIVITY, THREE, WorldBench, measured, network
+
+OPTIONS = ContentionOptions(rounds=2, seconds_per_item=0.001)
+ON_CORES = replace(THREE, units=THREE.units[:2])
+
+
+def test_units_that_share_cores_are_not_measured_together() -> None:
+    assert unit_pairs(THREE) == [
+        ("big", "little"),
+        ("big", "gpu"),
+        ("little", "big"),
+        ("little", "gpu"),
+        ("gpu", "big"),
+        ("gpu", "little"),
+        ("gpu", "all"),
+        ("all", "gpu"),
+    ]
+    units = {(one.victim_unit, one.aggressor_unit) for one in measured(WorldBench(), OPTIONS).coruns}
+    assert units == set(unit_pairs(THREE))
+
+
+def test_the_model_of_the_world_is_found() -> None:
+    found = measured(WorldBench(), OPTIONS, platform=ON_CORES)
+    base = found.interference.slowdown_permille
+    assert base[0][0] == base[1][1] == 0
+    assert base[0][1] == base[1][0] == pytest.approx(60, abs=1)
+    for name in ("one", "two"):
+        entry = found.interference.of(name)
+        assert entry.intensity_permille == pytest.approx(1000 * INTENSITY[name], rel=0.01)
+        assert entry.sensitivity_permille == pytest.approx(1000 * SENSITIVITY[name], rel=0.01)
+    assert found.interference.is_high("two")
+    assert not found.interference.is_high("one")
+    assert found.pair_fit is not None
+    assert found.pair_fit.explained == pytest.approx(1.0, abs=1e-3)
+    assert found.caused("two") == pytest.approx(0.1 * 0.6 * 2.0, rel=1e-3)
+    assert found.suffered("one") == pytest.approx(0.1 * 0.6 * 2.0 * 6.0, rel=1e-3)
+    assert "100% of the variance" in found.interference.provenance.notes
+
+
+def test_the_probe_alone_tells_nearly_the_same_in_fewer_coruns() -> None:
+    bench, all_pairs = WorldBench(), WorldBench()
+    found = measured(bench, replace(OPTIONS, pairs=False), platform=ON_CORES)
+    measured(all_pairs, OPTIONS, platform=ON_CORES)
+    assert len(bench.asked) < len(all_pairs.asked)
+    assert found.pair_fit is None
+    assert not any({one.victim, one.aggressor} == {"one", "two"} for one in found.coruns)
+    said = found.interference.slowdown_of("one", 0, "two", 1)
+    assert said == pytest.approx(1000 * 0.1 * 0.6 * 2.0 * 2.0, rel=0.02)
+    assert found.interference.provenance.method == "co-runs with a memory probe"
+
+
+def test_each_corun_is_measured_between_two_measurements_alone() -> None:
+    bench = WorldBench()
+    found = measured(bench, replace(OPTIONS, rounds=3), platform=ON_CORES)
+    assert {len(one.alone_us) for one in found.coruns} == {6}
+    jobs = bench.asked[len(ON_CORES.units) * 3 :]  # the first ones try out who can run what
+    for start in range(0, len(jobs), 4):
+        alone, beside, again, last = jobs[start : start + 4]
+        assert alone == last == (*beside[:2], ())
+        assert beside == again
+        assert beside[2]
+    assert len(jobs) == 4 * 3 * len(found.coruns)
+
+
+def test_cores_are_timed_by_the_time_that_they_worked() -> None:
+    bench = WorldBench()
+    measured(bench, OPTIONS)
+    bases = {unit: effort.time_base for unit, effort in bench.efforts}
+    assert bases["big"] is bases["all"] is TimeBase.BUSY
+    assert bases["gpu"] is TimeBase.WALL
+
+
+def test_the_probe_runs_on_cores_only() -> None:
+    found = measured(WorldBench(), OPTIONS)
+    places = {one.victim_unit for one in found.coruns if one.victim == PROBE}
+    places |= {one.aggressor_unit for one in found.coruns if one.aggressor == PROBE}
+    assert places == {"big", "little", "all"}
+    assert [one.unit for one in found.calibrations] == ["big", "little", "all"]
+
+
+def test_without_cores_networks_are_measured_beside_each_other_anyway() -> None:
+    gpus = replace(THREE, units=(THREE.units[2], replace(THREE.units[2], name="npu")))
+    found = measured(WorldBench(), replace(OPTIONS, pairs=False), platform=gpus)
+    assert found.probe_fit is None
+    assert found.calibrations == ()
+    assert found.interference.slowdown_permille[0][1] > 0
+
+
+def test_a_unit_that_cannot_run_a_network_is_left_out_and_named() -> None:
+    found = measured(WorldBench(unable={"little": ["two"]}), OPTIONS, platform=ON_CORES)
+    assert "unit 'little' cannot run 'two': two is not for little" in found.warnings
+    places = {(one.victim, one.victim_unit) for one in found.coruns} | {
+        (one.aggressor, one.aggressor_unit) for one in found.coruns
+    }
+    assert ("two", "big") in places
+    assert ("two", "little") not in places
+    with pytest.raises(ProfilingError, match=r"cannot run 'one'.*cannot run 'two'"):
+        measured(
+            WorldBench(unable={unit: ["one", "two", PROBE] for unit in ("big", "little")}),
+            OPTIONS,
+            platform=ON_CORES,
+        )
+    with pytest.raises(ProfilingError, match="cannot run 'one'"):
+        measured(
+            WorldBench(unable={unit: ["one", "two"] for unit in ("big", "little")}),
+            OPTIONS,
+            platform=ON_CORES,
+        )
+
+
+def test_parts_are_measured_against_the_probe() -> None:
+    found = measured(WorldBench(), replace(OPTIONS, parts=2), platform=ON_CORES)
+    assert [part.label for part in found.parts] == ["one[0:3)", "one[3:5)", "two[0:2)", "two[2:3)"]
+    for part in found.parts:
+        assert found.caused(part.label) == pytest.approx(found.caused(part.network))
+        assert found.suffered(part.label) is None
+    assert {factors.network for factors in (found.probe_fit or found.pair_fit).networks} == {"one", "two"}  # type: ignore[union-attr]
+
+
+def test_parts_have_about_as_many_operations() -> None:
+    model = FakeModel([4] * 11, forbidden=[6, 7])
+    parts = choose_parts(model.network, count=3)  # layer i has i + 1 operations
+    assert [(part.start, part.stop) for part in parts] == [(0, 5), (5, 8), (8, 10)]
+    assert choose_parts(model.network, count=0) == ()
+    assert len(choose_parts(model.network, count=50)) == 8
+
+
+def test_counters_feed_a_regression() -> None:
+    found = measured(WorldBench(counting=True), OPTIONS, platform=ON_CORES)
+    assert [(entry.network, entry.unit) for entry in found.counted] == [
+        ("one", "big"),
+        ("two", "big"),
+        ("one", "little"),
+        ("two", "little"),
+    ]
+    assert found.regression is not None
+    assert found.regression.error is not None
+    light, heavy, *_ = found.regression.predict([entry.features.row for entry in found.counted])
+    assert 0 < light < heavy < (found.caused("two") or 0) + 0.01
+
+
+def test_without_counters_it_says_why_once() -> None:
+    found = measured(WorldBench(), OPTIONS, platform=ON_CORES)
+    assert [w for w in found.warnings if "counters" in w] == [
+        "performance counters are not used on big, little: cycles cannot be counted: there are none"
+    ]
+
+
+def test_progress_is_told_and_counts_to_its_end() -> None:
+    steps: list[Step] = []
+    found = measured(WorldBench(), OPTIONS, platform=ON_CORES, steps=steps)
+    assert steps[-1].done == steps[-1].total == 2 * len(found.coruns)
+    assert steps[1].text == found.coruns[0].label
+
+
+def test_an_aggressor_that_others_hold_up_counts_as_if_it_always_ran() -> None:
+    right = measured(WorldBench(), OPTIONS, platform=ON_CORES)
+    held_up = measured(WorldBench(shares=(0.4, 0.9, 0.25)), OPTIONS, platform=ON_CORES)
+    for one, other in zip(right.coruns, held_up.coruns, strict=True):
+        assert other.slowdown == pytest.approx(0.9 * one.slowdown, rel=0.01)  # 0.9 is all it can have here
+    assert any("of the cores of the networks that ran in a loop" in words for words in held_up.warnings)
+    assert not any("in a loop" in words for words in right.warnings)
+
+
+def test_an_unsteady_probe_is_a_warning() -> None:
+    steady = Calibration(unit="u", bytes_a_sweep=1000, sweeps_us=(10.0, 10.0, 10.0, 10.0))
+    assert steady.bytes_per_s == pytest.approx(1e8)
+    assert steady.spread == 0.0
+    assert replace(steady, sweeps_us=(10.0, 14.0, 10.0, 15.0)).spread > 0.3
+    assert replace(steady, sweeps_us=(10.0,)).spread == 0.0
+
+
+def test_what_was_measured_survives_its_file() -> None:
+    for counting in (True, False):
+        found = measured(WorldBench(counting=counting), replace(OPTIONS, parts=2))
+        assert parse(dump(found, CONTENTION).encode(), CONTENTION, name="x") == found
+
+
+@pytest.mark.parametrize(
+    ("names", "units", "message"),
+    [
+        ((), THREE.units, "no network is given"),
+        (("a", "b", "a"), THREE.units, "a name of its own, which 'a' is not"),
+        ((PROBE,), THREE.units, f"which '{PROBE}' is not"),
+        (("a",), THREE.units[:1], "no two of the units big can run at once"),
+        (("a",), (THREE.units[0], THREE.units[3]), "no two of the units big, all"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    names: tuple[str, ...], units: tuple[object, ...], message: str
+) -> None:
+    platform = Platform(name="some", units=units)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=message):
+        measure_contention([network(name, 3) for name in names], platform, FakeEngine())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rounds": 0}, {"rounds": 1001}, {"seconds_per_item": 0.0}, {"parts": -1}, {"percentile": 101}],
+)
+def test_options_have_ranges(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+        ContentionOptions(**wrong)  # type: ignore[arg-type]

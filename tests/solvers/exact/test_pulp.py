@@ -1,0 +1,64 @@
+"""HiGHS and CBC through PuLP against brute force."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pulp
+import pytest
+
+from gapless.solvers.exact import pulp as pulp_backend
+from gapless.solvers.exact.pulp import PulpBackend, PulpCbcBackend
+from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
+
+from ..brute import CASES, claims, random_problem
+from ..exact_backend import ExactBackend, check_list
+
+
+class TestHighs(ExactBackend):
+    backend = PulpBackend()
+    seed = 13
+
+
+class TestCbc(ExactBackend):
+    backend = PulpCbcBackend()
+    seed = 14
+    cases = CASES[::4]
+
+
+@pytest.mark.parametrize("backend", [PulpBackend(), PulpCbcBackend()])
+def test_the_boundary_encoding(backend: PulpBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulp_backend, "_MOST_ARCS", 0)
+    problems = [case.problem(5) for case in CASES[:12:2]]
+    for problem, claim in zip(
+        problems, claims(backend, [(p, SolveOptions(top=4)) for p in problems]), strict=True
+    ):
+        assert claim.statistics["encoding"] == "boundary"
+        check_list(problem, claim, 4)
+
+
+@pytest.mark.parametrize("backend", [PulpBackend(), PulpCbcBackend()])
+def test_nothing_is_left_behind_or_printed(
+    backend: PulpBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    claims(backend, [(random_problem(1), SolveOptions(top=2))])
+    assert os.listdir(tmp_path) == []
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_cbc_says_at_its_time_limit_is_no_proof(dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_off(program: pulp.LpProblem, solver: pulp.PULP_CBC_CMD) -> None:
+        time.sleep(solver.timeLimit)
+        if dies:
+            raise pulp.PulpSolverError("no answer")
+        program.assignStatus(pulp.LpStatusInfeasible, pulp.LpSolutionInfeasible)
+
+    monkeypatch.setattr(pulp.LpProblem, "solve", cut_off)
+    (claim,) = claims(PulpCbcBackend(), [(random_problem(1), SolveOptions(time_limit_s=0.2))])
+    assert (claim.status, claim.stop) == (SolveStatus.NO_SOLUTION, StopReason.TIME_LIMIT)

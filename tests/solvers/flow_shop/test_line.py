@@ -1,0 +1,66 @@
+"""Putting one request back among others, against every place and every cut."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.formulations.flow_shop.play import Job, play_asynchronous
+from gapless.solvers.flow_shop.arrays import ChainArrays
+from gapless.solvers.flow_shop.line import Row, Sides, end_us, heads, put_back, tails
+from gapless.solvers.flow_shop.ways import Ways
+
+from .cutting import every_cut, networks
+
+ROWS = st.lists(st.tuples(*[st.one_of(st.just(0), st.integers(1, 20))] * 3), min_size=0, max_size=4)
+ARRIVALS = st.lists(st.sampled_from([0, 0, 7, 30]), min_size=5, max_size=5)
+
+
+def played(rows: list[Row], arrivals: list[int]) -> int:
+    """Return the makespan by the one simulation."""
+    jobs = [
+        Job(i, i, arrival, tuple((unit, work) for unit, work in enumerate(row) if work))
+        for i, (row, arrival) in enumerate(zip(rows, arrivals, strict=True))
+        if any(row)
+    ]
+    return max((run.end_us for run in play_asynchronous(jobs, 3, None)), default=0)
+
+
+def nothing(units: int) -> Sides:
+    return Sides(ready_us=(0,) * units, after_us=(0,) * units)
+
+
+@given(rows=ROWS, arrivals=ARRIVALS, data=st.data())
+def test_a_stretch_between_its_sides_ends_with_the_whole_plan(
+    rows: list[Row], arrivals: list[int], data: st.DataObject
+) -> None:
+    arrivals = [at if any(row) else 0 for row, at in zip(rows, arrivals, strict=False)]
+    start = data.draw(st.integers(0, len(rows)))
+    stop = data.draw(st.integers(start, len(rows)))
+    ready = heads(rows[:start], arrivals[:start], (0, 0, 0))[-1]
+    after, late = tails(rows[stop:], arrivals[stop:], nothing(3))[0]
+    sides = Sides(ready_us=ready, after_us=after, late_us=late)
+    assert end_us(rows[start:stop], arrivals[start:stop], sides) == played(rows, arrivals)
+
+
+@given(arrays=networks(), rows=ROWS, arrivals=ARRIVALS, limit=st.integers(1, 255))
+def test_the_best_place_and_cuts(
+    arrays: ChainArrays, rows: list[Row], arrivals: list[int], limit: int
+) -> None:
+    ways, units, own = Ways(arrays), arrays.unit_count, arrivals[-1]
+    rows = [row[:units] for row in rows]
+    arrivals = arrivals[: len(rows)]
+    sides = nothing(units)
+
+    def end(index: int, row: Row) -> int:
+        return end_us([*rows[:index], row, *rows[index:]], [*arrivals[:index], own, *arrivals[index:]], sides)
+
+    ends = [end(index, times) for index in range(len(rows) + 1) for _, times in every_cut(arrays)]
+    spot = put_back(ways, own, (rows, arrivals), sides, limit_us=limit, rng=random.Random(0))
+    if min(ends, default=limit + 1) > limit:
+        assert spot is None
+    else:
+        assert spot is not None
+        assert end(spot.index, ways.times_us(spot.places)) == min(ends)

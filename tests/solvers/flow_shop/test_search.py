@@ -1,0 +1,186 @@
+"""The local search and its bounds against every plan, on every feature."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.workload_instances import random_workload
+from gapless.formulations.flow_shop.rules import before, deadline, keep_off, memory_cap_while, never_beside
+from gapless.formulations.flow_shop.workload import Execution, RequestOrder
+from gapless.formulations.judge import check, score
+from gapless.formulations.objective import WORKLOAD_TERMS, Objective, Term
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import RuleFunction
+from gapless.solvers.exhaustive import ExhaustiveBackend, all_plans, count_plans
+from gapless.solvers.flow_shop.bounds import makespan_bound
+from gapless.solvers.flow_shop.search import JointSearch, best_schedule
+from gapless.solvers.flow_shop.starts import mixed_order
+from gapless.solvers.protocol import Deadline, SolveOptions
+from tests.workload_instances import workload_problem, workload_problems
+
+
+def searched(problem: Problem, *, top: int = 1, seed: int = 0) -> JointSearch:
+    search = JointSearch(problem, top=top, seed=seed)
+    search.run(Deadline(None))
+    return search
+
+
+@settings(max_examples=20)
+@given(problem=workload_problems())
+def test_never_better_than_every_plan_and_bounds_below(problem: Problem) -> None:
+    assume(count_plans(problem) <= 600)
+    best = ExhaustiveBackend().solve(problem, SolveOptions())
+    search = searched(problem)
+    if best.values is None:
+        assert search.shelf.best is None
+        return
+    assert not search.impossible
+    assert search.bounds[0] <= best.values[0]
+    if search.shelf.best is not None:
+        assert search.shelf.best[1:] >= best.values
+        plan = problem.flow_shop.plan(search.shelf.schedules[0])
+        assert score(problem, plan).values(problem.objective.terms) == search.shelf.best[1:]
+        assert check(problem, plan) == ()
+
+
+@given(problem=workload_problems())
+def test_no_valid_plan_ends_before_the_makespan_bound(problem: Problem) -> None:
+    assume(count_plans(problem) <= 300)
+    judged = [score(problem, plan) for plan in all_plans(problem)]
+    ends = [one.value(Term.MAKESPAN) for one in judged if one.valid]
+    if ends:
+        assert makespan_bound(problem.flow_shop) <= min(ends)
+
+
+SEEDS = (0, 1, 3, 5, 6, 8)
+
+
+def small(seed: int, objective: str) -> Problem:
+    """Return three requests of two networks of three layers on two units, from a table of numbers."""
+    tables: dict[str, list[list[int | None]]] = {
+        name: [[(7 * seed + 13 * i + 5 * u + 3 * shift) % 17 + 1 for u in range(2)] for i in range(3)]
+        for shift, name in enumerate(("a", "b"))
+    }
+    slowdown = [[0, 200], [100, 0]] if seed % 2 else None
+    return workload_problem(tables, ["a", "b", "a"], slowdown=slowdown, high=("b",), objective=objective)
+
+
+@pytest.mark.parametrize(
+    ("objective", "least"), [("makespan", 6), ("makespan,latency", 6), ("latency", 6), ("period,work", 6)]
+)
+def test_the_optimum_is_found_nearly_always(objective: str, least: int) -> None:
+    equal = 0
+    for seed in SEEDS:
+        problem = small(seed, objective)
+        best = ExhaustiveBackend().solve(problem, SolveOptions())
+        found = searched(problem).shelf.best
+        equal += found is not None and found[1:] == best.values
+    assert equal >= least
+
+
+@pytest.mark.parametrize("term", sorted(WORKLOAD_TERMS))
+@pytest.mark.parametrize("execution", Execution)
+def test_every_term_gives_valid_plans(term: Term, execution: Execution) -> None:
+    problem = replace(
+        random_workload(6, 3, seed=3, slowdown=True, execution=execution), objective=Objective(terms=(term,))
+    )
+    schedule = best_schedule(problem, time_limit_s=0.1)
+    assert schedule is not None
+    assert check(problem, problem.flow_shop.plan(schedule)) == ()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        before("r4", "r0"),
+        never_beside("r0", "r1"),
+        deadline("r2", most_us=60_000),
+        memory_cap_while("r1", most_bytes=151_500_000),
+        keep_off("r3", unit="npu"),
+    ],
+    ids=["before", "never_beside", "deadline", "memory_cap_while", "keep_off"],
+)
+def test_rules_are_kept(rule: RuleFunction) -> None:
+    problem = random_workload(6, 3, seed=4).with_rules(rule)
+    schedule = best_schedule(problem, time_limit_s=1.0)
+    assert schedule is not None
+    assert check(problem, problem.flow_shop.plan(schedule)) == ()
+
+
+def test_constraints_of_the_problem_are_kept() -> None:
+    plain = random_workload(6, 3, seed=4)
+    assert plain.workload is not None
+    first, *others = plain.workload.requests
+    late = replace(plain.workload, requests=(replace(first, arrival_us=30_000, deadline_us=90_000), *others))
+    problem = replace(plain, workload=replace(late, task_slots=3)).with_limits(min_units=3)
+    schedule = best_schedule(problem, time_limit_s=1.0)
+    assert schedule is not None
+    assert check(problem, problem.flow_shop.plan(schedule)) == ()
+
+
+def test_equal_seeds_give_equal_schedules() -> None:
+    problem = random_workload(8, 3, seed=2, slowdown=True)
+    one, other = (searched(problem, top=3, seed=5).shelf.schedules for _ in range(2))
+    assert one == other
+
+
+def test_the_best_of_several_are_distinct_and_in_order() -> None:
+    problem = random_workload(5, 3, seed=1)
+    search = searched(problem, top=7)
+    plans = [problem.flow_shop.plan(schedule) for schedule in search.shelf.schedules]
+    assert len(set(plans)) == 7
+    ends = [score(problem, plan).value(Term.MAKESPAN) for plan in plans]
+    assert all(one <= other for one, other in pairwise(ends))
+
+
+def test_long_orders_are_searched_in_stretches() -> None:
+    problem = random_workload(60, 3, seed=1)
+    start = JointSearch(problem)
+    start.run(Deadline(0))
+    search = searched(problem)
+    assert search.shelf.best is not None
+    assert start.shelf.best is not None
+    assert search.bounds[0] <= search.shelf.best[1] < start.shelf.best[1]
+    plan = problem.flow_shop.plan(search.shelf.schedules[0])
+    assert score(problem, plan).value(Term.MAKESPAN) == search.shelf.best[1]
+
+
+def test_a_fixed_order_stays() -> None:
+    problem = random_workload(7, 3, seed=1, order=RequestOrder.FIXED)
+    schedule = best_schedule(problem, time_limit_s=0.2)
+    assert schedule is not None
+    assert schedule.order == tuple(range(7))
+
+
+@given(rows=st.lists(st.sampled_from([(9, 0), (0, 9), (3, 3)]), min_size=1, max_size=8))
+def test_the_mixed_order_has_every_request_once(rows: list[tuple[int, ...]]) -> None:
+    assert sorted(mixed_order(rows)) == list(range(len(rows)))
+
+
+def test_the_mixed_order_takes_turns() -> None:
+    kinds = [[(9, 0), (0, 9), (0, 9)][request // 4] for request in range(12)]
+    order = mixed_order(kinds)
+    assert [kinds[request][0] for request in order].count(9) == 4
+    assert max(abs(3 * sum(kinds[r][0] == 9 for r in order[:at]) - at) for at in range(13)) <= 3
+
+
+def test_rules_about_who_runs_when_are_kept_from_the_start() -> None:
+    """A search that begins with everything on one unit need not stumble on a valid plan."""
+    tables: dict[str, list[list[int | None]]] = {
+        name: [[(7 * layer + 5 * unit + 3 * at) % 17 + 1 for unit in range(3)] for layer in range(12)]
+        for at, name in enumerate("abcdef")
+    }
+    plain = workload_problem(tables, list("abcdef"))
+    assert plain.workload is not None
+    names = plain.workload.names
+    rules = [never_beside(one, other) for one, other in pairwise(names)]
+    problem = plain.with_rules(*rules, before(names[0], names[-1]))
+    search = JointSearch(problem)
+    search.run(Deadline(1e-9))
+    assert search.shelf.best is not None
+    assert search.shelf.best[0] == 0
