@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, make_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from .costs import CostTable, Interference
 from .errors import ExpressionError, InvalidInputError, InvalidPlanError, InvalidProblemError
-from .expr_json import Variables, chain_variables, from_data, to_data, workload_variables
-from .flow_shop.workload import Workload
+from .expr_json import from_data, to_data
 from .hardware import Platform
 from .json_files import (
     LINE_LENGTH,
@@ -24,10 +24,12 @@ from .json_files import (
     read_bytes,
     save,
 )
+from .limits import Limits
 from .network import Network
-from .objective import Limits, Objective
+from .objective import Objective
 from .plan import Chunk, Plan
 from .problem import Problem
+from .registry import data_keys, formulation_by_keys
 from .rules import Rule
 from .validation import STRICT
 
@@ -82,16 +84,18 @@ class RuleDocument:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: formulations add fields
 class ProblemDocument:
     """A problem file: everything that a plan is judged by.
+
+    A formulation can have data of its own, under a key of its own (`Formulation.data_key`).
 
     Attributes
     ----------
     platform
         The device.
     networks
-        What runs on it. Without a workload exactly one.
+        What runs on it.
     costs
         What the layers cost on its units.
     objective
@@ -100,10 +104,8 @@ class ProblemDocument:
         Filters that a plan must pass.
     rules
         The user's rules.
-    workload
-        Requests that share the units; without one, a stream of the one network.
     interference
-        How much units slow each other down; only with a workload.
+        How much units slow each other down.
     co_run_costs
         Tables for plans that use 2, 3, ... units; `costs` is then for plans on one unit. Without them,
         `costs` is for all plans.
@@ -117,7 +119,6 @@ class ProblemDocument:
     objective: Objective = Objective()
     limits: Limits = Limits()
     rules: tuple[RuleDocument, ...] = ()
-    workload: Workload | None = None
     interference: Interference | None = None
     co_run_costs: tuple[CostTable, ...] | None = None
 
@@ -181,7 +182,6 @@ PLATFORM = Schema(format="gapless.platform", version=1, content=Platform)
 NETWORK = Schema(format="gapless.network", version=1, content=Network)
 INTERFERENCE = Schema(format="gapless.slowdowns", version=1, content=Interference)
 COSTS = Schema(format="gapless.costs", version=1, content=CostTable)
-PROBLEM = Schema(format="gapless.problem", version=1, content=ProblemDocument)
 PLAN = Schema(format="gapless.plan", version=1, content=PlanDocument)
 
 
@@ -200,7 +200,7 @@ def parse_problem(data: bytes, *, name: str) -> Problem:
             costs=document.costs,
             objective=document.objective,
             limits=document.limits,
-            workload=document.workload,
+            data=_data_of(document),
             interference=document.interference,
             co_run_costs=document.co_run_costs,
         )
@@ -212,6 +212,35 @@ def parse_problem(data: bytes, *, name: str) -> Problem:
         raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
 
 
+def _with_data(keys: Collection[str] | None) -> type[ProblemDocument]:
+    """Return the type of a problem file with the data of the formulations under some keys; None: of all."""
+    known = data_keys() if keys is None else (formulation_by_keys(keys).data_key,)
+    return _extended(tuple(key for key in known if key is not None))
+
+
+@cache
+def _extended(keys: tuple[str, ...]) -> type[ProblemDocument]:
+    added = [(key, formulation_by_keys((key,)).data_type) for key in keys]
+    if not added:
+        return ProblemDocument
+    return make_dataclass(
+        "ProblemDocument",
+        [(key, kind | None, None) for key, kind in added if kind is not None],
+        bases=(ProblemDocument,),
+        frozen=True,
+        kw_only=True,
+    )
+
+
+def _data_of(document: ProblemDocument) -> Any:
+    added = {field.name for field in fields(document)} - {field.name for field in fields(ProblemDocument)}
+    found = (getattr(document, key) for key in added)
+    return next((data for data in found if data is not None), None)
+
+
+PROBLEM = Schema(format="gapless.problem", version=1, content=ProblemDocument, extended=_with_data)
+
+
 def with_written_rules(problem: Problem, written: Iterable[RuleDocument]) -> Problem:
     """Return a problem with rules of a file.
 
@@ -220,22 +249,16 @@ def with_written_rules(problem: Problem, written: Iterable[RuleDocument]) -> Pro
     InvalidInputError
         Some of them are not about this problem: each is named.
     """
-    rules, defects = [], []
+    rules, defects, find = [], [], problem.formulation.variables(problem).find
     for index, rule in enumerate(written):
         try:
-            expr = from_data(rule.expr, _variables(problem))
+            expr = from_data(rule.expr, find)
             rules.append(Rule(name=rule.name, text=rule.text, expr=expr))
         except (InvalidInputError, ExpressionError, RecursionError) as error:
             defects.append(f"rules[{index}] {rule.name!r}: {error}")
     if defects:
         raise InvalidProblemError("not all rules are about this problem:", defects)
     return problem.with_rules(*rules)
-
-
-def _variables(problem: Problem) -> Variables:
-    if problem.workload is not None:
-        return workload_variables(problem.flow_shop)
-    return chain_variables(problem.chain)
 
 
 def dump_problem(problem: Problem) -> str:
@@ -252,16 +275,17 @@ def dump_problem(problem: Problem) -> str:
             f"opaque rules are Python code and cannot be written to a file: {names}; "
             "keep them in a rules file and add them after loading"
         )
-    document = ProblemDocument(
+    key = problem.formulation.data_key
+    document = _with_data(() if key is None else (key,))(
         platform=problem.platform,
         networks=problem.networks,
         costs=problem.costs,
         objective=problem.objective,
         limits=problem.limits,
         rules=_written_rules(problem),
-        workload=problem.workload,
         interference=problem.interference,
         co_run_costs=problem.co_run_costs,
+        **({} if key is None else {key: problem.data}),
     )
     return dump(document, PROBLEM)
 

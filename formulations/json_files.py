@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -40,11 +40,19 @@ class Schema(Generic[Document]):
         Its current version; older ones are read, too.
     content
         The type that holds its content.
+    extended
+        Where plug-ins add keys: from the keys of a file to a type with the ones of these, which derives from
+        `content`; from None to the type with all keys.
     """
 
     format: str
     version: int
     content: type[Document]
+    extended: Callable[[Collection[str] | None], type[Document]] | None = None
+
+    def content_with(self, keys: Collection[str] | None) -> type[Document]:
+        """Return the type for a file with certain keys; None: any."""
+        return self.content if self.extended is None else self.extended(keys)
 
 
 def load(path: str | Path, schema: Schema[Document]) -> Document:
@@ -65,7 +73,7 @@ def parse(data: bytes, schema: Schema[Document], *, name: str) -> Document:
     tree = _json_tree(data, name)
     _check_header(tree, schema, name)
     content = {key: value for key, value in tree.items() if key not in ("format", "version")}
-    return _content(content, schema.content, f"{name} is not a valid {schema.format} file:")
+    return _content(content, schema.content_with(content), f"{name} is not a valid {schema.format} file:")
 
 
 def format_of(path: str | Path) -> str | None:
@@ -104,7 +112,7 @@ def _content(tree: dict[str, Any], content: type[Document], wrong: str) -> Docum
 
 def dump(value: Document, schema: Schema[Document]) -> str:
     """Return a document as JSON text."""
-    content = _adapter(schema.content).dump_python(value, mode="json", exclude_defaults=True)
+    content = _adapter(type(value)).dump_python(value, mode="json", exclude_defaults=True)
     document = {"format": schema.format, "version": schema.version, **content}
     return _pretty(document) + "\n"
 

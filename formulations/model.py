@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
 
-from .chain import Part
 from .expr import BoolExpr, Expr, Variable, VariableKey
 
 Values = Callable[[Variable], int]
@@ -39,7 +40,7 @@ class Model:
     constraints
         All must hold.
     definitions
-        What each quantity of a plan (`quantities.py`) means in terms of the encoding's own variables
+        What each quantity of a plan (`QuantityInfo`) means in terms of the encoding's own variables
         and of other quantities. Lowering puts in the ones that are used.
     """
 
@@ -47,8 +48,49 @@ class Model:
     definitions: Mapping[VariableKey, Expr]
 
 
+class Structure(StrEnum):
+    """What a model is like, as far as solvers search differently for it.
+
+    CHOICE
+        Literals that choose among alternatives, and loads over them.
+    INTEGRAL
+        Its linear relaxation has integral corners.
+    TIMED
+        Start times, orders and conditions between them.
+    """
+
+    CHOICE = "choice"
+    INTEGRAL = "integral"
+    TIMED = "timed"
+
+
+CodeT = TypeVar("CodeT")
+"""A plan by index."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Encoded:
+class Digits(Generic[CodeT]):
+    """The canonical order of plans whose terms are equal, as numbers that a model can speak about.
+
+    Comparing the lists of digits of two plans lexicographically is comparing their canonical keys.
+
+    Attributes
+    ----------
+    symbols
+        One expression a digit.
+    base
+        Digits are at least 0 and less than this.
+    of
+        From a plan to its digits.
+    """
+
+    symbols: tuple[Expr, ...]
+    base: int
+    of: Callable[[CodeT], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded(Generic[CodeT]):
     """A problem as a model, and the way back from its solutions to plans.
 
     Attributes
@@ -57,18 +99,28 @@ class Encoded:
         Name of the encoding.
     model
         The model.
-    symbols
-        One expression a layer: the index of the unit whose chunk ends at the layer, or the number of
-        units when none does. Comparing these lists lexicographically is comparing the
-        (stop, unit index) of the chunks of two plans, first chunk first.
     decode
-        Chunks of a solution, in order of their layers.
+        Plan of a solution.
     exclude
-        The condition that a plan is not the one with these chunks.
+        The condition that a plan is another one.
+    structure
+        What it is like.
+    digits
+        The canonical order in the model. None: plans with equal terms are not told apart; any will do.
+    complete
+        Whether every valid plan is a solution; otherwise a best one is.
+    assign
+        The value of every variable on a plan, for solvers that can start from one; None: not known.
+    settle
+        From a valid plan to an equally good one that is a solution.
     """
 
     name: str
     model: Model
-    symbols: tuple[Expr, ...]
-    decode: Callable[[Values], tuple[Part, ...]]
-    exclude: Callable[[tuple[Part, ...]], BoolExpr]
+    decode: Callable[[Values], CodeT]
+    exclude: Callable[[CodeT], BoolExpr]
+    structure: Structure = Structure.CHOICE
+    digits: Digits[CodeT] | None = None
+    complete: bool = True
+    assign: Callable[[CodeT], Mapping[VariableKey, int]] | None = None
+    settle: Callable[[CodeT], CodeT] = lambda code: code

@@ -84,24 +84,6 @@ class Plan:
         return "; ".join(f"{name}: {_path(self.of(name))}" for name in self.order)
 
 
-def plan_distance(first: Plan, second: Plan) -> int:
-    """Return how many layers two plans of one network place on different units.
-
-    0 for equal plans, at most the number of layers; a metric (the Hamming distance of the placements).
-
-    Raises
-    ------
-    InvalidPlanError
-        They are plans of different networks, or for a workload, where the order counts, too.
-    """
-    names, layers = {chunk.network for chunk in first.chunks + second.chunks}, first.chunks[-1].stop
-    if len(names) > 1 or second.chunks[-1].stop != layers or first.order or second.order:
-        raise InvalidPlanError(f"[{first}] and [{second}] are not plans of one network: no distance")
-    there = {chunk.unit: chunk for chunk in second.chunks}
-    pairs = ((chunk, there[chunk.unit]) for chunk in first.chunks if chunk.unit in there)
-    return layers - sum(max(0, min(a.stop, b.stop) - max(a.start, b.start)) for a, b in pairs)
-
-
 def _named(chunk: Chunk) -> tuple[str, ...]:
     return (chunk.request,) if chunk.request else ()
 

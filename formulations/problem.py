@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
-from .chain import Chain, build_chain
+from .canonical import digest
 from .costs import CostTable, Interference, shape_of
 from .errors import InvalidProblemError
-from .expr_json import chain_variables, from_data, to_data
-from .flow_shop.tables import FlowShop
-from .flow_shop.view import WorkloadView
-from .flow_shop.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload
+from .expr_json import from_data, to_data
+from .formulation import Formulation
 from .hardware import Platform
+from .limits import Limits
+from .nearness import meant, near
 from .network import Network
-from .objective import CHAIN_TERMS, WORKLOAD_TERMS, Limits, Objective
+from .objective import PERIOD, SPECIAL, Objective
 from .plan import Plan
-from .rules import AnyRule, OpaqueRule, PlanView, Rule, RuleFunction, build_rule
+from .registry import formulation_of
+from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
 from .validation import Defects
 
 
 class Feature(StrEnum):
-    """What an instance asks of a backend; computed from the instance, never declared."""
+    """What an instance asks of a backend; computed from the instance, never declared.
+
+    A formulation can have further ones of its own (`Formulation.features`).
+    """
 
     UNSUPPORTED_LAYERS = "unsupported_layers"
     TRANSFERS = "transfers"
@@ -34,34 +38,10 @@ class Feature(StrEnum):
     LIMITS = "limits"
     RULES = "rules"
     OPAQUE_RULES = "opaque_rules"
-    WORKLOAD = "workload"
-    FREE_ORDER = "free_order"
-    INTERFERENCE = "interference"
-    COLUMNS = "columns"
-    STREAM = "stream"
-    ARRIVALS = "arrivals"
-    DEADLINES = "deadlines"
-    TASK_SLOTS = "task_slots"
-    RUNNING_WEIGHTS = "running_weights"
 
 
-WORKLOAD_FEATURES = frozenset(
-    {
-        Feature.WORKLOAD,
-        Feature.FREE_ORDER,
-        Feature.INTERFERENCE,
-        Feature.COLUMNS,
-        Feature.STREAM,
-        Feature.ARRIVALS,
-        Feature.DEADLINES,
-        Feature.TASK_SLOTS,
-        Feature.RUNNING_WEIGHTS,
-    }
-)
-"""What only a problem with a workload can ask."""
-
-CHAIN_FEATURES = frozenset(Feature) - WORKLOAD_FEATURES
-"""What a problem with one network can ask."""
+FEATURES = frozenset(map(str, Feature))
+"""What problems of every formulation can ask."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the computed properties below are kept
@@ -82,11 +62,11 @@ class Problem:
         Filters.
     rules
         Constraints of the user.
-    workload
-        The requests that share the units; None: one endless stream of requests of one network, all
-        alike.
+    data
+        What the formulation asks beyond that, e.g. the requests of a workload: a value whose class names
+        its formulation. None: the formulation that needs no data.
     interference
-        How much units slow each other down while the requests of a workload run, or None.
+        How much units slow each other down while several run, or None; for formulations that know of it.
     co_run_costs
         Tables for plans that use 2, 3, ... units: more company, other times (formulations, section 2).
         `costs` is then for plans on one unit. None: `costs` holds for all plans.
@@ -102,7 +82,7 @@ class Problem:
     objective: Objective = Objective()
     limits: Limits = Limits()
     rules: tuple[AnyRule, ...] = ()
-    workload: Workload | None = None
+    data: Any = None
     interference: Interference | None = None
     co_run_costs: tuple[CostTable, ...] | None = None
 
@@ -116,8 +96,13 @@ class Problem:
                 f"the cost table is for the units {list(self.costs.units)}, "
                 f"the platform has {list(self.platform.unit_names)}"
             )
-        self._check_workload(defects)
+        self._check_objective(defects)
         self._check_co_run(defects)
+        if self.interference is not None and self.interference.units != self.platform.unit_names:
+            defects.add(
+                f"the interference is for the units {list(self.interference.units)}, "
+                f"the platform has {list(self.platform.unit_names)}"
+            )
         costed = {costs.network: len(costs.layer_us) for costs in self.costs.networks}
         for network in self.networks:
             rows, layers = costed.get(network.name), len(network.layers)
@@ -125,36 +110,31 @@ class Problem:
                 defects.add(f"network {network.name!r} has no costs; costs are given for {list(costed)}")
             elif rows != layers:
                 defects.add(f"network {network.name!r} has {layers} layers but {rows} rows of costs")
+        for text in self.formulation.defects(self):
+            defects.add(text)
         defects.raise_as(InvalidProblemError)
 
-    def _check_workload(self, defects: Defects) -> None:
-        known = WORKLOAD_TERMS if self.workload else CHAIN_TERMS
-        wrong = [term for term in self.objective.terms if term not in known]
+    def _check_objective(self, defects: Defects) -> None:
+        formulation, objective = self.formulation, self.objective
+        asked = (*objective.terms, *filter(None, (objective.present_by,)))
+        for term in dict.fromkeys(asked):
+            if term not in formulation.terms:
+                defects.add(f"objective {str(objective)!r}: {unknown_term(term, formulation)}")
+        if objective.period_slack_permille is not None and PERIOD not in formulation.terms:
+            defects.add(f"the slack mode needs a period, which {formulation.label} do not have")
+        wrong = [name for name in self.limits.in_use() if name not in formulation.limits]
         if wrong:
-            where = "with a workload" if self.workload else "without a workload"
-            defects.add(
-                f"the objective {', '.join(wrong)} means nothing {where}; use {', '.join(sorted(known))}"
-            )
-        if self.interference is not None and self.interference.units != self.platform.unit_names:
-            defects.add(
-                f"the interference is for the units {list(self.interference.units)}, "
-                f"the platform has {list(self.platform.unit_names)}"
-            )
-        if self.workload is not None:
-            networks = {network.name for network in self.networks}
-            for request in self.workload.requests:
-                if request.network not in networks:
-                    text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
-                    defects.add(f"request {request.name!r} {text}")
+            known = ", ".join(formulation.limits) or "none"
+            defects.add(f"{', '.join(wrong)} means nothing for {formulation.label}; limits are {known}")
 
     def _check_co_run(self, defects: Defects) -> None:
         tables = self.co_run_costs
         if tables is None:
             return
-        if self.workload is not None or len(self.networks) != 1:
+        if not self.formulation.co_run_costs:
             defects.add(
-                "co-run costs are for one network without a workload; with a workload, chunks slow each "
-                "other down by its interference: give one table of costs (--costs heavy or --costs isolated)"
+                f"{self.formulation.label} take one table of costs (--costs heavy or --costs isolated); "
+                "co-run costs, one table for each number of used units, are for one network alone"
             )
         elif len(tables) != len(self.platform.units) - 1:
             defects.add(
@@ -168,6 +148,11 @@ class Problem:
                     "layers run where"
                 )
 
+    @cached_property
+    def formulation(self) -> Formulation[Any, Any]:
+        """What kind of problem it is."""
+        return formulation_of(self.data)
+
     @property
     def network(self) -> Network:
         """The only network of a problem with one network."""
@@ -179,10 +164,21 @@ class Problem:
             )
         return self.networks[0]
 
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """All terms that order plans: those of the objective, then the tie-break without repetitions."""
+        terms = self.objective.terms
+        return terms + tuple(term for term in self.formulation.tie_break if term not in terms)
+
     @cached_property
-    def chain(self) -> Chain:
-        """Integer tables of a problem with one network."""
-        return build_chain(self.platform, self.network, self.costs.of(self.network.name))
+    def tables(self) -> Any:
+        """The integer tables of its formulation."""
+        return self.formulation.tables(self)
+
+    @cached_property
+    def view(self) -> Any:
+        """What rules can speak about."""
+        return self.formulation.view(self)
 
     @cached_property
     def unit_counts(self) -> tuple[int, ...]:
@@ -201,64 +197,38 @@ class Problem:
         return replace(self, limits=replace(limits, min_units=least, max_units=most)).with_costs(table)
 
     def with_costs(self, costs: CostTable, co_run_costs: tuple[CostTable, ...] | None = None) -> Problem:
-        """Return the same problem of one network with other costs."""
+        """Return the same problem with other costs."""
         bare = replace(self, costs=costs, co_run_costs=co_run_costs, rules=())
         # Quantities know their bounds, which depend on the table.
-        variables = chain_variables(bare.chain)
+        variables = bare.formulation.variables(bare)
         rules = (
-            replace(rule, expr=from_data(to_data(rule.expr), variables)) if isinstance(rule, Rule) else rule
+            replace(rule, expr=from_data(to_data(rule.expr), variables.find))
+            if isinstance(rule, Rule)
+            else rule
             for rule in self.rules
         )
         return replace(bare, rules=tuple(rules))
 
-    def chain_of(self, plan: Plan) -> Chain:
-        """Return the integer tables that hold for a plan: those of the number of units that it uses."""
+    def charged(self, plan: Plan) -> Problem:
+        """Return the problem with the one table that a plan is charged by: that of its number of units."""
         used = len({chunk.unit for chunk in plan.chunks})
-        if self.co_run_costs is None or not 2 <= used <= len(self.platform.units):
-            return self.chain
-        return self._co_run_chains[used - 2]
+        if self.co_run_costs is None or not 1 <= used <= len(self.platform.units):
+            return self
+        return self._charged[used - 1]
 
     @cached_property
-    def _co_run_chains(self) -> tuple[Chain, ...]:
-        tables = self.co_run_costs or ()
-        return tuple(
-            build_chain(self.platform, self.network, table.of(self.network.name)) for table in tables
-        )
-
-    @cached_property
-    def flow_shop(self) -> FlowShop:
-        """Integer tables of a problem with a workload."""
-        if self.workload is None:
-            raise InvalidProblemError("the problem has no workload")
-        used = list(dict.fromkeys(request.network for request in self.workload.requests))
-        networks = {network.name: network for network in self.networks}
-        return FlowShop(
-            workload=self.workload,
-            units=self.platform.unit_names,
-            chains=tuple(build_chain(self.platform, networks[name], self.costs.of(name)) for name in used),
-            chain_of=tuple(used.index(request.network) for request in self.workload.requests),
-            layer_names=tuple(networks[name].layer_names for name in used),
-            boundary_bytes=tuple(networks[name].boundary_bytes for name in used),
-            interference=self.interference,
-        )
-
-    @cached_property
-    def view(self) -> PlanView:
-        """What rules of a problem without a workload can speak about."""
-        return PlanView(self.network, self.chain)
-
-    @cached_property
-    def workload_view(self) -> WorkloadView:
-        """What rules of a problem with a workload can speak about."""
-        return WorkloadView(self.flow_shop)
+    def _charged(self) -> tuple[Problem, ...]:
+        # Rules are evaluated on plans only: the bounds that their quantities were made with do not matter.
+        tables = (self.costs, *(self.co_run_costs or ()))
+        return tuple(replace(self, costs=table, co_run_costs=None) for table in tables)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that change whenever anything in the problem changes."""
-        # Without what is not there: new kinds of fields leave the fingerprints of old problems alone.
-        values = (getattr(self, field.name) for field in fields(self))
-        text = repr([value for value in values if value is not None])
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        """Sixteen hexadecimal digits that change whenever anything in the problem changes.
+
+        They are a digest of the problem as JSON (`canonical.py`); opaque rules count by their code.
+        """
+        return digest(self)
 
     @property
     def expression_rules(self) -> tuple[Rule, ...]:
@@ -271,7 +241,7 @@ class Problem:
         return tuple(rule for rule in self.rules if isinstance(rule, OpaqueRule))
 
     @cached_property
-    def features(self) -> frozenset[Feature]:
+    def features(self) -> frozenset[str]:
         """What this instance asks of a backend."""
         tables = [t for costs in (self.costs, *(self.co_run_costs or ())) for t in costs.networks]
         present = {
@@ -285,23 +255,8 @@ class Problem:
             Feature.RULES: bool(self.expression_rules),
             Feature.OPAQUE_RULES: bool(self.opaque_rules),
         }
-        found = frozenset(feature for feature, there in present.items() if there)
-        return found if self.workload is None else found | self._workload_features(self.workload)
-
-    def _workload_features(self, workload: Workload) -> frozenset[Feature]:
-        present = {
-            Feature.WORKLOAD: True,
-            Feature.FREE_ORDER: workload.order is RequestOrder.FREE and len(workload.requests) > 1,
-            Feature.INTERFERENCE: self.flow_shop.contended,
-            Feature.COLUMNS: workload.execution is Execution.COLUMNS,
-            Feature.STREAM: workload.mode is Mode.STREAM,
-            Feature.ARRIVALS: any(request.arrival_us for request in workload.requests),
-            Feature.DEADLINES: any(request.deadline_us for request in workload.requests),
-            Feature.TASK_SLOTS: workload.task_slots is not None,
-            Feature.RUNNING_WEIGHTS: workload.load_policy is LoadPolicy.RUNNING
-            and self.platform.memory_bytes is not None,
-        }
-        return frozenset(feature for feature, there in present.items() if there)
+        found = frozenset(str(feature) for feature, there in present.items() if there)
+        return found | self.formulation.needs(self)
 
     def with_rules(self, *rules: RuleFunction | AnyRule) -> Problem:
         """Return the same problem with more rules.
@@ -309,8 +264,7 @@ class Problem:
         Parameters
         ----------
         rules
-            Rule functions (`PlanView` -> expression, with a workload `WorkloadView` -> expression),
-            ready-made rules, or `OpaqueRule`s.
+            Rule functions (from `Problem.view` to an expression), ready-made rules, or `OpaqueRule`s.
 
         Raises
         ------
@@ -319,8 +273,7 @@ class Problem:
         """
         if not rules:
             return self
-        view = self.view if self.workload is None else self.workload_view
-        built = tuple(build_rule(rule, view) for rule in rules)
+        built = tuple(build_rule(rule, self.view) for rule in rules)
         return replace(self, rules=self.rules + built)
 
     def with_objective(self, objective: Objective | str) -> Problem:
@@ -331,3 +284,11 @@ class Problem:
     def with_limits(self, **limits: int | None) -> Problem:
         """Return the same problem with some filters changed; names as in `Limits`."""
         return replace(self, limits=replace(self.limits, **limits))
+
+
+def unknown_term(term: str, formulation: Formulation[Any, Any]) -> str:
+    """Return what to say about a term that a formulation does not have."""
+    names = (*formulation.terms, *SPECIAL)
+    if near(term, names):
+        return f"{term!r} is not known; {meant(term, names)}"
+    return f"{term!r} means nothing for {formulation.label}; use one or more of {', '.join(names)}"

@@ -11,8 +11,10 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+from .chunking.tables import chain_of
 from .errors import InvalidInputError, InvalidPlanError
-from .flow_shop.quantities import WorkloadValues
+from .flow_shop.tables import shop_of
+from .flow_shop.values import WorkloadValues
 from .judge import MALFORMED, check
 from .plan import Plan
 from .problem import Problem
@@ -126,12 +128,12 @@ def simulate(
     for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
         if value < least:
             raise InvalidInputError(f"{name} is {value}, must be at least {least}")
-    if problem.workload is not None:
+    if problem.data is not None:
         raise InvalidInputError("the problem has a workload: play it with simulate_workload")
     broken = [v for v in check(problem, plan) if v.rule in MALFORMED]
     if broken:
         raise InvalidPlanError(f"[{plan}] cannot be played:", [v.message for v in broken])
-    chain = problem.chain_of(plan)
+    chain = chain_of(problem.charged(plan))
     busy_us = [chain.busy_us(*part) for part in chain.parts(plan)]
     interval = max(busy_us) if interval_us is None else interval_us
     if interval < 0:
@@ -153,7 +155,7 @@ def simulate_workload(problem: Problem, plan: Plan) -> Trace:
     InvalidPlanError
         The plan is not well formed.
     """
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     schedule = shop.schedule(plan)
     runs = WorkloadValues(shop, schedule).runs
     index = dict.fromkeys(range(shop.request_count), 0)

@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
+from .chunking.tables import chain_of
 from .flow_shop.memory import Usage, memory_usage, usage_of
 from .flow_shop.play import Run
+from .flow_shop.tables import shop_of
 from .problem import Problem
 from .simulate import Trace, TraceEvent
 
@@ -45,11 +47,11 @@ def trace_usage(problem: Problem, trace: Trace) -> Usage:
     InvalidPlanError
         The plan of the trace does not belong to the problem.
     """
-    return _stream_usage(problem, trace) if problem.workload is None else _workload_usage(problem, trace)
+    return _stream_usage(problem, trace) if problem.data is None else _workload_usage(problem, trace)
 
 
 def _stream_usage(problem: Problem, trace: Trace) -> Usage:
-    parts = problem.chain_of(trace.plan).parts(trace.plan)
+    parts = chain_of(problem.charged(trace.plan)).parts(trace.plan)
     return usage_of(
         _changes(problem, trace),
         ((event.request, event.start_us, event.end_us) for event in trace.events),
@@ -60,7 +62,7 @@ def _stream_usage(problem: Problem, trace: Trace) -> Usage:
 
 def _changes(problem: Problem, trace: Trace) -> Iterator[tuple[int, int]]:
     """Yield (time, bytes taken or given back) of tensors."""
-    chain, alive = problem.chain_of(trace.plan), problem.network.boundary_bytes
+    chain, alive = chain_of(problem.charged(trace.plan)), problem.network.boundary_bytes
     chunks = trace.plan.chunks
     running = [
         chain.memory_bytes(chunk.start, chunk.stop) - _weights(problem, chunk.start, chunk.stop)
@@ -77,7 +79,7 @@ def _changes(problem: Problem, trace: Trace) -> Iterator[tuple[int, int]]:
 
 
 def _weights(problem: Problem, start: int, stop: int) -> int:
-    prefix = problem.chain.weight_prefix
+    prefix = chain_of(problem).weight_prefix
     return prefix[stop] - prefix[start]
 
 
@@ -90,7 +92,7 @@ def _by_request(trace: Trace) -> list[list[TraceEvent]]:
 
 
 def _workload_usage(problem: Problem, trace: Trace) -> Usage:
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     schedule = shop.schedule(trace.plan)
     position = {request: place for place, request in enumerate(schedule.order)}
     runs = [

@@ -6,15 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from ..formulations.demands import Demand, demands_of
 from ..formulations.errors import BackendDisagreementError
-from ..formulations.objective import Limits, Objective, Term
+from ..formulations.limits import Limits
+from ..formulations.objective import Objective
 from ..formulations.problem import Problem
-from .demands import Demand, demands_of
+from .families import family_of
 from .protocol import Deadline, SolveStatus
 from .result import Candidate, Conflict, ConflictItem, SolveResult
 
 SEARCH_S = 10.0
 """How long the search for a smaller conflict may take."""
+
+NATIVE = "native"
+"""The backend that is quick to ask whether there is a plan."""
 
 NO_COVERAGE = "cost table"
 """Name of the only item of a conflict when already the platform and the cost table admit no plan."""
@@ -43,26 +48,29 @@ def explain_infeasible(problem: Problem, solve: Solve, backend: str) -> tuple[Co
     BackendDisagreementError
         One backend finds a plan where another one proved that there is none.
     """
-    bare = problem.with_objective(Objective(terms=(Term.PERIOD,)))
+    # Any term will do: what counts is whether there is a plan.
+    bare = problem.with_objective(Objective(terms=(next(iter(problem.formulation.terms)),)))
     demands = demands_of(problem)
-    # With a workload only the backend that was asked can prove that there is no plan.
-    search = _Search(bare, demands, solve, "native" if problem.workload is None else None)
-    _confirm(solve(bare, "native"), backend, "the problem was proved infeasible")
+    support = family_of(problem.formulation.name).support
+    # Where no native search is exact, only the backend that was asked can prove that there is no plan.
+    search = _Search(bare, demands, solve, NATIVE if support is not None and support.exact else None)
+    if support is not None:
+        _confirm(solve(bare, NATIVE), backend, "the problem was proved infeasible")
     core = search.irreducible()
     core, smallest = search.smaller_than(core)
     final = _without(bare, [d for d in demands if d not in core])
     again = solve(final)
-    demanded = "; ".join(d.item.text for d in core) or "the cost table alone"
-    _confirm(again, "native", f"it was proved that these contradict each other: {demanded}")
+    demanded = "; ".join(d.text for d in core) or "the cost table alone"
+    _confirm(again, NATIVE, f"it was proved that these contradict each other: {demanded}")
     proved = again.status is SolveStatus.INFEASIBLE
     conflict = Conflict(
-        items=tuple(d.item for d in core) or (_no_coverage(problem),),
+        items=tuple(ConflictItem(name=d.name, text=d.text) for d in core) or (_no_coverage(problem),),
         smallest=smallest,
-        confirmed_by=backend if proved else "native",
+        confirmed_by=backend if proved else NATIVE,
     )
     unfiltered = None
     if problem.limits != Limits():
-        unfiltered = solve(replace(problem, limits=Limits()), "native").best
+        unfiltered = solve(replace(problem, limits=Limits()), None if support is None else NATIVE).best
     return conflict, unfiltered
 
 
@@ -127,7 +135,7 @@ def _without(problem: Problem, left_out: Sequence[Demand]) -> Problem:
 def _no_coverage(problem: Problem) -> ConflictItem:
     """Say in words why the cost table alone admits no plan."""
     stuck = [
-        name if problem.workload is None else f"{network.name}/{name}"
+        name if problem.formulation.one_network else f"{network.name}/{name}"
         for network in problem.networks
         for name, row in zip(network.layer_names, problem.costs.of(network.name).layer_us, strict=True)
         if all(time is None for time in row)
@@ -135,8 +143,5 @@ def _no_coverage(problem: Problem) -> ConflictItem:
     if stuck:
         text = f"no unit can run the layers {', '.join(map(repr, stuck))}"
     else:
-        text = (
-            "every layer can run somewhere, but no sequence of chunks, at most one on each unit"
-            f"{'' if problem.workload is None else ' and in the order of the units'}, covers the network"
-        )
+        text = problem.formulation.incomplete
     return ConflictItem(name=NO_COVERAGE, text=text)

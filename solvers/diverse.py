@@ -2,8 +2,8 @@
 
 BetterTogether (III-D, C5) forbids each plan that was found, so that the next one differs somewhere; the
 20 best plans are then often one plan with a cut moved to and fro, and what the costs get wrong about
-one of them they get wrong about all. With a distance d (`plan_distance`; C5 is d = 1) the list is the
-*greedy* one:
+one of them they get wrong about all. With a distance d (`Formulation.difference`; C5 is d = 1) the list is
+the *greedy* one:
 
     p_1 = the first plan of all in the canonical order (`rank_key`),
     p_i = the first plan in the canonical order with distance(p_i, p_j) >= d for all j < i.
@@ -12,7 +12,7 @@ It is unique, so that all exact backends return the same one, and p_1 is the opt
 
 How it is found: a list of the best plans is walked in order, and each plan that is far enough from all
 chosen ones is chosen; whatever the list does not show comes behind it. When it ends too early, a longer
-list is asked for, or one without the plans that are too close to a chosen one (rule `differs`).
+list is asked for, or one without the plans that are too close to a chosen one (`Difference.rule`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from dataclasses import replace
 
 from ..formulations.errors import BackendDisagreementError, InvalidInputError
 from ..formulations.judge import rank_key
-from ..formulations.plan import Plan, plan_distance
-from ..formulations.problem import Feature, Problem
-from ..formulations.rules import differs
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
 from .by_units import Present, SolveOne
 from .protocol import Capabilities, Claim, Deadline, RuleHandling, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult
@@ -44,20 +43,20 @@ _LONGEST = 5000
 """Length from which rules are better than longer lists: these grow without limit with the distance."""
 
 
-def check_distance(distance: int, *, workload: bool) -> None:
+def check_distance(distance: int, problem: Problem) -> None:
     """Refuse a distance between plans that cannot be.
 
     Raises
     ------
     InvalidInputError
-        It is less than 1, or more than 1 for a workload.
+        It is less than 1, or more than 1 where plans have no distance.
     """
     if distance < 1:
         raise InvalidInputError(f"distance is {distance}, must be at least 1")
-    if distance > 1 and workload:
+    if distance > 1 and problem.formulation.difference is None:
         raise InvalidInputError(
-            f"distance is {distance}, but plans of a workload have none: it counts the layers of one network "
-            "that run on different units. Leave it out, or plan one network alone"
+            f"distance is {distance}, but it is not defined for {problem.formulation.label}: it counts the "
+            "layers of one network that run on different units. Leave it out, or plan one network alone"
         )
 
 
@@ -95,7 +94,10 @@ class _Search:
 
     def __init__(self, problem: Problem, options: SolveOptions, capabilities: Capabilities) -> None:
         self._problem, self._options = problem, options
-        self._ruled = Feature.RULES in capabilities.features
+        difference, support = problem.formulation.difference, capabilities.support(problem)
+        assert difference is not None
+        self._difference = difference
+        self._ruled = support is not None and support.rules is not None
         self._cheap = not capabilities.isolated and not problem.opaque_rules
         self._steered = self._ruled and not self._cheap
         self._deadline = Deadline(options.time_limit_s)
@@ -119,7 +121,8 @@ class _Search:
             time_limit_s=None if left_s is None else max(left_s, 0.001),
             publish=lambda claim: self._options.publish(self._so_far(claim)),
         )
-        rules = (differs(c.plan, at_least=self._options.distance) for c in self._chosen if self._steered)
+        rule, least = self._difference.rule, self._options.distance
+        rules = (rule(c.plan, least) for c in self._chosen if self._steered)
         return self._problem.with_rules(*rules), options
 
     def walk(self, found: SolveResult) -> None:
@@ -157,7 +160,9 @@ class _Search:
         return rank_key(self._problem, candidate.plan, candidate.score)
 
     def _is_far(self, plan: Plan) -> bool:
-        return all(plan_distance(plan, other.plan) >= self._options.distance for other in self._chosen)
+        return all(
+            self._difference.between(plan, other.plan) >= self._options.distance for other in self._chosen
+        )
 
     def _so_far(self, claim: Claim) -> Claim:
         """Return what is known during a list: the chosen plans, and the best one that is new; no proof."""

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ..formulations.availability import Availability
-from ..formulations.chain import Chain, Part
 from ..formulations.judge import rank_key, score
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.scores import Score
-from .flow_shop.walk import all_schedules, count_schedules
 from .protocol import (
     Capabilities,
     Claim,
     Deadline,
+    Guarantee,
     RuleHandling,
     SolveOptions,
     SolveStatus,
     StopReason,
-    exact_capabilities,
+    Support,
     handling_of,
 )
 
@@ -33,11 +32,9 @@ class ExhaustiveBackend:
     """Scores every plan of a small problem: what all other backends are tested against."""
 
     name: ClassVar[str] = "exhaustive"
-    capabilities: ClassVar[Capabilities] = exact_capabilities(
-        f"scores every plan; spaces up to {MAX_PLANS:,} plans",
-        isolated=False,
-        rules=RuleHandling.CUT,
-        gives_bound=False,
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        summary=f"scores every plan; spaces up to {MAX_PLANS:,} plans",
+        others=Support(guarantee=Guarantee.EXACT, rules=RuleHandling.CUT, opaque_rules=RuleHandling.CUT),
     )
 
     def availability(self) -> Availability:
@@ -88,48 +85,12 @@ class ExhaustiveBackend:
 
 def all_plans(problem: Problem) -> Iterator[Plan]:
     """Yield every well-formed plan."""
-    if problem.workload is not None:
-        return map(problem.flow_shop.plan, all_schedules(problem.flow_shop))
-    return map(problem.chain.plan, all_parts(problem.chain))
+    return (problem.formulation.plan(problem, code) for code in problem.formulation.codes(problem))
 
 
 def count_plans(problem: Problem) -> int:
     """Return an upper bound on the number of well-formed plans."""
-    if problem.workload is not None:
-        return count_schedules(problem.flow_shop)
-    return count_parts(problem.chain)
-
-
-def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
-    """Yield the chunks of every well-formed plan: contiguous, supported, each unit at most once."""
-
-    def extend(parts: tuple[Part, ...], at: int, left: frozenset[int]) -> Iterator[tuple[Part, ...]]:
-        if at == chain.layer_count:
-            yield parts
-            return
-        for unit in sorted(left):
-            for stop in chain.cuts:
-                if stop > at and chain.runs(at, stop, unit):
-                    yield from extend((*parts, (at, stop, unit)), stop, left - {unit})
-
-    return extend((), 0, frozenset(range(chain.unit_count)))
-
-
-def count_parts(chain: Chain) -> int:
-    """Return an upper bound on the number of well-formed plans.
-
-    With N pieces between legal cuts and M units it is sum over k of C(N-1, k-1) * M!/(M-k)!, which is
-    exact when every unit can run every layer (BetterTogether III-D counts 4^9 = 262K for 9 layers on
-    4 units, ignoring contiguity; it is 2,116).
-    """
-    gaps, total, ways = len(chain.cuts) - 2, 0, 1
-    for chunks in range(1, chain.unit_count + 1):
-        ways = ways * (chain.unit_count - chunks + 1)
-        choose = 1
-        for i in range(chunks - 1):
-            choose = choose * (gaps - i) // (i + 1)
-        total += choose * ways
-    return total
+    return problem.formulation.count(problem)
 
 
 def _incumbent(problem: Problem, plan: Plan, judged: Score, handling: dict[str, RuleHandling]) -> Claim:

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from ..formulations.availability import Availability
-from ..formulations.objective import CHAIN_TERMS, WORKLOAD_TERMS, Term
+from ..formulations.objective import PERIOD
 from ..formulations.plan import Plan
-from ..formulations.problem import CHAIN_FEATURES, WORKLOAD_FEATURES, Feature, Problem
+from ..formulations.problem import Feature, Problem
 
 Statistics = Mapping[str, int | float | str]
 """What a backend has to say about its run, for people."""
@@ -53,9 +53,18 @@ class StopReason(StrEnum):
 
 
 class Guarantee(StrEnum):
-    """What an untimed run of a backend promises."""
+    """What an untimed run of a backend promises.
+
+    EXACT
+        It ends with a proof.
+    BOUNDED
+        Good plans and a lower bound; where they meet, the plan is proven to be optimal.
+    HEURISTIC
+        Plans, and no proof of anything.
+    """
 
     EXACT = "exact"
+    BOUNDED = "bounded"
     HEURISTIC = "heuristic"
 
 
@@ -79,89 +88,112 @@ class RuleHandling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    """What a backend can do for the problems of one formulation.
+
+    Attributes
+    ----------
+    guarantee
+        What an untimed run promises.
+    features
+        Features of an instance that it handles (`Problem.features`); None: all of the formulation.
+    terms
+        Objective terms that it can minimise, in any lexicographic order; None: all of the formulation.
+    rules, opaque_rules
+        How it handles the two kinds of rules; None: not at all.
+    gives_bound
+        Whether it proves a bound before it has finished.
+    """
+
+    guarantee: Guarantee
+    features: frozenset[str] | None = None
+    terms: frozenset[str] | None = None
+    rules: RuleHandling | None = None
+    opaque_rules: RuleHandling | None = None
+    gives_bound: bool = False
+
+    def missing(self, problem: Problem) -> set[str]:
+        """Return what a problem asks and this does not offer, in words."""
+        found: set[str] = set()
+        if self.features is not None:
+            found |= problem.features - self.features
+        found |= {kind for kind, there in self._unruly(problem).items() if there}
+        if self.terms is not None:
+            asked = problem.objective.terms
+            found |= {f"objective {term}" for term in asked if term not in self.terms}
+            if problem.objective.period_slack_permille is not None and PERIOD not in self.terms:
+                found.add(f"objective {PERIOD} (for the slack mode)")
+        return found
+
+    def _unruly(self, problem: Problem) -> dict[str, bool]:
+        return {
+            str(Feature.RULES): bool(problem.expression_rules) and self.rules is None,
+            str(Feature.OPAQUE_RULES): bool(problem.opaque_rules) and self.opaque_rules is None,
+        }
+
+    def handling(self, problem: Problem) -> dict[str, RuleHandling]:
+        """Return how each rule of a problem is handled, by name."""
+        pairs = [(rule.name, self.rules) for rule in problem.expression_rules]
+        pairs += [(rule.name, self.opaque_rules) for rule in problem.opaque_rules]
+        return {name: how for name, how in pairs if how is not None}
+
+    @property
+    def exact(self) -> bool:
+        """Whether an untimed run ends with a proof."""
+        return self.guarantee is Guarantee.EXACT
+
+    @property
+    def proves(self) -> bool:
+        """Whether what it claims to be proven is."""
+        return self.guarantee is not Guarantee.HEURISTIC
+
+
+EXACT = Support(
+    guarantee=Guarantee.EXACT,
+    rules=RuleHandling.LOWERED,
+    opaque_rules=RuleHandling.CUT,
+    gives_bound=True,
+)
+"""What a search with proof can do: everything."""
+
+PROPOSING = Support(
+    guarantee=Guarantee.HEURISTIC, rules=RuleHandling.CHECKED, opaque_rules=RuleHandling.CHECKED
+)
+"""What a heuristic can do that proposes plans: it checks the rules of the user on them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What a backend can do, as data: the documentation and the test matrix are made from it.
 
     Attributes
     ----------
-    features
-        Features of an instance that it handles.
-    terms
-        Objective terms that it can minimise, in any lexicographic order.
-    guarantee
-        Exact or heuristic.
-    gives_bound
-        Whether it proves a bound before it has finished.
+    summary
+        One line for people.
+    formulations
+        What it can do, by name of the formulation.
+    others
+        What it can do for every other formulation; None: nothing.
     deterministic
         Whether equal input and seed give equal plans, when no limit is hit.
     isolated
         Whether it must run in a child process of its own (third-party solvers).
-    rules, opaque_rules
-        How it handles the two kinds of rules; None: not at all.
-    summary
-        One line for people.
-    requires
-        Features without which it has nothing to do.
-    workload_rules
-        How it handles rules of problems with a workload, if not like the others.
-    workload_guarantee
-        What it promises for problems with a workload, if not the same.
     """
 
-    features: frozenset[Feature]
-    terms: frozenset[Term]
-    guarantee: Guarantee
-    gives_bound: bool
-    deterministic: bool
-    isolated: bool
-    rules: RuleHandling | None
-    opaque_rules: RuleHandling | None
     summary: str
-    requires: frozenset[Feature] = frozenset()
-    workload_rules: RuleHandling | None = None
-    workload_guarantee: Guarantee | None = None
+    formulations: Mapping[str, Support] = field(default_factory=dict)
+    others: Support | None = None
+    deterministic: bool = True
+    isolated: bool = False
 
-    def guarantee_for(self, problem: Problem) -> Guarantee:
-        """Return what an untimed run on a problem promises."""
-        if problem.workload is not None and self.workload_guarantee is not None:
-            return self.workload_guarantee
-        return self.guarantee
+    def support(self, problem: Problem) -> Support | None:
+        """Return what it can do for problems like this one; None: nothing."""
+        return self.formulations.get(problem.formulation.name, self.others)
 
-    def rule_handling(self, problem: Problem) -> tuple[RuleHandling | None, RuleHandling | None]:
-        """Return how expression rules and opaque rules of a problem are handled."""
-        if problem.workload is not None and self.workload_rules is not None:
-            return self.workload_rules, self.workload_rules
-        return self.rules, self.opaque_rules
-
-
-def exact_capabilities(
-    summary: str,
-    *,
-    isolated: bool,
-    rules: RuleHandling = RuleHandling.LOWERED,
-    gives_bound: bool = True,
-    workloads: frozenset[Feature] = WORKLOAD_FEATURES,
-) -> Capabilities:
-    """Return what an exact backend can do: everything with one network, and some workloads.
-
-    Parameters
-    ----------
-    summary, isolated, rules, gives_bound
-        As in `Capabilities`.
-    workloads
-        What it handles of workloads; empty: none.
-    """
-    return Capabilities(
-        features=CHAIN_FEATURES | workloads,
-        terms=CHAIN_TERMS | WORKLOAD_TERMS if workloads else CHAIN_TERMS,
-        guarantee=Guarantee.EXACT,
-        gives_bound=gives_bound,
-        deterministic=True,
-        isolated=isolated,
-        rules=rules,
-        opaque_rules=RuleHandling.CUT,
-        summary=summary,
-    )
+    def missing(self, problem: Problem) -> set[str]:
+        """Return what a problem asks and this does not offer, in words."""
+        support = self.support(problem)
+        return {problem.formulation.label} if support is None else support.missing(problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,27 +321,7 @@ class Backend(Protocol):
         ...
 
 
-def workload_capabilities(
-    summary: str, *, features: frozenset[Feature] = CHAIN_FEATURES | WORKLOAD_FEATURES
-) -> Capabilities:
-    """Return what a heuristic for workloads can do: it checks the rules of the user on its plans."""
-    return Capabilities(
-        features=features,
-        terms=WORKLOAD_TERMS,
-        guarantee=Guarantee.HEURISTIC,
-        gives_bound=False,
-        deterministic=True,
-        isolated=False,
-        rules=RuleHandling.CHECKED,
-        opaque_rules=RuleHandling.CHECKED,
-        summary=summary,
-        requires=frozenset({Feature.WORKLOAD}),
-    )
-
-
 def handling_of(problem: Problem, capabilities: Capabilities) -> dict[str, RuleHandling]:
     """Return how a backend with these capabilities handles each rule of a problem."""
-    expressions, opaque = capabilities.rule_handling(problem)
-    pairs = [(rule.name, expressions) for rule in problem.expression_rules]
-    pairs += [(rule.name, opaque) for rule in problem.opaque_rules]
-    return {name: how for name, how in pairs if how is not None}
+    support = capabilities.support(problem)
+    return {} if support is None else support.handling(problem)

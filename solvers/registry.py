@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 
 from ..formulations.errors import BackendFailedError, UnknownBackendError
 from ..formulations.nearness import meant, shown
+from .families import Family, families
 from .protocol import Backend
 
 ENTRY_POINT_GROUP = "gapless.backends"
@@ -16,24 +17,14 @@ _BUILT_IN = {
     "exhaustive": ".exhaustive:ExhaustiveBackend",
     "cpsat": ".exact.cp_sat:CpSatBackend",
     "z3": ".exact.z3:Z3Backend",
-    "z3-paper": ".chunking.z3_paper:Z3PaperBackend",
     "pulp": ".exact.pulp:PulpBackend",
     "pulp-cbc": ".exact.pulp:PulpCbcBackend",
-    "hetero2pipe": ".flow_shop.hetero2pipe:Hetero2PipeBackend",
-    "hetero2pipe-noct": ".flow_shop.hetero2pipe:NoContentionNoTailBackend",
-    "hetero2pipe-noc": ".flow_shop.hetero2pipe:NoContentionBackend",
-    "hetero2pipe-not": ".flow_shop.hetero2pipe:NoTailBackend",
-    "hungarian": ".flow_shop.hetero2pipe:HungarianBackend",
-    "annealing": ".flow_shop.annealing:AnnealingBackend",
-    "serial": ".flow_shop.baselines:SerialBackend",
-    "pipe-it": ".flow_shop.hetero2pipe:PipeItBackend",
-    "band": ".flow_shop.baselines:BandBackend",
 }
 
 
 def backend_names() -> tuple[str, ...]:
     """Return the names of all known backends: the built-in ones first, then entry points."""
-    return (*_BUILT_IN, *(name for name in _entry_points() if name not in _BUILT_IN))
+    return tuple(dict.fromkeys((*_BUILT_IN, *_of_families(), *_entry_points())))
 
 
 def get_backend(name: str) -> Backend:
@@ -46,6 +37,10 @@ def get_backend(name: str) -> Backend:
     BackendFailedError
         An entry point could not be loaded.
     """
+    family = _of_families().get(name)
+    if family is not None:
+        found: Backend = family.load(family.backends[name])()
+        return found
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         backend: Backend = getattr(import_module(module, __package__), attribute)()
@@ -62,6 +57,10 @@ def get_backend(name: str) -> Backend:
             f"{':'.join(targets[name])}: {type(error).__name__}: {error}"
         ) from error
     return loaded
+
+
+def _of_families() -> dict[str, Family]:
+    return {name: family for family in families().values() for name in family.backends}
 
 
 def _entry_points() -> dict[str, tuple[str, str]]:

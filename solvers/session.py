@@ -19,7 +19,7 @@ from ..formulations.errors import (
     UnsupportedFeatureError,
 )
 from ..formulations.judge import rank_key, score
-from ..formulations.objective import Objective, Term
+from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
 from .by_units import solve_by_units
 from .conflict import explain_infeasible
@@ -27,7 +27,6 @@ from .diverse import check_distance, solve_diverse
 from .protocol import (
     Backend,
     Claim,
-    Guarantee,
     RuleHandling,
     SolveOptions,
     SolveStatus,
@@ -105,7 +104,7 @@ def solve(
 def _check_options(options: SolveOptions, problem: Problem) -> None:
     if options.top < 1:
         raise InvalidInputError(f"top is {options.top}, must be at least 1")
-    check_distance(options.distance, workload=problem.workload is not None)
+    check_distance(options.distance, problem)
     if options.time_limit_s is not None and not 0 < options.time_limit_s <= MAX_TIME_LIMIT_S:
         raise InvalidInputError(
             f"the time limit is {options.time_limit_s} s, must be greater than 0 and at most "
@@ -116,17 +115,12 @@ def _check_options(options: SolveOptions, problem: Problem) -> None:
 
 
 def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) -> str:
-    if problem.workload is None:
+    if problem.formulation.one_network:
         problem.network  # noqa: B018 - raises unless there is one network
     available = backend.availability()
     if not available.ok:
         raise BackendUnavailableError(f"backend {backend.name!r} is not available: {available.reason}")
-    can = backend.capabilities
-    missing = {str(feature) for feature in problem.features - can.features}
-    missing |= {f"objective {term}" for term in problem.objective.terms if term not in can.terms}
-    missing |= {f"problems without {feature}" for feature in can.requires - problem.features}
-    if problem.objective.period_slack_permille is not None and Term.PERIOD not in can.terms:
-        missing.add("objective period (for the slack mode)")
+    missing = backend.capabilities.missing(problem)
     if missing:
         able = [name for name in backend_names() if name != backend.name and _is_able(name, problem)]
         parts = problem.co_run_costs is not None
@@ -136,24 +130,27 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
             f"backends that do: {', '.join(able) or 'none yet'}",
             missing,
         )
-    weak = {RuleHandling.CHECKED, RuleHandling.REPAIRED}
-    if strict_rules and weak & set(handling_of(problem, can).values()):
-        exact = "native" if problem.workload is None else "cpsat"
+    if strict_rules and _is_weak(backend, problem):
+        names = (name for name in backend_names() if _is_able(name, problem))
+        firm = next((name for name in names if not _is_weak(get_backend(name), problem)), "one that proves")
         raise UnsupportedFeatureError(
             f"backend {backend.name!r} only checks or repairs rules, which strict_rules refuses; "
-            f"use an exact backend such as {exact!r}",
+            f"use an exact backend such as {firm!r}",
             {"strict_rules"},
         )
     return available.version
 
 
+def _is_weak(backend: Backend, problem: Problem) -> bool:
+    weak = {RuleHandling.CHECKED, RuleHandling.REPAIRED}
+    return bool(weak & set(handling_of(problem, backend.capabilities).values()))
+
+
 def _is_able(name: str, problem: Problem) -> bool:
     try:
-        can = get_backend(name).capabilities
+        return not get_backend(name).capabilities.missing(problem)
     except BackendFailedError:  # somebody's broken entry point is no way out
         return False
-    asked = problem.features
-    return can.requires <= asked <= can.features and set(problem.objective.terms) <= can.terms
 
 
 def _run_here(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float]:
@@ -176,7 +173,7 @@ def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run:
     """Slack mode: the least period first, then the terms among all plans close to it."""
     slack = problem.objective.period_slack_permille or 0
     asked = replace(problem.objective, period_slack_permille=None)
-    fastest = problem.with_objective(Objective(terms=(Term.PERIOD,)))
+    fastest = problem.with_objective(Objective(terms=(PERIOD,)))
     first = _solve_once(fastest, backend, replace(options, top=1), run)
     if first.objective is None:
         return replace(first, asked=problem.objective, bound=None, fingerprint=problem.fingerprint)
@@ -229,7 +226,8 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, runtim
     """
     _check_claim(backend.name, claim, top)
     judged, refused = _judge(problem, claim)
-    exact = backend.capabilities.guarantee is Guarantee.EXACT
+    support = backend.capabilities.support(problem)
+    exact = support is not None and support.proves
     proof = exact and claim.status is SolveStatus.OPTIMAL
     if proof:
         _check_proof(problem, backend.name, claim, judged, refused)

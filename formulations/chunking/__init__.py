@@ -1,1 +1,7 @@
 """Chunking: one network, an endless stream of requests, at most one chunk on each unit (BetterTogether)."""
+
+DATA_KEY = None
+"""It needs no data beyond networks, units and costs."""
+
+HOME = "formulation:FORMULATION"
+"""Where its `Formulation` is."""

@@ -19,28 +19,63 @@ from itertools import pairwise
 
 from ..chain import Chain, Part
 from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, any_of, count, linear
-from ..model import Constraint, Encoded, Model, Values
+from ..model import Constraint, Digits, Encoded, Model, Values
 from ..problem import Problem
 from .quantities import Quantity
+from .tables import chain_of
 from .totals import conflicts, demands, total_definitions
+
+Parts = tuple[Part, ...]
+"""A plan by index: its chunks in order of their layers."""
 
 Literals = dict[tuple[int, int], BoolVar]
 """Literals by (layer, unit); absent ones are false."""
 
 
-def encode_boundary(problem: Problem) -> Encoded:
+_MOST_ARCS = 5000
+"""Up to so many intervals the arcs encoding is used: larger, but with the tighter relaxation."""
+
+
+def encode_boundary(problem: Problem) -> Encoded[Parts]:
     """Return the encoding by start and end literals."""
-    return _Boundary(problem.chain).encoded(problem)
+    return _Boundary(chain_of(problem)).encoded(problem)
 
 
-def encode_arcs(problem: Problem) -> Encoded:
+def encode_arcs(problem: Problem) -> Encoded[Parts]:
     """Return the encoding by one literal an interval."""
-    return _Arcs(problem.chain).encoded(problem)
+    return _Arcs(chain_of(problem)).encoded(problem)
 
 
 def count_arcs(chain: Chain) -> int:
     """Return the number of intervals that the arcs encoding has literals for."""
     return len(_intervals(chain))
+
+
+def encode_chunks(problem: Problem, *, linear: bool) -> Encoded[Parts]:
+    """Return the encoding that suits a solver: arcs for one that lives from its relaxation, when small."""
+    small = linear and count_arcs(chain_of(problem)) <= _MOST_ARCS
+    return encode_arcs(problem) if small else encode_boundary(problem)
+
+
+def chunk_digits(chain: Chain, symbols: tuple[Expr, ...]) -> Digits[Parts]:
+    """Return the canonical order: plans compare like the (stop, unit index) of their chunks, first one first.
+
+    The digit of a layer is the index of the unit whose chunk ends at it, or the number of units when none
+    does.
+
+    Parameters
+    ----------
+    chain
+        The tables.
+    symbols
+        One expression a layer: its digit.
+    """
+
+    def digits(parts: Parts) -> list[int]:
+        ends = {stop - 1: unit for _, stop, unit in parts}
+        return [ends.get(layer, chain.unit_count) for layer in range(chain.layer_count)]
+
+    return Digits(symbols=symbols, base=chain.unit_count + 1, of=digits)
 
 
 def _intervals(chain: Chain) -> list[Part]:
@@ -74,7 +109,7 @@ class _Boundary:
         self.start: Literals = {(la, u): BoolVar("s", (la, u)) for la, u in able if la in cuts}
         self.end: Literals = {(la, u): BoolVar("e", (la, u)) for la, u in able if la + 1 in cuts}
 
-    def encoded(self, problem: Problem) -> Encoded:
+    def encoded(self, problem: Problem) -> Encoded[Parts]:
         """Return the whole encoding."""
         chain = self.chain
         uses = [self._uses(unit) for unit in range(chain.unit_count)]
@@ -88,7 +123,11 @@ class _Boundary:
             for layer in range(chain.layer_count)
         )
         return Encoded(
-            name="boundary", model=model, symbols=symbols, decode=self._decode, exclude=self._exclude
+            name="boundary",
+            model=model,
+            digits=chunk_digits(chain, symbols),
+            decode=self._decode,
+            exclude=self._exclude,
         )
 
     def _at(self, literals: Literals, layer: int) -> list[tuple[int, BoolVar]]:
@@ -175,12 +214,12 @@ class _Boundary:
             + [(chain.transfer_out_us[layer + 1][unit], e) for layer, e in self._of(self.end, unit)]
         )
 
-    def _decode(self, values: Values) -> tuple[Part, ...]:
+    def _decode(self, values: Values) -> Parts:
         starts = sorted(key for key, literal in self.start.items() if values(literal))
         ends = {unit: layer + 1 for (layer, unit), literal in self.end.items() if values(literal)}
         return tuple((start, ends[unit], unit) for start, unit in starts)
 
-    def _exclude(self, parts: tuple[Part, ...]) -> BoolExpr:
+    def _exclude(self, parts: Parts) -> BoolExpr:
         # Start and end literals suffice: a unit has at most one of each.
         chosen = [self.start[start, unit] for start, _, unit in parts]
         chosen += [self.end[stop - 1, unit] for _, stop, unit in parts]
@@ -201,7 +240,7 @@ class _Arcs:
             self.into[part[1]].append(part)
             self.of_unit[part[2]].append(part)
 
-    def encoded(self, problem: Problem) -> Encoded:
+    def encoded(self, problem: Problem) -> Encoded[Parts]:
         """Return the whole encoding."""
         chain = self.chain
         uses = [self._sum(self.of_unit[unit]) for unit in range(chain.unit_count)]
@@ -216,7 +255,7 @@ class _Arcs:
         return Encoded(
             name="arcs",
             model=Model(constraints=constraints, definitions=self._definitions(uses)),
-            symbols=symbols,
+            digits=chunk_digits(chain, symbols),
             decode=self._decode,
             exclude=self._exclude,
         )
@@ -248,8 +287,8 @@ class _Arcs:
             found[Quantity.CUT, (cut,)] = self._sum(self.out[cut])
         return found | total_definitions(chain)
 
-    def _decode(self, values: Values) -> tuple[Part, ...]:
+    def _decode(self, values: Values) -> Parts:
         return tuple(sorted(part for part, literal in self.arcs.items() if values(literal)))
 
-    def _exclude(self, parts: tuple[Part, ...]) -> BoolExpr:
+    def _exclude(self, parts: Parts) -> BoolExpr:
         return count(self.arcs[part] for part in parts) <= len(parts) - 1

@@ -19,16 +19,18 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
-from ..chain import Chain, Part
+from ..chain import Chain
 from ..expr import BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
+from .encoding import Parts, chunk_digits
 from .quantities import Quantity
+from .tables import chain_of
 
 
-def encode_paper(problem: Problem) -> Encoded:
+def encode_paper(problem: Problem) -> Encoded[Parts]:
     """Return the paper's encoding; (C5) is `Encoded.exclude`."""
-    return _Paper(problem.chain).encoded()
+    return _Paper(chain_of(problem)).encoded()
 
 
 class _Paper:
@@ -42,7 +44,7 @@ class _Paper:
         self.t_max = IntVar("t_max", (), 0, self.most)
         self.t_min = IntVar("t_min", (), 0, self.most)
 
-    def encoded(self) -> Encoded:
+    def encoded(self) -> Encoded[Parts]:
         """Return the whole encoding."""
         groups = {
             "C1": [count(self.x[i, c] for c in self.units) == 1 for i in self.layers],
@@ -54,7 +56,7 @@ class _Paper:
         return Encoded(
             name="paper",
             model=Model(constraints=constraints, definitions=self._definitions()),
-            symbols=tuple(self._symbol(i) for i in self.layers),
+            digits=chunk_digits(self.chain, tuple(self._symbol(i) for i in self.layers)),
             decode=self._decode,
             exclude=self._exclude,
         )
@@ -106,12 +108,12 @@ class _Paper:
             terms.append((c - self.chain.unit_count, ends))
         return linear(terms, self.chain.unit_count)
 
-    def _decode(self, values: Values) -> tuple[Part, ...]:
+    def _decode(self, values: Values) -> Parts:
         units = [next(c for c in self.units if values(self.x[i, c])) for i in self.layers]
         edges = [i for i in self.layers[1:] if units[i] != units[i - 1]]
         bounds = [0, *edges, self.chain.layer_count]
         return tuple((i, j, units[i]) for i, j in pairwise(bounds))
 
-    def _exclude(self, parts: tuple[Part, ...]) -> BoolExpr:
+    def _exclude(self, parts: Parts) -> BoolExpr:
         chosen = count(self.x[i, c] for start, stop, c in parts for i in range(start, stop))
         return chosen <= Const(self.chain.layer_count - 1)

@@ -1,17 +1,30 @@
-"""The quantities of a plan: what rules speak about, backends encode and the judge computes.
+"""The quantities of a plan of one network: what is minimised, rules speak about and the judge computes.
 
-Each quantity is a variable (`BoolVar` or `IntVar`) in expressions, and a number on a finished plan.
-The definitions below are the only ones.
+Each quantity is a variable (`BoolVar` or `IntVar`) in expressions, and a number on a finished plan. The
+definitions below are the only ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import ClassVar
 
 from ..chain import Chain, Part
-from ..expr import BoolVar, IntVar, Variable
-from ..objective import Term
+from ..expr import Expr
+from ..terms import Dimension, Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, table
+
+
+class Term(StrEnum):
+    """Names of what can be minimised; `TERMS` says what they are."""
+
+    PERIOD = "period"
+    GAPNESS = "gapness"
+    PAPER_GAPNESS = "paper_gapness"
+    LATENCY = "latency"
+    BUBBLES = "bubbles"
+    PEAK_MEMORY = "peak_memory"
+    IDLE = "idle"
 
 
 class Quantity(StrEnum):
@@ -30,18 +43,75 @@ class Quantity(StrEnum):
     PEAK = "peak_bytes"
 
 
-TERM_QUANTITY = {
-    Term.PERIOD: Quantity.PERIOD,
-    Term.GAPNESS: Quantity.GAPNESS,
-    Term.PAPER_GAPNESS: Quantity.PAPER_GAPNESS,
-    Term.LATENCY: Quantity.LATENCY,
-    Term.BUBBLES: Quantity.BUBBLES,
-    Term.PEAK_MEMORY: Quantity.PEAK,
-}
-"""The quantity that a term minimises; IDLE is a ratio and stands apart."""
+def idle_excess(chain: Chain, permille: int) -> Expr:
+    """Return an expression that is at most 0 exactly if idle <= `permille`.
+
+    With M units, period P and loads L_u: idle = ceil(1000 (M P - sum L) / (M P)).
+    """
+    variables = Quantities(QUANTITIES, chain)
+    period, latency = variables.number(Quantity.PERIOD), variables.number(Quantity.LATENCY)
+    return (1000 - permille) * chain.unit_count * period - 1000 * latency
 
 
-class PlanValues:
+TERMS = table(
+    (
+        TermInfo(
+            name=Term.PERIOD,
+            field="period_us",
+            dimension=Dimension.MICROSECONDS,
+            text="largest busy time of a unit",
+            label="period",
+        ),
+        TermInfo(
+            name=Term.GAPNESS,
+            field="gapness_us",
+            dimension=Dimension.MICROSECONDS,
+            text="largest minus smallest busy time of the units in use; a plan on one unit of several has "
+            "its period (idle units count as 0)",
+            label="gapness",
+        ),
+        TermInfo(
+            name=Term.PAPER_GAPNESS,
+            field="paper_gapness_us",
+            dimension=Dimension.MICROSECONDS,
+            text="the gapness without that exception: a plan on one unit has 0, as in BetterTogether (O1)",
+            label="gapness as in the paper",
+        ),
+        TermInfo(
+            name=Term.LATENCY,
+            field="latency_us",
+            dimension=Dimension.MICROSECONDS,
+            text="one request from entry to exit: the sum of the busy times",
+            label="latency",
+        ),
+        TermInfo(
+            name=Term.BUBBLES,
+            field="bubbles_us",
+            dimension=Dimension.MICROSECONDS,
+            text="idle time of the units in use per period",
+            label="bubbles",
+        ),
+        TermInfo(
+            name=Term.PEAK_MEMORY,
+            field="peak_bytes",
+            dimension=Dimension.BYTES,
+            text="bytes of weights and live tensors while every chunk runs at once",
+            label="peak memory",
+        ),
+        TermInfo(
+            name=Term.IDLE,
+            field="idle_permille",
+            dimension=Dimension.PERMILLE,
+            text="share of the platform that is not used, rounded up: 1000 - utilisation",
+            label="idle",
+            excess=idle_excess,
+        ),
+    )
+)
+"""What can be minimised (formulations, sections 1 and 3)."""
+
+
+class PlanValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
     Parameters
@@ -51,6 +121,9 @@ class PlanValues:
     parts
         Chunks by index, in order of their layers, each unit at most once.
     """
+
+    terms = TERMS
+    quantities: ClassVar[Mapping[str, QuantityInfo]]
 
     def __init__(self, chain: Chain, parts: tuple[Part, ...]) -> None:
         self.chain = chain
@@ -72,17 +145,6 @@ class PlanValues:
         whole = self.chain.unit_count * self.period_us
         return -(-1000 * (whole - self.latency_us) // whole)
 
-    def term(self, term: Term) -> int:
-        """Return the value of an objective term."""
-        if term is Term.IDLE:
-            return self.idle_permille
-        value: int = getattr(self, TERM_QUANTITY[term].value)
-        return value
-
-    def __call__(self, variable: Variable) -> int:
-        """Return the value of a variable on this plan."""
-        return _READERS[Quantity(variable.name)](self, *variable.args)
-
     def _on(self, layer: int, unit: int) -> int:
         return int(any(start <= layer < stop and u == unit for start, stop, u in self.parts))
 
@@ -93,58 +155,75 @@ class PlanValues:
         return int(any(start == boundary for start, _, _ in self.parts))
 
 
-_READERS: dict[Quantity, Callable[..., int]] = {
-    Quantity.ON: PlanValues._on,
-    Quantity.USES: PlanValues._uses,
-    Quantity.CUT: PlanValues._cut,
-    Quantity.BUSY: lambda values, unit: values.busy_us.get(unit, 0),
-    Quantity.MEMORY: lambda values, unit: values.memory_bytes.get(unit, 0),
-    Quantity.PERIOD: lambda values: values.period_us,
-    Quantity.GAPNESS: lambda values: values.gapness_us,
-    Quantity.PAPER_GAPNESS: lambda values: values.paper_gapness_us,
-    Quantity.LATENCY: lambda values: values.latency_us,
-    Quantity.BUBBLES: lambda values: values.bubbles_us,
-    Quantity.PEAK: lambda values: values.peak_bytes,
-}
+def _most_bytes(chain: Chain, *_: int) -> int:
+    return chain.weight_prefix[chain.layer_count] + max(chain.working_bytes, default=0)
 
 
-class QuantityVariables:
-    """The variables of one chain, with bounds that hold for every plan."""
+def _most_busy_us(chain: Chain, *_: int) -> int:
+    return max(map(chain.most_busy_us, range(chain.unit_count)))
 
-    def __init__(self, chain: Chain) -> None:
-        self.chain = chain
-        count = chain.layer_count
-        self._most_bytes = chain.weight_prefix[count] + max(chain.working_bytes, default=0)
-        units = range(chain.unit_count)
-        self._most_busy = [chain.most_busy_us(unit) for unit in units]
-        slowest = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
-        self._most_latency = slowest + sum(chain.copies_us(unit) for unit in units)
 
-    def on(self, layer: int, unit: int) -> BoolVar:
-        """Return "the unit runs the layer"."""
-        return BoolVar(Quantity.ON, (layer, unit))
+def _most_latency_us(chain: Chain) -> int:
+    slowest = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
+    return slowest + sum(map(chain.copies_us, range(chain.unit_count)))
 
-    def uses(self, unit: int) -> BoolVar:
-        """Return "the unit runs at least one layer"."""
-        return BoolVar(Quantity.USES, (unit,))
 
-    def cut(self, boundary: int) -> BoolVar:
-        """Return "a chunk ends at this boundary"."""
-        return BoolVar(Quantity.CUT, (boundary,))
+_LAYER = Index(name="layer", allowed=lambda chain, *_: range(chain.layer_count))
+_UNIT = Index(name="unit", allowed=lambda chain, *_: range(chain.unit_count))
+_CUT = Index(name="boundary", allowed=lambda chain, *_: range(1, chain.layer_count))
 
-    def busy_us(self, unit: int) -> IntVar:
-        """Return the busy time of a unit."""
-        return IntVar(Quantity.BUSY, (unit,), 0, self._most_busy[unit])
+QUANTITIES = table(
+    (
+        QuantityInfo(
+            name=Quantity.ON,
+            text="the unit runs the layer",
+            indices=(_LAYER, _UNIT),
+            read=PlanValues._on,
+        ),
+        QuantityInfo(
+            name=Quantity.USES,
+            text="the unit runs at least one layer",
+            indices=(_UNIT,),
+            read=PlanValues._uses,
+        ),
+        QuantityInfo(
+            name=Quantity.CUT,
+            text="a chunk ends at this boundary and the next one starts",
+            indices=(_CUT,),
+            read=PlanValues._cut,
+        ),
+        QuantityInfo(
+            name=Quantity.BUSY,
+            text="busy time of a unit per period, 0 when not used",
+            indices=(_UNIT,),
+            most=lambda chain, unit: chain.most_busy_us(unit),
+            read=lambda values, unit: values.busy_us.get(unit, 0),
+        ),
+        QuantityInfo(
+            name=Quantity.MEMORY,
+            text="weights and live tensors on a unit, 0 when not used",
+            indices=(_UNIT,),
+            most=_most_bytes,
+            read=lambda values, unit: values.memory_bytes.get(unit, 0),
+        ),
+        QuantityInfo(name=Quantity.PERIOD, text="the period", most=_most_busy_us),
+        QuantityInfo(name=Quantity.GAPNESS, text="the gapness", most=_most_busy_us),
+        QuantityInfo(
+            name=Quantity.PAPER_GAPNESS, text="the gapness as in BetterTogether", most=_most_busy_us
+        ),
+        QuantityInfo(name=Quantity.LATENCY, text="one request from entry to exit", most=_most_latency_us),
+        QuantityInfo(
+            name=Quantity.BUBBLES,
+            text="idle time of the units in use per period",
+            most=lambda chain: chain.unit_count * _most_busy_us(chain),
+        ),
+        QuantityInfo(
+            name=Quantity.PEAK,
+            text="bytes needed while every chunk runs at once",
+            most=lambda chain: chain.unit_count * _most_bytes(chain),
+        ),
+    )
+)
+"""What rules can speak about."""
 
-    def memory_bytes(self, unit: int) -> IntVar:
-        """Return the bytes that the chunk on a unit needs."""
-        return IntVar(Quantity.MEMORY, (unit,), 0, self._most_bytes)
-
-    def total(self, quantity: Quantity) -> IntVar:
-        """Return a quantity of the whole plan."""
-        high = {
-            Quantity.PEAK: self.chain.unit_count * self._most_bytes,
-            Quantity.LATENCY: self._most_latency,
-            Quantity.BUBBLES: self.chain.unit_count * max(self._most_busy),
-        }.get(quantity, max(self._most_busy))
-        return IntVar(quantity, (), 0, high)
+PlanValues.quantities = QUANTITIES

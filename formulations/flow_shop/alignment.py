@@ -22,10 +22,10 @@ from collections.abc import Iterator, Sequence
 from ..expr import BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
 from .clocks import Cell, cells_of, runs_of
 from .ordering import RankedOrder
-from .quantities import WorkloadValues
 from .slicing import Slicing
 from .slowdown import Lengths
 from .tables import FlowShop
+from .values import WorkloadValues
 
 
 class AsynchronousClocks:

@@ -10,8 +10,8 @@ from itertools import product
 from typing import Protocol
 
 from ..expr import BoolExpr, Expr, VariableKey
-from .quantities import WorkloadValues
 from .tables import FlowShop
+from .values import WorkloadValues
 
 Cell = tuple[int, int]
 """A request and a unit."""

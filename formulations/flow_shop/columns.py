@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from ..expr import FALSE, BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, linear
 from .clocks import Cell, cells_of, runs_of
 from .ordering import FixedOrder, Places
-from .quantities import WorkloadValues
 from .slicing import Slicing
 from .slowdown import Lengths
+from .values import WorkloadValues
 
 
 class ColumnClocks:

@@ -17,11 +17,10 @@ the solvers' search (`solvers/flow_shop/exact.py`) closes what is left plan by p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from ..expr import BoolExpr, VariableKey, any_of
-from ..model import Constraint, Model, Values
+from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
 from .alignment import AsynchronousClocks
 from .clocks import Clocks
@@ -29,56 +28,16 @@ from .columns import ColumnClocks
 from .needs import Needs, needs_of
 from .occupancy import Occupancy
 from .ordering import FixedOrder, Pattern, Places, Precedences, RankedOrder, order_definitions
-from .quantities import FlowQuantity, WorkloadValues
+from .quantities import FlowQuantity
 from .slicing import Slicing
 from .slowdown import Lengths
-from .tables import FlowShop, Schedule
+from .tables import FlowShop, Schedule, shop_of
 from .totals import Totals
+from .values import WorkloadValues
 from .workload import Execution
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedWorkload:
-    """A problem with a workload as a model, and the way back from its solutions to schedules.
-
-    Attributes
-    ----------
-    name
-        Name of the formulation.
-    model
-        The model.
-    alike
-        Groups of equal requests, which the model wants to be served in this order.
-    complete
-        Whether every valid plan is a solution; otherwise a best one is.
-    decode
-        Schedule of a solution.
-    exclude
-        The condition that a schedule is another one.
-    assign
-        The value of every variable of the model on a schedule: a complete hint.
-    """
-
-    name: str
-    model: Model
-    alike: tuple[tuple[int, ...], ...]
-    complete: bool
-    decode: Callable[[Values], Schedule]
-    exclude: Callable[[Schedule], BoolExpr]
-    assign: Callable[[Schedule], Mapping[VariableKey, int]]
-
-    def settle(self, schedule: Schedule) -> Schedule:
-        """Return an equally good schedule that the model admits: among equal requests, the first first."""
-        order, cuts = list(schedule.order), list(schedule.cuts)
-        for group in self.alike:
-            served = [request for request in schedule.order if request in group]
-            for request, stands_for in zip(group, served, strict=True):
-                order[schedule.order.index(stands_for)] = request
-                cuts[request] = schedule.cuts[stands_for]
-        return Schedule(tuple(order), tuple(cuts))
-
-
-def encode_workload(problem: Problem, *, top: int, horizon_us: int) -> EncodedWorkload:
+def encode_workload(problem: Problem, *, top: int, known: Schedule | None = None) -> Encoded[Schedule]:
     """Return the formulation of a problem with a workload.
 
     Parameters
@@ -88,19 +47,31 @@ def encode_workload(problem: Problem, *, top: int, horizon_us: int) -> EncodedWo
     top
         How many plans are wanted; for one, plans that differ by the order of equal requests only need
         not all be solutions.
-    horizon_us
-        A time by which every plan of interest is done, at most `FlowShop.horizon_us`.
+    known
+        A valid plan: for one wanted plan, no clock needs to go beyond the time that it takes.
     """
     needs = needs_of(problem)
     one = top == 1 and not problem.opaque_rules
+    horizon_us = _horizon_us(problem, known if top == 1 else None)
     return _Parts(problem, needs, one_plan=one, horizon_us=horizon_us).encoded()
+
+
+def _horizon_us(problem: Problem, known: Schedule | None) -> int:
+    """Return a time by which every plan that is at least as good as a known one is done."""
+    shop = shop_of(problem)
+    if known is None:
+        return shop.horizon_us
+    values = WorkloadValues(shop, known)
+    latest_us = max(request.arrival_us for request in shop.workload.requests)
+    ends = {"makespan": values.makespan_us, "latency": latest_us + values.latency_us}
+    return min(shop.horizon_us, ends.get(problem.objective.terms[0], shop.horizon_us))
 
 
 class _Parts:
     """The parts of one encoding."""
 
     def __init__(self, problem: Problem, needs: Needs, *, one_plan: bool, horizon_us: int) -> None:
-        shop = problem.flow_shop
+        shop = shop_of(problem)
         self._problem, self._needs, self._shop = problem, needs, shop
         self._alike = _alike(shop, needs) if one_plan else ()
         self._shared = one_plan and _separable(problem, needs)
@@ -151,7 +122,7 @@ class _Parts:
             return "alignment" if isinstance(self.order, FixedOrder) else "joint"
         return "ordering" if self._needs.order else "slicing"
 
-    def encoded(self) -> EncodedWorkload:
+    def encoded(self) -> Encoded[Schedule]:
         """Return the encoding."""
         quantities = self._needs.quantities
         definitions = {
@@ -165,15 +136,27 @@ class _Parts:
             rows += _named("memory", self.occupancy.constraints())
         # Last: the other parts may have asked for literals of starts and of units in use.
         constraints = (*rows, *self.slicing.constraints)
-        return EncodedWorkload(
+        return Encoded(
             name=self.name,
             model=Model(constraints=constraints, definitions=definitions),
-            alike=self._alike if not isinstance(self.order, FixedOrder | Pattern) else (),
+            structure=Structure.INTEGRAL if self.clocks is None else Structure.TIMED,
             complete=self._complete and not (self._shared or self._alike),
             decode=self._decode,
             exclude=self._exclude,
             assign=self._assign,
+            settle=self._settle,
         )
+
+    def _settle(self, schedule: Schedule) -> Schedule:
+        """Return an equally good schedule that the model admits: among equal requests, the first first."""
+        alike = () if isinstance(self.order, FixedOrder | Pattern) else self._alike
+        order, cuts = list(schedule.order), list(schedule.cuts)
+        for group in alike:
+            served = [request for request in schedule.order if request in group]
+            for request, stands_for in zip(group, served, strict=True):
+                order[schedule.order.index(stands_for)] = request
+                cuts[request] = schedule.cuts[stands_for]
+        return Schedule(tuple(order), tuple(cuts))
 
     def _decode(self, values: Values) -> Schedule:
         return Schedule(self.order.decode(values), self.slicing.decode(values))

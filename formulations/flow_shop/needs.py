@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..expr import And, BoolVar, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
-from ..objective import Term
 from ..problem import Problem
-from .quantities import FLOW_TERM, FlowQuantity
-from .tables import FlowShop
+from .quantities import TERMS, FlowQuantity
+from .tables import FlowShop, shop_of
 from .workload import LoadPolicy
 
 CLOCK_QUANTITIES = frozenset(
@@ -89,7 +88,7 @@ def needs_of(problem: Problem) -> Needs:
         for variable, larger_pays in _of_rule(rule.expr, larger_pays=True):
             quantity = FlowQuantity(variable.name)
             uses.append((quantity, larger_pays))
-            named.update(_told_apart(problem.flow_shop, quantity, variable))
+            named.update(_told_apart(shop_of(problem), quantity, variable))
     exact = any(
         quantity not in _DECIDED and (larger_pays or quantity not in _REGULAR)
         for quantity, larger_pays in uses
@@ -101,12 +100,12 @@ _Use = tuple[FlowQuantity, bool]
 """A quantity, and whether a larger value of it can pay."""
 
 
-def _of_terms(terms: tuple[Term, ...]) -> Iterator[_Use]:
+def _of_terms(terms: tuple[str, ...]) -> Iterator[_Use]:
     for term in terms:
-        if term is Term.IDLE:
+        if term == "idle":
             yield from ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True))
         else:
-            yield FLOW_TERM[term], False
+            yield FlowQuantity(TERMS[term].field), False
 
 
 def _of_limits(problem: Problem) -> Iterator[_Use]:
@@ -126,7 +125,7 @@ def _of_limits(problem: Problem) -> Iterator[_Use]:
 
 
 def _of_facts(problem: Problem) -> Iterator[_Use]:
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     if any(request.deadline_us is not None for request in shop.workload.requests):
         yield FlowQuantity.FINISH, False
     capacity = shop.chains[0].device_memory

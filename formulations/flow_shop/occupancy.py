@@ -17,8 +17,9 @@ from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, any_of, linear
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .memory import chunk_bytes
 from .needs import most_bytes
-from .quantities import FlowQuantity, WorkloadValues
+from .quantities import FlowQuantity
 from .slicing import Slicing
+from .values import WorkloadValues
 from .workload import LoadPolicy
 
 

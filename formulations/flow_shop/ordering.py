@@ -22,8 +22,9 @@ from typing import Protocol
 
 from ..expr import FALSE, TRUE, BoolExpr, BoolVar, Const, Expr, VariableKey, abs_of, linear, max_of
 from ..model import Values
-from .quantities import FlowQuantity, WorkloadValues
+from .quantities import FlowQuantity
 from .tables import FlowShop
+from .values import WorkloadValues
 
 
 class Order(Protocol):

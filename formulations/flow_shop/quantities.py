@@ -1,25 +1,33 @@
-"""The quantities of a plan for a workload: what rules speak about, backends encode and the judge computes.
+"""The quantities of a plan for a workload: what is minimised, and what rules speak about.
 
-Each quantity is a variable in expressions and a number on a finished plan. The definitions below are
-the only ones; times are in microseconds, with slowdown where something has run.
+Each quantity is a variable in expressions and a number on a finished plan (`values.py`). Times are in
+microseconds, with slowdown where something has run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from enum import StrEnum
-from functools import cached_property
-from itertools import pairwise
 
-from ..expr import BoolVar, IntVar, Variable
-from ..objective import Term
-from .memory import Usage, memory_usage
-from .play import Run, jobs_of, play_asynchronous, play_columns
-from .tables import Cuts, FlowShop, Schedule
-from .workload import Execution, Mode
+from ..expr import BoolVar, Expr
+from ..terms import Dimension, Index, Quantities, QuantityInfo, TermInfo, table
+from .tables import FlowShop
 
-_WARM_ROUNDS, _ROUNDS = 4, 8
-"""Rounds of a stream that are played; the period is taken over those after the first ones."""
+
+class FlowTerm(StrEnum):
+    """Names of what can be minimised; `TERMS` says what they are."""
+
+    PERIOD = "period"
+    GAPNESS = "gapness"
+    LATENCY = "latency"
+    BUBBLES = "bubbles"
+    PEAK_MEMORY = "peak_memory"
+    IDLE = "idle"
+    MAKESPAN = "makespan"
+    BOTTLENECK = "bottleneck"
+    WORK = "work"
+    CONTENTION = "contention"
+    DISPLACEMENT = "displacement"
 
 
 class FlowQuantity(StrEnum):
@@ -48,333 +56,273 @@ class FlowQuantity(StrEnum):
     DISPLACEMENT = "displacement"
 
 
-FLOW_TERM = {
-    Term.PERIOD: FlowQuantity.PERIOD,
-    Term.GAPNESS: FlowQuantity.GAPNESS,
-    Term.LATENCY: FlowQuantity.LATENCY,
-    Term.BUBBLES: FlowQuantity.BUBBLES,
-    Term.PEAK_MEMORY: FlowQuantity.PEAK,
-    Term.MAKESPAN: FlowQuantity.MAKESPAN,
-    Term.BOTTLENECK: FlowQuantity.BOTTLENECK,
-    Term.WORK: FlowQuantity.WORK,
-    Term.CONTENTION: FlowQuantity.CONTENTION,
-    Term.DISPLACEMENT: FlowQuantity.DISPLACEMENT,
-}
-"""The quantity that a term minimises; IDLE is a ratio and stands apart."""
-
-FLOW_TOTALS = frozenset(FLOW_TERM.values())
-"""The quantities of a whole plan: they have no indices."""
+def quantities_of(shop: FlowShop) -> Quantities:
+    """Return the quantities of a workload as variables."""
+    return Quantities(QUANTITIES, shop)
 
 
-class WorkloadValues:
-    """Every quantity of one schedule, in exact integers, computed when it is asked for.
+def beside(first: int, second: int) -> BoolVar:
+    """Return "chunks of both requests run at the same time": one variable for both orders."""
+    return BoolVar(FlowQuantity.BESIDE, (min(first, second), max(first, second)))
 
-    Parameters
-    ----------
-    shop
-        The tables of the problem.
-    schedule
-        A well-formed schedule.
+
+def idle_excess(shop: FlowShop, permille: int) -> Expr:
+    """Return an expression that is at most 0 exactly if idle <= `permille`.
+
+    With K units, makespan C and work W: idle = ceil(1000 (K C - W) / (K C)).
     """
-
-    def __init__(self, shop: FlowShop, schedule: Schedule) -> None:
-        self.shop = shop
-        self.schedule = schedule
-
-    @cached_property
-    def times_us(self) -> tuple[tuple[int, ...], ...]:
-        """Time of each request on each unit, without slowdown."""
-        return tuple(self.shop.times_us(request, cuts) for request, cuts in enumerate(self.schedule.cuts))
-
-    @cached_property
-    def position(self) -> tuple[int, ...]:
-        """Place of each request in the order."""
-        places = {request: place for place, request in enumerate(self.schedule.order)}
-        return tuple(places[request] for request in range(len(places)))
-
-    @cached_property
-    def runs(self) -> tuple[Run, ...]:
-        """What ran when, one round of the workload."""
-        return tuple(self.play(1))
-
-    def play(self, rounds: int) -> list[Run]:
-        """Return what runs when in rounds that follow each other without waiting, in order of the ends."""
-        shop, workload = self.shop, self.shop.workload
-        jobs = jobs_of(shop, self.schedule) * rounds
-        losses = shop.loss_permille if shop.contended else None
-        if workload.execution is Execution.COLUMNS:
-            return play_columns(jobs, shop.unit_count, losses)
-        return play_asynchronous(jobs, shop.unit_count, losses, workload.task_slots)
-
-    @cached_property
-    def _spans(self) -> tuple[tuple[int, int], ...]:
-        """First start and last end of each request."""
-        spans: dict[int, tuple[int, int]] = {}
-        for run in self.runs:
-            request = self.schedule.order[run.position]
-            start, end = spans.get(request, (run.start_us, run.end_us))
-            spans[request] = (min(start, run.start_us), max(end, run.end_us))
-        return tuple(spans[request] for request in range(self.shop.request_count))
-
-    @property
-    def start_us(self) -> tuple[int, ...]:
-        """Start of the first chunk of each request."""
-        return tuple(start for start, _ in self._spans)
-
-    @property
-    def finish_us(self) -> tuple[int, ...]:
-        """End of the last chunk of each request."""
-        return tuple(end for _, end in self._spans)
-
-    @property
-    def request_latency_us(self) -> tuple[int, ...]:
-        """Arrival to exit of each request."""
-        arrivals = (request.arrival_us for request in self.shop.workload.requests)
-        return tuple(end - arrival for end, arrival in zip(self.finish_us, arrivals, strict=True))
-
-    @cached_property
-    def busy_us(self) -> dict[int, int]:
-        """Load of each unit in use, without slowdown."""
-        columns = zip(*self.times_us, strict=True)
-        return {unit: load for unit, load in enumerate(map(sum, columns)) if load}
-
-    @cached_property
-    def unit_bubble_us(self) -> dict[int, int]:
-        """Idle time of each unit in use between its first start and its last end.
-
-        In columns: the rest of each column beside the chunk, over all cells of the columns (Eq. 3).
-        """
-        if self.shop.workload.execution is Execution.COLUMNS:
-            return self._column_bubbles_us()
-        found = {}
-        for unit in self.busy_us:
-            runs = [run for run in self.runs if run.unit == unit]
-            span = max(run.end_us for run in runs) - min(run.start_us for run in runs)
-            found[unit] = span - sum(run.end_us - run.start_us for run in runs)
-        return found
-
-    def _column_bubbles_us(self) -> dict[int, int]:
-        lengths: dict[int, int] = {}
-        spent = dict.fromkeys(range(self.shop.unit_count), 0)
-        for run in self.runs:
-            column, took = run.position + run.unit, run.end_us - run.start_us
-            lengths[column] = max(lengths.get(column, 0), took)
-            spent[run.unit] += took
-        last = self.shop.request_count - 1
-        return {
-            unit: sum(length for column, length in lengths.items() if 0 <= column - unit <= last) - took
-            for unit, took in spent.items()
-        }
-
-    @cached_property
-    def usage(self) -> Usage:
-        """Memory over time."""
-        return memory_usage(self.shop, self.schedule, self.runs)
-
-    @property
-    def memory_bytes(self) -> dict[int, int]:
-        """Most bytes of any chunk, by unit in use."""
-        found: dict[int, int] = {}
-        for request, cuts in enumerate(self.schedule.cuts):
-            for unit, (start, stop) in enumerate(pairwise(cuts)):
-                if start < stop:
-                    needs = self.shop.chain(request).memory_bytes(start, stop)
-                    found[unit] = max(found.get(unit, 0), needs)
-        return found
-
-    @property
-    def makespan_us(self) -> int:
-        """End of the last request."""
-        return self.runs[-1].end_us
-
-    @cached_property
-    def period_us(self) -> int:
-        """Largest load; for a stream with slowdown or task slots, the time of a round if that is more."""
-        workload = self.shop.workload
-        free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
-        if workload.mode is Mode.BATCH or (free and not self.shop.contended):
-            return max(self.busy_us.values())
-        ends = [0] * _ROUNDS
-        for run in self.play(_ROUNDS):
-            round_ = run.position // self.shop.request_count
-            ends[round_] = max(ends[round_], run.end_us)
-        played = -(-(ends[-1] - ends[_WARM_ROUNDS - 1]) // (_ROUNDS - _WARM_ROUNDS))
-        # No stream is faster than its busiest unit; a few rounds can look as if.
-        return max(played, *self.busy_us.values())
-
-    @property
-    def gapness_us(self) -> int:
-        """Largest minus smallest load of the units in use; the largest when only one of several is used."""
-        loads = self.busy_us.values()
-        alone = len(loads) == 1 and self.shop.unit_count > 1
-        return max(loads) if alone else max(loads) - min(loads)
-
-    @property
-    def latency_us(self) -> int:
-        """Sum over the requests of arrival to exit."""
-        return sum(self.request_latency_us)
-
-    @property
-    def bubbles_us(self) -> int:
-        """Bubbles of all units."""
-        return sum(self.unit_bubble_us.values())
-
-    @property
-    def peak_bytes(self) -> int:
-        """Most bytes in use at any instant."""
-        return self.usage.peak_bytes
-
-    @property
-    def bottleneck_us(self) -> int:
-        """Sum over the requests of their longest chunk."""
-        return sum(map(max, self.times_us))
-
-    @property
-    def work_us(self) -> int:
-        """Time of all chunks without slowdown."""
-        return sum(map(sum, self.times_us))
-
-    @property
-    def contention(self) -> int:
-        """Sum over pairs of high requests at distance d < K of K - d (Property 3, erratum 18)."""
-        high = [place for place, request in enumerate(self.schedule.order) if self.shop.high[request]]
-        return sum(
-            max(0, self.shop.unit_count - (second - first))
-            for index, first in enumerate(high)
-            for second in high[index + 1 : index + self.shop.unit_count]
-        )
-
-    @property
-    def displacement(self) -> int:
-        """Sum over the requests of the distance from the position of arrival."""
-        return sum(abs(place - request) for request, place in enumerate(self.position))
-
-    @property
-    def idle_permille(self) -> int:
-        """Unused share of all units over the makespan, permille, rounded up."""
-        whole = self.shop.unit_count * self.makespan_us
-        return -(-1000 * (whole - self.work_us) // whole)
-
-    def term(self, term: Term) -> int:
-        """Return the value of an objective term."""
-        if term is Term.IDLE:
-            return self.idle_permille
-        value: int = getattr(self, FLOW_TERM[term].value)
-        return value
-
-    def terms(self, terms: tuple[Term, ...]) -> tuple[int, ...]:
-        """Return the values of several terms."""
-        return tuple(map(self.term, terms))
-
-    def __call__(self, variable: Variable) -> int:
-        """Return the value of a variable on this plan."""
-        return _READERS[FlowQuantity(variable.name)](self, *variable.args)
-
-    def _cuts(self, request: int) -> Cuts:
-        return self.schedule.cuts[request]
-
-    def _on(self, request: int, layer: int, unit: int) -> int:
-        cuts = self._cuts(request)
-        return int(cuts[unit] <= layer < cuts[unit + 1])
-
-    def _uses(self, request: int, unit: int) -> int:
-        return int(self._cuts(request)[unit] < self._cuts(request)[unit + 1])
-
-    def _before(self, first: int, second: int) -> int:
-        return int(self.position[first] < self.position[second])
-
-    def _beside(self, first: int, second: int) -> int:
-        one, other = (
-            [run for run in self.runs if self.schedule.order[run.position] == request]
-            for request in (first, second)
-        )
-        return int(any(a.start_us < b.end_us and b.start_us < a.end_us for a in one for b in other))
+    variables = quantities_of(shop)
+    makespan, work = variables.number(FlowQuantity.MAKESPAN), variables.number(FlowQuantity.WORK)
+    return (1000 - permille) * shop.unit_count * makespan - 1000 * work
 
 
-_READERS: dict[FlowQuantity, Callable[..., int]] = {
-    FlowQuantity.ON: WorkloadValues._on,
-    FlowQuantity.USES: WorkloadValues._uses,
-    FlowQuantity.CUT: lambda values, request, boundary: int(boundary in values._cuts(request)),
-    FlowQuantity.POSITION: lambda values, request: values.position[request],
-    FlowQuantity.BEFORE: WorkloadValues._before,
-    FlowQuantity.CHUNK_US: lambda values, request, unit: values.times_us[request][unit],
-    FlowQuantity.LOAD: lambda values, unit: values.busy_us.get(unit, 0),
-    FlowQuantity.START: lambda values, request: values.start_us[request],
-    FlowQuantity.FINISH: lambda values, request: values.finish_us[request],
-    FlowQuantity.BESIDE: WorkloadValues._beside,
-    FlowQuantity.MEMORY_WHILE: lambda values, request: values.usage.while_bytes[request],
-}
-_READERS |= {name: lambda values, name=name: getattr(values, name.value) for name in FLOW_TOTALS}
+TERMS = table(
+    (
+        TermInfo(
+            name=FlowTerm.PERIOD,
+            field="period_us",
+            dimension=Dimension.MICROSECONDS,
+            text="largest load of a unit; of a stream with slowdown or task slots the time of a round, "
+            "if that is more",
+            label="period",
+        ),
+        TermInfo(
+            name=FlowTerm.GAPNESS,
+            field="gapness_us",
+            dimension=Dimension.MICROSECONDS,
+            text="largest minus smallest load of the units in use",
+            label="gapness",
+        ),
+        TermInfo(
+            name=FlowTerm.LATENCY,
+            field="latency_us",
+            dimension=Dimension.MICROSECONDS,
+            text="sum over all requests of arrival to exit",
+            label="latency",
+        ),
+        TermInfo(
+            name=FlowTerm.BUBBLES,
+            field="bubbles_us",
+            dimension=Dimension.MICROSECONDS,
+            text="idle time of each unit between its first start and its last end",
+            label="bubbles",
+        ),
+        TermInfo(
+            name=FlowTerm.PEAK_MEMORY,
+            field="peak_bytes",
+            dimension=Dimension.BYTES,
+            text="most bytes in use at any instant",
+            label="peak memory",
+        ),
+        TermInfo(
+            name=FlowTerm.IDLE,
+            field="idle_permille",
+            dimension=Dimension.PERMILLE,
+            text="share of the makespan in which units are idle, rounded up",
+            label="idle",
+            excess=idle_excess,
+        ),
+        TermInfo(
+            name=FlowTerm.MAKESPAN,
+            field="makespan_us",
+            dimension=Dimension.MICROSECONDS,
+            text="end of the last request",
+            label="makespan",
+        ),
+        TermInfo(
+            name=FlowTerm.BOTTLENECK,
+            field="bottleneck_us",
+            dimension=Dimension.MICROSECONDS,
+            text="sum over the requests of their longest chunk: each request's own slicing (P1)",
+            label="bottleneck",
+        ),
+        TermInfo(
+            name=FlowTerm.WORK,
+            field="work_us",
+            dimension=Dimension.MICROSECONDS,
+            text="busy time of all chunks, without slowdown",
+            label="work",
+        ),
+        TermInfo(
+            name=FlowTerm.CONTENTION,
+            field="contention",
+            dimension=Dimension.COUNT,
+            text="sum over pairs of high requests at distance d < K in the order of K - d (P3)",
+            label="contention",
+        ),
+        TermInfo(
+            name=FlowTerm.DISPLACEMENT,
+            field="displacement",
+            dimension=Dimension.COUNT,
+            text="sum over the requests of the distance from their position of arrival (P3)",
+            label="displacement",
+        ),
+    )
+)
+"""What can be minimised (formulations, section 6)."""
 
 
-class FlowVariables:
-    """The variables of one workload, with bounds that hold for every plan."""
+def _others(shop: FlowShop, first: int) -> Sequence[int]:
+    return [request for request in range(shop.request_count) if request != first]
 
-    def __init__(self, shop: FlowShop) -> None:
-        self.shop = shop
-        self._horizon = shop.horizon_us
-        self._bytes = sum(
-            chain.weight_prefix[-1] * shop.unit_count
-            + shop.unit_count * max(chain.working_bytes, default=0)
-            + max(boundary, default=0)
-            for chain, boundary in (
-                (shop.chains[index], shop.boundary_bytes[index]) for index in shop.chain_of
-            )
-        )
 
-    def on(self, request: int, layer: int, unit: int) -> BoolVar:
-        """Return "the unit runs the layer"."""
-        return BoolVar(FlowQuantity.ON, (request, layer, unit))
+def _most_load_us(shop: FlowShop, unit: int) -> int:
+    return sum(shop.chain(request).most_busy_us(unit) for request in range(shop.request_count))
 
-    def uses(self, request: int, unit: int) -> BoolVar:
-        """Return "the unit runs at least one layer of the request"."""
-        return BoolVar(FlowQuantity.USES, (request, unit))
 
-    def cut(self, request: int, boundary: int) -> BoolVar:
-        """Return "a chunk of the request ends at this boundary", 0 < boundary < n."""
-        return BoolVar(FlowQuantity.CUT, (request, boundary))
+def _most_bytes(shop: FlowShop, *_: int) -> int:
+    return shop.most_bytes
 
-    def before(self, first: int, second: int) -> BoolVar:
-        """Return "the first request is served before the second"."""
-        return BoolVar(FlowQuantity.BEFORE, (first, second))
 
-    def beside(self, first: int, second: int) -> BoolVar:
-        """Return "chunks of both requests run at the same time"."""
-        return BoolVar(FlowQuantity.BESIDE, (min(first, second), max(first, second)))
+_REQUEST = Index(name="request", allowed=lambda shop, *_: range(shop.request_count))
+_OTHER = Index(name="other request", allowed=_others)
+_UNIT = Index(name="unit", allowed=lambda shop, *_: range(shop.unit_count))
+_LAYER = Index(name="layer", allowed=lambda shop, request: range(shop.chain(request).layer_count))
+_CUT = Index(name="boundary", allowed=lambda shop, request: range(1, shop.chain(request).layer_count))
 
-    def position(self, request: int) -> IntVar:
-        """Return the place of a request in the order."""
-        return IntVar(FlowQuantity.POSITION, (request,), 0, self.shop.request_count - 1)
-
-    def chunk_us(self, request: int, unit: int) -> IntVar:
-        """Return the time of a request on a unit, without slowdown."""
-        return IntVar(FlowQuantity.CHUNK_US, (request, unit), 0, self.shop.chain(request).most_busy_us(unit))
-
-    def load_us(self, unit: int) -> IntVar:
-        """Return the load of a unit."""
-        most = sum(self.shop.chain(request).most_busy_us(unit) for request in range(self.shop.request_count))
-        return IntVar(FlowQuantity.LOAD, (unit,), 0, most)
-
-    def start_us(self, request: int) -> IntVar:
-        """Return when the first chunk of a request starts."""
-        return IntVar(FlowQuantity.START, (request,), 0, self._horizon)
-
-    def finish_us(self, request: int) -> IntVar:
-        """Return when the last chunk of a request ends."""
-        return IntVar(FlowQuantity.FINISH, (request,), 0, self._horizon)
-
-    def memory_while_bytes(self, request: int) -> IntVar:
-        """Return the most bytes in use while a chunk of the request runs."""
-        return IntVar(FlowQuantity.MEMORY_WHILE, (request,), 0, self._bytes)
-
-    def total(self, quantity: FlowQuantity) -> IntVar:
-        """Return a quantity of the whole plan."""
-        count, units = self.shop.request_count, self.shop.unit_count
-        high = {
-            FlowQuantity.PEAK: self._bytes,
-            FlowQuantity.LATENCY: count * self._horizon,
-            FlowQuantity.BUBBLES: units * self._horizon,
-            FlowQuantity.CONTENTION: units * count * count,
-            FlowQuantity.DISPLACEMENT: count * count,
-        }.get(quantity, self._horizon)
-        return IntVar(quantity, (), 0, high)
+QUANTITIES = table(
+    (
+        QuantityInfo(
+            name=FlowQuantity.ON,
+            text="the unit runs the layer of the request",
+            indices=(
+                _REQUEST,
+                _LAYER,
+                _UNIT,
+            ),
+            read=lambda plan, *indices: plan.on(*indices),
+        ),
+        QuantityInfo(
+            name=FlowQuantity.USES,
+            text="the unit runs at least one layer of the request",
+            indices=(
+                _REQUEST,
+                _UNIT,
+            ),
+            read=lambda plan, *indices: plan.uses(*indices),
+        ),
+        QuantityInfo(
+            name=FlowQuantity.CUT,
+            text="a chunk of the request ends at this boundary and the next one starts",
+            indices=(
+                _REQUEST,
+                _CUT,
+            ),
+            read=lambda plan, request, boundary: int(boundary in plan.schedule.cuts[request]),
+        ),
+        QuantityInfo(
+            name=FlowQuantity.POSITION,
+            text="place of the request in the order, 0 is first",
+            indices=(_REQUEST,),
+            most=lambda shop, _: shop.request_count - 1,
+            read=lambda plan, request: plan.position[request],
+        ),
+        QuantityInfo(
+            name=FlowQuantity.BEFORE,
+            text="the first request is served before the second",
+            indices=(
+                _REQUEST,
+                _OTHER,
+            ),
+            read=lambda plan, *indices: plan.before(*indices),
+        ),
+        QuantityInfo(
+            name=FlowQuantity.CHUNK_US,
+            text="time of the request on the unit without slowdown, 0 when not used",
+            indices=(
+                _REQUEST,
+                _UNIT,
+            ),
+            most=lambda shop, request, unit: shop.chain(request).most_busy_us(unit),
+            read=lambda plan, request, unit: plan.times_us[request][unit],
+        ),
+        QuantityInfo(
+            name=FlowQuantity.LOAD,
+            text="time of all chunks on the unit without slowdown",
+            indices=(_UNIT,),
+            most=_most_load_us,
+            read=lambda plan, unit: plan.busy_us.get(unit, 0),
+        ),
+        QuantityInfo(
+            name=FlowQuantity.START,
+            text="when the first chunk of the request starts",
+            indices=(_REQUEST,),
+            most=lambda shop, *_: shop.horizon_us,
+            read=lambda plan, request: plan.start_us[request],
+        ),
+        QuantityInfo(
+            name=FlowQuantity.FINISH,
+            text="when the last chunk of the request ends",
+            indices=(_REQUEST,),
+            most=lambda shop, *_: shop.horizon_us,
+            read=lambda plan, request: plan.finish_us[request],
+        ),
+        QuantityInfo(
+            name=FlowQuantity.BESIDE,
+            text="chunks of both requests run at the same time",
+            indices=(
+                _REQUEST,
+                _OTHER,
+            ),
+            read=lambda plan, *indices: plan.beside(*indices),
+        ),
+        QuantityInfo(
+            name=FlowQuantity.MEMORY_WHILE,
+            text="most bytes in use while a chunk of the request runs",
+            indices=(_REQUEST,),
+            most=_most_bytes,
+            read=lambda plan, request: plan.usage.while_bytes[request],
+        ),
+        QuantityInfo(
+            name=FlowQuantity.PERIOD,
+            text="largest load of a unit",
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.GAPNESS,
+            text="largest minus smallest load of the units in use",
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.LATENCY,
+            text="sum over the requests of arrival to exit",
+            most=lambda shop: shop.request_count * shop.horizon_us,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.BUBBLES,
+            text="idle time of all units between their first start and last end",
+            most=lambda shop: shop.unit_count * shop.horizon_us,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.PEAK,
+            text="most bytes in use at any instant",
+            most=_most_bytes,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.MAKESPAN,
+            text="end of the last request",
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.BOTTLENECK,
+            text="sum over the requests of their longest chunk",
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.WORK,
+            text="time of all chunks without slowdown",
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.CONTENTION,
+            text="weighted number of pairs of high requests that are close in the order",
+            most=lambda shop: shop.unit_count * shop.request_count**2,
+        ),
+        QuantityInfo(
+            name=FlowQuantity.DISPLACEMENT,
+            text="by how many positions the requests are moved",
+            most=lambda shop: shop.request_count**2,
+        ),
+    )
+)
+"""What rules can speak about."""

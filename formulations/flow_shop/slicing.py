@@ -14,8 +14,9 @@ from itertools import pairwise
 
 from ..expr import FALSE, TRUE, BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, linear
 from ..model import Constraint, Values
-from .quantities import FlowQuantity, WorkloadValues
+from .quantities import FlowQuantity
 from .tables import Cuts, FlowShop
+from .values import WorkloadValues
 
 _Definition = tuple[tuple[int, ...], Expr]
 """The indices of a quantity, and what it means."""

@@ -13,9 +13,9 @@ from itertools import combinations
 
 from ..expr import BoolExpr, Expr, IntVar, VariableKey, any_of, linear
 from .clocks import Cell, Clocks, cells_of, runs_of
-from .quantities import WorkloadValues
 from .slicing import Slicing
 from .tables import MOST_LOSS_PERMILLE
+from .values import WorkloadValues
 
 
 class Lengths:

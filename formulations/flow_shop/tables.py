@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from ..chain import Chain
+from ..chain import Chain, build_chain
 from ..costs import Interference
 from ..errors import InvalidPlanError
 from ..plan import Chunk, Plan
+from ..problem import Problem
 from .workload import RequestOrder, Workload
 
 MOST_LOSS_PERMILLE = 750
@@ -146,6 +147,16 @@ class FlowShop:
             work = -(-1000 * work // (1000 - MOST_LOSS_PERMILLE))
         return work + max(request.arrival_us for request in self.workload.requests)
 
+    @cached_property
+    def most_bytes(self) -> int:
+        """An upper bound on the bytes that any plan needs at any instant."""
+        return sum(
+            chain.weight_prefix[-1] * self.unit_count
+            + self.unit_count * max(chain.working_bytes, default=0)
+            + max(boundary, default=0)
+            for chain, boundary in ((self.chains[i], self.boundary_bytes[i]) for i in self.chain_of)
+        )
+
     def plan(self, schedule: Schedule) -> Plan:
         """Return a schedule as a plan."""
         requests = self.workload.requests
@@ -222,3 +233,32 @@ def _cuts(shop: FlowShop, request: int, chunks: list[Chunk]) -> tuple[Cuts, list
     if at != chain.layer_count:
         wrong.append(("coverage", f"its chunks end at layer {at}, the network has {chain.layer_count}"))
     return tuple(accumulate(stops, max)), wrong
+
+
+def shop_of(problem: Problem) -> FlowShop:
+    """Return the tables of a problem of this formulation."""
+    tables = problem.tables
+    assert isinstance(tables, FlowShop)
+    return tables
+
+
+def workload_of(problem: Problem) -> Workload:
+    """Return the workload of a problem of this formulation."""
+    assert isinstance(problem.data, Workload)
+    return problem.data
+
+
+def build_shop(problem: Problem) -> FlowShop:
+    """Return the tables of a problem with a workload."""
+    workload = workload_of(problem)
+    used = list(dict.fromkeys(request.network for request in workload.requests))
+    networks = {network.name: network for network in problem.networks}
+    return FlowShop(
+        workload=workload,
+        units=problem.platform.unit_names,
+        chains=tuple(build_chain(problem.platform, networks[name], problem.costs.of(name)) for name in used),
+        chain_of=tuple(used.index(request.network) for request in workload.requests),
+        layer_names=tuple(networks[name].layer_names for name in used),
+        boundary_bytes=tuple(networks[name].boundary_bytes for name in used),
+        interference=problem.interference,
+    )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..chunking.totals import gapness
 from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
+from ..loads import gapness
 from ..model import Constraint
-from ..objective import Term
 from ..problem import Problem
 from .clocks import Clocks, cells_of
 from .needs import Needs
-from .quantities import FLOW_TERM, FlowQuantity, FlowVariables, WorkloadValues
+from .quantities import FlowQuantity, idle_excess, quantities_of
 from .slicing import Slicing
-from .tables import FlowShop
+from .tables import FlowShop, shop_of
+from .values import WorkloadValues
 from .workload import Execution, Mode
 
 
@@ -30,9 +30,9 @@ class Totals:
 
     def __init__(self, problem: Problem, needs: Needs, slicing: Slicing, clocks: Clocks | None) -> None:
         self._problem, self._needs = problem, needs
-        self._shop = problem.flow_shop
+        self._shop = shop_of(problem)
         self._slicing, self._clocks = slicing, clocks
-        self._variables = FlowVariables(self._shop)
+        self._variables = quantities_of(self._shop)
         self._requests = range(self._shop.request_count)
         self._units = range(self._shop.unit_count)
 
@@ -80,19 +80,19 @@ class Totals:
 
     def _latency(self) -> Expr:
         arrivals = sum(request.arrival_us for request in self._shop.workload.requests)
-        variables = (self._variables.finish_us(request) for request in self._requests)
+        variables = (self._variables.number(FlowQuantity.FINISH, request) for request in self._requests)
         return linear(((1, finish) for finish in variables), -arrivals)
 
     def _gapness(self) -> Expr:
         loads = [self._load(unit) for unit in self._units]
-        most = [self._variables.load_us(unit).high for unit in self._units]
+        most = [self._variables.number(FlowQuantity.LOAD, unit).high for unit in self._units]
         return gapness(max_of(loads), loads, [self._slicing.unit_used(unit) for unit in self._units], most)
 
     def _period(self) -> Expr:
         """Return the largest load, or a number that is at least that where only the simulation tells."""
         if not _period_is_played(self._shop):
             return max_of(self._load(unit) for unit in self._units)
-        return IntVar("period", (), 0, self._variables.total(FlowQuantity.PERIOD).high)
+        return IntVar("period", (), 0, self._variables.number(FlowQuantity.PERIOD).high)
 
     def _start(self, request: int) -> IntVar:
         return IntVar("begin", (request,), 0, self._shop.horizon_us)
@@ -154,17 +154,19 @@ class Totals:
         for index, request in enumerate(self._shop.workload.requests):
             if request.deadline_us is not None:
                 latest = request.arrival_us + request.deadline_us
-                yield Constraint(name="deadline", expr=self._variables.finish_us(index) <= latest)
+                yield Constraint(
+                    name="deadline", expr=self._variables.number(FlowQuantity.FINISH, index) <= latest
+                )
         capacity = self._shop.chains[0].device_memory
         if capacity is not None and FlowQuantity.PEAK in self._needs.quantities:
-            peak = self._variables.total(FlowQuantity.PEAK)
+            peak = self._variables.number(FlowQuantity.PEAK)
             yield Constraint(name="device_memory", expr=peak <= capacity)
         for rule in self._problem.expression_rules:
             yield Constraint(name=rule.name, expr=rule.expr)
 
     def _limits(self) -> Iterator[tuple[str, BoolExpr]]:
         """Yield the filters in use as conditions on integers; the judge rounds alike."""
-        limits, total = self._problem.limits, self._variables.total
+        limits, total = self._problem.limits, self._variables.number
         period, gap = total(FlowQuantity.PERIOD), total(FlowQuantity.GAPNESS)
         if limits.max_period_us is not None:
             yield "max_period_us", period <= limits.max_period_us
@@ -187,18 +189,3 @@ def _period_is_played(shop: FlowShop) -> bool:
     workload = shop.workload
     free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
     return workload.mode is Mode.STREAM and not (free and not shop.contended)
-
-
-def term_expr(shop: FlowShop, term: Term) -> Expr:
-    """Return the quantity that a term minimises; `idle_excess` stands for the ratio IDLE."""
-    return FlowVariables(shop).total(FLOW_TERM[term])
-
-
-def idle_excess(shop: FlowShop, permille: int) -> Expr:
-    """Return an expression that is at most 0 exactly if idle <= `permille`.
-
-    With K units, makespan C and work W: idle = ceil(1000 (K C - W) / (K C)).
-    """
-    total = FlowVariables(shop).total
-    makespan, work = total(FlowQuantity.MAKESPAN), total(FlowQuantity.WORK)
-    return (1000 - permille) * shop.unit_count * makespan - 1000 * work

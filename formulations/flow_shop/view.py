@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count
 from ..nearness import meant
-from .quantities import FlowQuantity, FlowVariables
+from .quantities import FlowQuantity, beside, quantities_of
 from .tables import FlowShop
 
 
@@ -17,7 +17,7 @@ class WorkloadView:
 
     def __init__(self, shop: FlowShop) -> None:
         self._shop = shop
-        self._variables = FlowVariables(shop)
+        self._variables = quantities_of(shop)
         self._requests = {name: index for index, name in enumerate(shop.workload.names)}
 
     @property
@@ -40,11 +40,13 @@ class WorkloadView:
 
     def on(self, request: str, layer: str | int, unit: str) -> BoolVar:
         """Return "the unit runs this layer of the request"."""
-        return self._variables.on(self._request(request), self._layer(request, layer), self._unit(unit))
+        return self._variables.truth(
+            FlowQuantity.ON, self._request(request), self._layer(request, layer), self._unit(unit)
+        )
 
     def uses(self, request: str, unit: str) -> BoolVar:
         """Return "the unit runs at least one layer of the request"."""
-        return self._variables.uses(self._request(request), self._unit(unit))
+        return self._variables.truth(FlowQuantity.USES, self._request(request), self._unit(unit))
 
     def cut_after(self, request: str, layer: str | int) -> BoolVar:
         """Return "a chunk of the request ends right after this layer" (not defined for the last layer)."""
@@ -53,7 +55,7 @@ class WorkloadView:
             raise InvalidProblemError(
                 f"cut_after({request!r}, {layer!r}): no chunk follows the last layer; name an earlier one"
             )
-        return self._variables.cut(self._request(request), index + 1)
+        return self._variables.truth(FlowQuantity.CUT, self._request(request), index + 1)
 
     def chunks(self, request: str) -> Expr:
         """Return the number of chunks of a request."""
@@ -61,37 +63,37 @@ class WorkloadView:
 
     def position(self, request: str) -> IntVar:
         """Return the place of a request in the order; 0 is the first."""
-        return self._variables.position(self._request(request))
+        return self._variables.number(FlowQuantity.POSITION, self._request(request))
 
     def before(self, first: str, second: str) -> BoolVar:
         """Return "every unit serves the first request before the second"."""
         one, other = self._request(first), self._request(second)
         if one == other:
             raise InvalidProblemError(f"before({first!r}, {second!r}): name two different requests")
-        return self._variables.before(one, other)
+        return self._variables.truth(FlowQuantity.BEFORE, one, other)
 
     def beside(self, first: str, second: str) -> BoolVar:
         """Return "chunks of both requests run at the same time"."""
         one, other = self._request(first), self._request(second)
         if one == other:
             raise InvalidProblemError(f"beside({first!r}, {second!r}): name two different requests")
-        return self._variables.beside(one, other)
+        return beside(one, other)
 
     def chunk_us(self, request: str, unit: str) -> IntVar:
         """Return the time of a request on a unit without slowdown, microseconds; 0 if it skips the unit."""
-        return self._variables.chunk_us(self._request(request), self._unit(unit))
+        return self._variables.number(FlowQuantity.CHUNK_US, self._request(request), self._unit(unit))
 
     def load_us(self, unit: str) -> IntVar:
         """Return the time of all chunks on a unit without slowdown, microseconds."""
-        return self._variables.load_us(self._unit(unit))
+        return self._variables.number(FlowQuantity.LOAD, self._unit(unit))
 
     def start_us(self, request: str) -> IntVar:
         """Return when the first chunk of a request starts, microseconds."""
-        return self._variables.start_us(self._request(request))
+        return self._variables.number(FlowQuantity.START, self._request(request))
 
     def finish_us(self, request: str) -> IntVar:
         """Return when the last chunk of a request ends, microseconds."""
-        return self._variables.finish_us(self._request(request))
+        return self._variables.number(FlowQuantity.FINISH, self._request(request))
 
     def latency_us(self, request: str) -> Expr:
         """Return the time from arrival to exit of a request, microseconds."""
@@ -100,35 +102,35 @@ class WorkloadView:
 
     def memory_while_bytes(self, request: str) -> IntVar:
         """Return the most bytes in use on the device while a chunk of the request runs."""
-        return self._variables.memory_while_bytes(self._request(request))
+        return self._variables.number(FlowQuantity.MEMORY_WHILE, self._request(request))
 
     def makespan_us(self) -> IntVar:
         """Return the end of the last request, microseconds."""
-        return self._variables.total(FlowQuantity.MAKESPAN)
+        return self._variables.number(FlowQuantity.MAKESPAN)
 
     def period_us(self) -> IntVar:
         """Return the largest load of a unit, microseconds."""
-        return self._variables.total(FlowQuantity.PERIOD)
+        return self._variables.number(FlowQuantity.PERIOD)
 
     def gapness_us(self) -> IntVar:
         """Return the largest minus the smallest load, microseconds."""
-        return self._variables.total(FlowQuantity.GAPNESS)
+        return self._variables.number(FlowQuantity.GAPNESS)
 
     def bubbles_us(self) -> IntVar:
         """Return the idle time of all units between their first start and last end, microseconds."""
-        return self._variables.total(FlowQuantity.BUBBLES)
+        return self._variables.number(FlowQuantity.BUBBLES)
 
     def peak_bytes(self) -> IntVar:
         """Return the most bytes in use at any instant."""
-        return self._variables.total(FlowQuantity.PEAK)
+        return self._variables.number(FlowQuantity.PEAK)
 
     def contention(self) -> IntVar:
-        """Return the weighted number of pairs of high requests that are close in the order (`Term`)."""
-        return self._variables.total(FlowQuantity.CONTENTION)
+        """Return the weighted number of pairs of high requests that are close in the order (P3)."""
+        return self._variables.number(FlowQuantity.CONTENTION)
 
     def displacement(self) -> IntVar:
         """Return by how many positions the requests are moved, altogether."""
-        return self._variables.total(FlowQuantity.DISPLACEMENT)
+        return self._variables.number(FlowQuantity.DISPLACEMENT)
 
     def _request(self, name: str) -> int:
         if name in self._requests:

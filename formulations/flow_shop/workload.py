@@ -120,6 +120,8 @@ class Workload:
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
+    formulation: ClassVar[str] = "flow_shop"
+
     requests: tuple[Request, ...]
     order: RequestOrder = RequestOrder.FREE
     mode: Mode = Mode.BATCH

@@ -1,1 +1,16 @@
-"""Native algorithms: exact dynamic programming and search without a third-party solver."""
+"""Native algorithms for one network: exact dynamic programming and best-first search."""
+
+from dataclasses import replace
+
+from ...formulations.chunking.quantities import Term
+from ..families import Family, Usual
+from ..protocol import EXACT
+
+FAMILY = Family(
+    support=replace(EXACT, terms=frozenset(map(str, Term))),
+    native="solving:solve_chunking",
+    backends={"z3-paper": "z3_paper:Z3PaperBackend"},
+    samples="samples:samples",
+    usual=Usual(names=("native", "exhaustive", "cpsat", "z3", "pulp")),
+    package=__name__,
+)

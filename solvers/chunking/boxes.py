@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...formulations.objective import Limits, Term
+from ...formulations.chunking.quantities import Term
+from ...formulations.limits import Limits
 from .facts import Facts
 from .tables import Window
 
@@ -73,7 +74,7 @@ class Narrowing:
                 box = self.capped(box, term, value)
         return box
 
-    def capped(self, box: Box, term: Term, value: int) -> Box:
+    def capped(self, box: Box, term: str, value: int) -> Box:
         """Return the box of the plans whose term is at most `value`."""
         window = box.window
         match term:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ...formulations.chain import Chain
-from ...formulations.chunking.quantities import TERM_QUANTITY, Quantity
+from ...formulations.chunking.quantities import TERMS, Quantity
 from ...formulations.expr import (
     And,
     BoolExpr,
@@ -32,12 +32,28 @@ from ...formulations.expr import (
     VariableKey,
     variables,
 )
-from ...formulations.objective import Term
 from .tables import Restrictions
 
 _MOST_PROBES = 40_000
 """Conjuncts with more literals than the square root of this are not probed: the search prunes with them."""
 _ROUNDS = 4
+_KNOWN = frozenset(
+    {
+        Quantity.ON,
+        Quantity.USES,
+        Quantity.CUT,
+        Quantity.BUSY,
+        Quantity.MEMORY,
+        Quantity.PERIOD,
+        Quantity.GAPNESS,
+        Quantity.PAPER_GAPNESS,
+        Quantity.LATENCY,
+        Quantity.BUBBLES,
+        Quantity.PEAK,
+    }
+)
+"""Quantities that `propagation.py` has intervals for."""
+
 _SAFE = 1 << 60
 """Expressions whose intermediate values may exceed this are left to exact checks of finished plans."""
 
@@ -57,9 +73,13 @@ def conjuncts(expr: BoolExpr) -> Iterator[BoolExpr]:
             yield expr
 
 
-def is_safe(expr: Expr) -> bool:
-    """Return whether no intermediate value of an expression can leave 64-bit integers."""
-    return _magnitude(expr) < _SAFE
+def is_known(expr: Expr) -> bool:
+    """Return whether the search can reason about an expression.
+
+    It cannot where an intermediate value may leave 64-bit integers, and where a quantity is one that it has
+    no intervals for: such rules are checked on finished plans.
+    """
+    return _magnitude(expr) < _SAFE and all(name in _KNOWN for name, _ in variables(expr))
 
 
 def _magnitude(expr: Expr) -> int:
@@ -81,7 +101,7 @@ def _magnitude(expr: Expr) -> int:
     raise TypeError(f"{type(expr).__name__} is not one of the nine nodes")
 
 
-_TERMS = {quantity.value: term for term, quantity in TERM_QUANTITY.items()}
+_TERMS = {info.field: name for name, info in TERMS.items() if info.excess is None}
 
 Given = dict[VariableKey, Interval]
 """Intervals of quantities that are known from elsewhere."""
@@ -130,7 +150,7 @@ class Facts:
         """Whether an open rule speaks of the period, the latency or another quantity of whole plans."""
         return any(not var.args for _, found in self._quantities for var in found)
 
-    def plan_caps(self, least_period: int, most_period: int) -> Iterator[tuple[Term, int]]:
+    def plan_caps(self, least_period: int, most_period: int) -> Iterator[tuple[str, int]]:
         """Return what the terms of plans with a period in a range cannot exceed, where rules say so."""
         given: Given = {(Quantity.PERIOD, ()): (least_period, most_period)}
         for part, found in self._quantities:

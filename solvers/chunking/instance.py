@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...formulations.chain import Chain, Part
-from ...formulations.chunking.quantities import PlanValues, Quantity
+from ...formulations.chunking.quantities import PlanValues, Quantity, Term
+from ...formulations.chunking.tables import chain_of
 from ...formulations.expr import variables
-from ...formulations.objective import Term
+from ...formulations.limits import limits_missed
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
-from ...formulations.scores import limit_violations
 from .boxes import Narrowing
 from .facts import Facts
 from .lattice import Lattice, Lattices, group_units
@@ -63,7 +63,7 @@ class Instance:
             values = PlanValues(chain, ((0, count, unit),))
             if (
                 (capacity is None or values.peak_bytes <= capacity)
-                and not limit_violations(self.ranking.limits, values)
+                and not limits_missed(self.ranking.limits, values)
                 and all(rule.holds(values) for rule in self.rules)
             ):
                 rank = np.zeros((self.layout.rank.stop, 1), dtype=np.int64)
@@ -80,7 +80,7 @@ class Instance:
 
 def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> Instance:
     """Return the tables of a problem whose rules are not contradictory."""
-    chain, terms = problem.chain, problem.objective.ranking
+    chain, terms = chain_of(problem), problem.ranking
     spoken = {key[0] for rule in rules for key in variables(rule.expr)}
     weigh = chain.device_memory is not None or Term.PEAK_MEMORY in terms or Quantity.PEAK in spoken
     restrictions = facts.restrictions
@@ -108,7 +108,7 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
 
 def _lattices(problem: Problem, facts: Facts, restrictions: Restrictions) -> Lattices:
     """Return lattices from fine to coarse; units that rules name or that conflict stay apart if possible."""
-    chain = problem.chain
+    chain = chain_of(problem)
     named = {
         args[-1]
         for part in facts.open

@@ -146,8 +146,10 @@ class _Placed:
                 later = np.where(self._at > layer, 0, later)
             case Quantity.BUSY:
                 value = self._on_used(unit, used, self._chain.busy_us)
-            case _:
+            case Quantity.MEMORY:
                 value = self._on_used(unit, used, lambda a, b, _: self._chain.memory_bytes(a, b))
+            case _:
+                raise ValueError(f"no interval is known for {variable.name}")
         return value, value + later
 
     def _on_used(self, unit: int, used: Flags, measure: Callable[[int, int, int], int]) -> Ints:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...formulations.objective import Limits, Term
+from ...formulations.chunking.quantities import Term
+from ...formulations.limits import Limits
 from .ordering import Flags, Ints
 
 
@@ -59,7 +60,7 @@ class Ranking:
         Capacity of the platform in bytes, or None.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[str, ...]
     limits: Limits
     unit_count: int
     device_memory: int | None
@@ -85,7 +86,7 @@ class Ranking:
             tests.append(outlook.memory <= self.device_memory)
         return np.logical_and.reduce(tests) if tests else None
 
-    def needs(self, *terms: Term) -> bool:
+    def needs(self, *terms: str) -> bool:
         """Return whether one of these terms orders plans."""
         return any(term in self.terms for term in terms)
 
@@ -101,7 +102,7 @@ def _idle(outlook: Outlook, units: int) -> Ints:
     return idle
 
 
-_VALUES: dict[Term, Callable[[Outlook, int], Ints]] = {
+_VALUES: dict[str, Callable[[Outlook, int], Ints]] = {
     Term.PERIOD: lambda outlook, _: outlook.period,
     Term.GAPNESS: _gapness,
     Term.PAPER_GAPNESS: _gapness,

@@ -1,13 +1,43 @@
-"""From a problem to a claim."""
+"""From a problem to a claim: exact lists of the best plans of one network, in canonical order.
+
+The problem is BetterTogether's (section III-D): consecutive layers on one unit each, every unit
+at most once; with C(u, i, j) the busy time of the layers [i, j) on unit u,
+
+    minimise lexicographically the terms over
+    { (u_1, 0, j_1), (u_2, j_1, j_2), ..., (u_k, j_{k-1}, n) : the u are distinct }.
+
+A prefix of a plan is characterised, for all that can follow, by the set of used units and the
+boundary reached. That is a layered graph; here is how its best walks are found:
+
+1. `facts` draws from the rules what they forbid outright; `tables` lists the chunks that fit a
+   window of busy times, `lattice` the sets of used units.
+2. `widening` bounds the first term and widens the bound until the best plans must be inside; on
+   plateaus it settles the value and goes on with the next term; `boxes` turns bounds on plans
+   into windows of chunks.
+3. `graph` builds the states and chunks of a window that lie on a walk, and completion tables.
+4. `search` makes all walks if they are few, and else dives, tightens and searches best first.
+
+Why it is exact: a box holds every plan up to its cap; the graph of a box holds every plan of the
+box (only what provably lies on no such plan is left out); every key bound is at most the key of
+every completion; and the path, the last part of the key, orders plans as the canonical order
+does. So what best-first search leaves unexpanded, and what lies beyond the cap, comes after the
+plans that are returned.
+
+The worst case is exponential in the number of units, O(2^units x units x chunks in the window)
+for each table; the number of prefixes expanded is about (plans wanted) x (units) when the tables
+are exact, which they are for the period followed by gapness, latency, memory, idle time or
+bubbles without rules that couple chunks.
+"""
 
 from __future__ import annotations
 
 import time
 
+from ...formulations.chunking.tables import chain_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
-from .facts import Facts, is_safe
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from .facts import Facts, is_known
 from .instance import Instance, build_instance
 from .pool import Pool
 from .propagation import RulePruner
@@ -21,6 +51,11 @@ _LONGER = 4
 """How many times more plans are asked for when finished plans are turned down."""
 
 
+def solve_chunking(problem: Problem, options: SolveOptions, support: Support) -> Claim:
+    """Return the best plans of one network (see `ChainSolve`)."""
+    return ChainSolve(problem, options, support).run()
+
+
 class ChainSolve:
     """One solve of one problem.
 
@@ -29,19 +64,19 @@ class ChainSolve:
     every plan shown has been compared with all that come before it.
     """
 
-    def __init__(self, problem: Problem, options: SolveOptions, capabilities: Capabilities) -> None:
+    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
         self.problem, self.options = problem, options
         self.deadline = Deadline(options.time_limit_s)
-        self.handling = handling_of(problem, capabilities)
+        self.handling = support.handling(problem)
         rules = problem.expression_rules
-        self.rules = tuple(rule for rule in rules if is_safe(rule.expr))
-        late = tuple(rule for rule in rules if not is_safe(rule.expr))
+        self.rules = tuple(rule for rule in rules if is_known(rule.expr))
+        late = tuple(rule for rule in rules if not is_known(rule.expr))
         self.verdicts = Verdicts(problem, late, options.max_rejections)
         self._published_s = time.monotonic()
 
     def run(self) -> Claim:
         """Solve."""
-        facts = Facts(self.problem.chain, [rule.expr for rule in self.rules])
+        facts = Facts(chain_of(self.problem), [rule.expr for rule in self.rules])
         if facts.contradictory:
             return self._contradiction()
         instance = build_instance(self.problem, self.rules, facts)

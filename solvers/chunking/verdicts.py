@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...formulations.chain import Part
 from ...formulations.chunking.quantities import PlanValues
+from ...formulations.chunking.tables import chain_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
@@ -39,9 +40,9 @@ class Verdicts:
         return self._known[parts]
 
     def _judge(self, parts: tuple[Part, ...]) -> Plan | None:
-        plan = self._problem.chain.plan(parts)
+        plan = chain_of(self._problem).plan(parts)
         if self._late:
-            values = PlanValues(self._problem.chain, parts)
+            values = PlanValues(chain_of(self._problem), parts)
             if not all(rule.holds(values) for rule in self._late):
                 return None
         if all(rule.holds(plan) for rule in self._problem.opaque_rules):

@@ -23,7 +23,7 @@ from functools import partial
 
 import numpy as np
 
-from ...formulations.objective import Term
+from ...formulations.chunking.quantities import Term
 from ..protocol import StopReason
 from .boxes import Box, Narrowing
 from .graph import START, StateGraph, build_graph
@@ -178,7 +178,7 @@ class Widening:
             self._seed(box)
             self._collect_whole(settled, box)
             return
-        scale = 1000 if term is Term.IDLE else max(least, box.floor)
+        scale = 1000 if term == Term.IDLE else max(least, box.floor)
         low, cap, step = least - 1, least, max(1, scale // _FIRST_STEP)
         plateaus, effort = 0, _EFFORT
         while low < most:
@@ -195,7 +195,7 @@ class Widening:
                     cap = low + step
                     continue
                 inner = self.narrowing.capped(box, term, cap)
-                if term is Term.PERIOD:
+                if term == Term.PERIOD:
                     inner = replace(inner, floor=max(inner.floor, cap))
                 self._widen((*settled, cap), inner)
                 plateaus += 1
@@ -231,11 +231,11 @@ class Widening:
         self.frontier = max(self.frontier, key)
 
     @staticmethod
-    def _splits(term: Term, box: Box) -> bool:
+    def _splits(term: str, box: Box) -> bool:
         """Whether a cap on the term shrinks the box."""
         return term not in _IMBALANCE or box.window.high <= _WIDE * box.floor
 
-    def _range(self, term: Term, box: Box) -> tuple[int, int]:
+    def _range(self, term: str, box: Box) -> tuple[int, int]:
         """Return the least and the largest value of a term in a box."""
         window, chunks = box.window, self.narrowing.most_chunks
         match term:

@@ -5,51 +5,51 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ...formulations.availability import Availability
+from ...formulations.chunking.encoding import Parts
+from ...formulations.chunking.formulation import FORMULATION
 from ...formulations.chunking.paper import encode_paper
+from ...formulations.chunking.quantities import Term
 from ...formulations.expr import BoolExpr
-from ...formulations.objective import Term
+from ...formulations.model import Encoded, Structure
 from ...formulations.problem import Feature, Problem
-from ..exact.port import Answer, Query, Verdict
-from ..exact.search import enumerate_plans
+from ..exact.base import ExactBackend
+from ..exact.port import Answer, Port, Query, Verdict
 from ..exact.z3 import LARGEST_NUMBER, Z3Terms, z3_availability
-from ..protocol import Capabilities, Claim, Deadline, Guarantee, SolveOptions
+from ..families import Start
+from ..protocol import Capabilities, Guarantee, SolveOptions, Support
 
 
-class Z3PaperBackend:
+class Z3PaperBackend(ExactBackend):
     """The constraints C1 to C5 of BetterTogether III-D, with C3b for maximal chunks (`paper.py`)."""
 
     name: ClassVar[str] = "z3-paper"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        features=frozenset({Feature.UNSUPPORTED_LAYERS}),
-        terms=frozenset({Term.PERIOD, Term.PAPER_GAPNESS, Term.GAPNESS}),
-        guarantee=Guarantee.EXACT,
-        gives_bound=False,
-        deterministic=True,
-        isolated=True,
-        rules=None,
-        opaque_rules=None,
         summary="the encoding printed in BetterTogether, solved by Z3's Optimize; for comparison only",
+        formulations={
+            FORMULATION.name: Support(
+                guarantee=Guarantee.EXACT,
+                features=frozenset({str(Feature.UNSUPPORTED_LAYERS)}),
+                terms=frozenset({Term.PERIOD, Term.PAPER_GAPNESS, Term.GAPNESS}),
+            )
+        },
+        isolated=True,
     )
+    largest_number: ClassVar[int] = LARGEST_NUMBER
 
     def availability(self) -> Availability:
         """Say whether Z3 is installed."""
         return z3_availability()
 
-    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Enumerate the best plans, one call of `Optimize` each."""
-        deadline = Deadline(options.time_limit_s)
-        return enumerate_plans(
-            problem,
-            options,
-            self.capabilities,
-            encode_paper(problem),
-            _OptimizeEngine(),
-            deadline=deadline,
-            largest_number=LARGEST_NUMBER,
-        )
+    def encode(self, problem: Problem, options: SolveOptions, start: Start) -> Encoded[Parts]:
+        """Return the encoding of the paper."""
+        return encode_paper(problem)
+
+    def port(self, options: SolveOptions, structure: Structure) -> Port:
+        """Return what calls `Optimize` once for each question."""
+        return _OptimizePort()
 
 
-class _OptimizeEngine:
+class _OptimizePort:
     """A new `Optimize` for every question, as the paper does it.
 
     The paper states times in milliseconds with a fraction; integers are used here, because 5.4.0 can

@@ -9,21 +9,15 @@ from importlib import metadata, util
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...formulations.availability import Availability
-from ...formulations.chunking.encoding import encode_boundary
 from ...formulations.expr import BoolExpr, Variable
-from ...formulations.flow_shop.needs import needs_of
-from ...formulations.model import Values
-from ...formulations.problem import Problem
-from ..protocol import Capabilities, Claim, Deadline, SolveOptions, exact_capabilities
+from ...formulations.model import Structure, Values
+from ..protocol import EXACT, Capabilities, SolveOptions
+from .base import ExactBackend
 from .flat import Flattener, Row, Sense
-from .port import Answer, Query, Verdict, reader_of
-from .search import enumerate_plans
+from .port import Answer, Port, Query, Verdict, reader_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
-
-_LARGEST_NUMBER = 2**31
-"""Largest number that a few layers of the chunk order are taken together for."""
 
 _FREE = 2**62
 """A side of a row that is not there."""
@@ -40,30 +34,31 @@ class _Phase:
     effort: float | None
 
 
-_DEFAULT = (_Phase(linearization=1, effort=None),)
-_RELAXED = (_Phase(linearization=2, effort=None),)
-_CLOCKED = (_Phase(linearization=0, effort=3.0), *_RELAXED)
+_RELAXED = _Phase(linearization=2, effort=None)
+
+_PHASES = {
+    Structure.CHOICE: (_Phase(linearization=1, effort=None),),
+    Structure.INTEGRAL: (_RELAXED,),
+    Structure.TIMED: (_Phase(linearization=0, effort=3.0), _RELAXED),
+}
+"""How to search.
+
+Cuts and orders alone have relaxations with integral corners. With clocks, small workloads are proved
+by conflicts without any relaxation (0.7 s where the default took more than 25), and large ones need
+all of it; the default in between was the worst of the three on both.
+"""
 
 
-def _phases(problem: Problem) -> tuple[_Phase, ...]:
-    """Return how to search.
-
-    Cuts and orders alone have relaxations with integral corners. With clocks, small workloads are proved
-    by conflicts without any relaxation (0.7 s where the default took more than 25), and large ones need
-    all of it; the default in between was the worst of the three on both.
-    """
-    if problem.workload is None:
-        return _DEFAULT
-    return _CLOCKED if needs_of(problem).clocks else _RELAXED
-
-
-class CpSatBackend:
-    """Chunking by start and end literals in CP-SAT; workloads by their formulations."""
+class CpSatBackend(ExactBackend):
+    """Models of all formulations in CP-SAT."""
 
     name: ClassVar[str] = "cpsat"
-    capabilities: ClassVar[Capabilities] = exact_capabilities(
-        "OR-Tools CP-SAT on the boundary encoding; proves the whole list of plans", isolated=True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        summary="OR-Tools CP-SAT on the boundary encoding; proves the whole list of plans",
+        others=EXACT,
+        isolated=True,
     )
+    largest_number: ClassVar[int] = 2**31
 
     def availability(self) -> Availability:
         """Say whether OR-Tools is installed."""
@@ -71,26 +66,12 @@ class CpSatBackend:
             return Availability(ok=False, reason="OR-Tools is not installed: pip install 'gapless[cpsat]'")
         return Availability(ok=True, version=metadata.version("ortools"))
 
-    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Enumerate the best plans with one CP-SAT model that grows by a cut a plan."""
-        deadline = Deadline(options.time_limit_s)
-        engine = _CpSatEngine(options, _phases(problem))
-        if problem.workload is not None:
-            from ..flow_shop.exact import enumerate_schedules
-
-            return enumerate_schedules(problem, options, self.capabilities, engine, deadline=deadline)
-        return enumerate_plans(
-            problem,
-            options,
-            self.capabilities,
-            encode_boundary(problem),
-            engine,
-            deadline=deadline,
-            largest_number=_LARGEST_NUMBER,
-        )
+    def port(self, options: SolveOptions, structure: Structure) -> Port:
+        """Return an empty model of CP-SAT."""
+        return _CpSatPort(options, _PHASES[structure])
 
 
-class _CpSatEngine:
+class _CpSatPort:
     """Keeps one model; every question is put to a copy of it."""
 
     def __init__(self, options: SolveOptions, phases: Sequence[_Phase]) -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
-from ...formulations.chain import Chain, Part
-from ...formulations.chunking.quantities import PlanValues
-from ...formulations.chunking.totals import idle_excess, term_expr
 from ...formulations.expr import BoolExpr, Expr, linear
-from ...formulations.model import Encoded
-from ...formulations.objective import Term
+from ...formulations.model import Digits, Encoded
 from ...formulations.problem import Problem
+from ...formulations.terms import PlanNumbers
 from .lowering import Lowering
 
 
@@ -36,26 +33,10 @@ class Question:
     learn: Callable[[int], int]
 
 
-class Measured(Protocol):
-    """The numbers of a plan that terms speak of."""
-
-    @property
-    def idle_permille(self) -> int:
-        """Unused share."""
-        ...
-
-    def term(self, term: Term) -> int:
-        """Return the value of an objective term."""
-        ...
-
-
-ValuesT_contra = TypeVar("ValuesT_contra", contravariant=True)
-
-
-class Level(Protocol[ValuesT_contra]):
+class Level(Protocol):
     """One integer key of a plan."""
 
-    def value(self, values: ValuesT_contra) -> int:
+    def value(self, code: Any, numbers: PlanNumbers) -> int:
         """Return the key of a plan."""
         ...
 
@@ -74,14 +55,14 @@ class Level(Protocol[ValuesT_contra]):
 class TermLevel:
     """An objective term that is an integer quantity, given by an expression."""
 
-    def __init__(self, lowering: Lowering, term: Term, expr: Expr) -> None:
+    def __init__(self, lowering: Lowering, term: str, expr: Expr) -> None:
         self._lowering = lowering
         self._term = term
         self._expr = lowering.number(expr)
 
-    def value(self, values: Measured) -> int:
+    def value(self, code: Any, numbers: PlanNumbers) -> int:
         """Return the term of a plan."""
-        return values.term(self._term)
+        return numbers.term(self._term)
 
     def at_most(self, most: int) -> BoolExpr:
         """Return "the term is at most `most`"."""
@@ -92,30 +73,33 @@ class TermLevel:
         return Question(objective=self._expr, at_least=least, learn=lambda bound: max(bound, least))
 
 
-class IdleLevel:
-    """The share of the platform that is idle: a ratio of two quantities.
+class RatioLevel:
+    """An objective term that is a ratio of two quantities, such as the share of the platform that is idle.
 
-    `idle <= v` is linear for a fixed v, so the least ratio is found as in Dinkelbach (1967): minimise
+    `ratio <= v` is linear for a fixed v, so the least ratio is found as in Dinkelbach (1967): minimise
     the excess over v; when it is positive no plan reaches v, otherwise its plan gives the next v.
 
     Parameters
     ----------
     lowering
         How expressions are rewritten.
+    term
+        Its name.
     excess
-        From v to an expression that is at most 0 exactly if at most v permille are idle.
+        From v to an expression that is at most 0 exactly if the term is at most v (`TermInfo.excess`).
     """
 
-    def __init__(self, lowering: Lowering, excess: Callable[[int], Expr]) -> None:
+    def __init__(self, lowering: Lowering, term: str, excess: Callable[[int], Expr]) -> None:
         self._lowering = lowering
+        self._term = term
         self._excess = excess
 
-    def value(self, values: Measured) -> int:
-        """Return the idle permille of a plan."""
-        return values.idle_permille
+    def value(self, code: Any, numbers: PlanNumbers) -> int:
+        """Return the term of a plan."""
+        return numbers.term(self._term)
 
     def at_most(self, most: int) -> BoolExpr:
-        """Return "at most `most` permille are idle"."""
+        """Return "the term is at most `most`"."""
         return self._lowering.at_most(self._excess(most), 0)
 
     def question(self, least: int, known: int | None) -> Question:
@@ -130,21 +114,20 @@ class IdleLevel:
 
 
 class OrderLevel:
-    """A few layers of the chunk order, as one number to the base (units + 1); see `Encoded.symbols`."""
+    """A few digits of the canonical order, as one number (`Digits`)."""
 
-    def __init__(self, lowering: Lowering, encoded: Encoded, units: int, first: int, stop: int) -> None:
-        self._lowering = lowering
-        self._first, self._stop, self._base = first, stop, units + 1
-        weights = [self._base ** (stop - 1 - layer) for layer in range(first, stop)]
-        terms = zip(weights, encoded.symbols[first:stop], strict=True)
+    def __init__(self, lowering: Lowering, digits: Digits[Any], first: int, stop: int) -> None:
+        self._lowering, self._digits = lowering, digits
+        self._first, self._stop = first, stop
+        weights = [digits.base ** (stop - 1 - place) for place in range(first, stop)]
+        terms = zip(weights, digits.symbols[first:stop], strict=True)
         self._expr = lowering.number(linear(terms))
 
-    def value(self, values: PlanValues) -> int:
-        """Return the number that stands for the ends of chunks among these layers."""
-        ends = {stop - 1: unit for _, stop, unit in values.parts}
+    def value(self, code: Any, numbers: PlanNumbers) -> int:
+        """Return the number that stands for these digits of a plan."""
         number = 0
-        for layer in range(self._first, self._stop):
-            number = number * self._base + ends.get(layer, self._base - 1)
+        for digit in self._digits.of(code)[self._first : self._stop]:
+            number = number * self._digits.base + digit
         return number
 
     def at_most(self, most: int) -> BoolExpr:
@@ -157,34 +140,33 @@ class OrderLevel:
 
 
 def build_levels(
-    problem: Problem, encoded: Encoded, lowering: Lowering, largest_number: int
-) -> tuple[Level[PlanValues], ...]:
-    """Return the levels of the canonical order: the ranking of the objective, then the chunk order.
+    problem: Problem, encoded: Encoded[Any], lowering: Lowering, largest_number: int
+) -> tuple[Level, ...]:
+    """Return the levels of the canonical order: the terms that rank plans, then the digits of the order.
 
     Parameters
     ----------
     problem, encoded, lowering
         The problem, its model and how expressions are rewritten.
     largest_number
-        Layers are taken together as long as their number stays below this.
+        Digits are taken together as long as their number stays below this.
     """
-    chain = problem.chain
-    levels: list[Level[PlanValues]] = [
-        IdleLevel(lowering, partial(idle_excess, chain))
-        if term is Term.IDLE
-        else TermLevel(lowering, term, term_expr(chain, term))
-        for term in problem.objective.ranking
-    ]
+    levels: list[Level] = [_term_level(problem, term, lowering) for term in problem.ranking]
+    digits = encoded.digits
+    if digits is None:
+        return tuple(levels)
     width = 1
-    while (chain.unit_count + 1) ** (width + 1) <= largest_number:
+    while digits.base ** (width + 1) <= largest_number:
         width += 1
-    for first in range(0, chain.layer_count, width):
-        stop = min(first + width, chain.layer_count)
-        levels.append(OrderLevel(lowering, encoded, chain.unit_count, first, stop))
+    count = len(digits.symbols)
+    starts = range(0, count, width)
+    levels += (OrderLevel(lowering, digits, first, min(first + width, count)) for first in starts)
     return tuple(levels)
 
 
-def key_of(levels: tuple[Level[PlanValues], ...], chain: Chain, parts: tuple[Part, ...]) -> tuple[int, ...]:
-    """Return the position of a plan in the canonical order."""
-    values = PlanValues(chain, parts)
-    return tuple(level.value(values) for level in levels)
+def _term_level(problem: Problem, term: str, lowering: Lowering) -> Level:
+    info = problem.formulation.terms[term]
+    if info.excess is not None:
+        return RatioLevel(lowering, term, partial(info.excess, problem.tables))
+    variable = problem.formulation.variables(problem).number(info.field)
+    return TermLevel(lowering, term, variable)

@@ -75,7 +75,7 @@ def reader_of(hint: Mapping[VariableKey, int]) -> Values:
     return lambda variable: hint.get(variable.key, 0)
 
 
-class Engine(Protocol):
+class Port(Protocol):
     """A solver that holds a growing set of conditions."""
 
     def add(self, condition: BoolExpr) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,20 +13,12 @@ from importlib import metadata, util
 from typing import Any, ClassVar, Protocol
 
 from ...formulations.availability import Availability
-from ...formulations.chunking.encoding import count_arcs, encode_arcs, encode_boundary
 from ...formulations.expr import BoolExpr, Variable
-from ...formulations.model import Values
-from ...formulations.problem import Problem
-from ..protocol import Capabilities, Claim, Deadline, SolveOptions, exact_capabilities
+from ...formulations.model import Structure, Values
+from ..protocol import EXACT, Capabilities, Deadline, SolveOptions
+from .base import ExactBackend
 from .flat import Affine, Flattener, Row, Sense, merged, unconditional
-from .port import Answer, Query, Verdict, reader_of
-from .search import enumerate_plans
-
-_MOST_ARCS = 5000
-"""Up to so many intervals the arcs encoding is used: larger, but with the tighter relaxation."""
-
-_LARGEST_NUMBER = 10**6
-"""Largest number that a few layers of the chunk order are taken together for."""
+from .port import Answer, Port, Query, Verdict, reader_of
 
 _BITS = 20
 """Rows, the objective and derived columns are divided by powers of two down to numbers of so many bits.
@@ -38,13 +31,34 @@ _TOLERANCE = 1e-6
 """Feasibility tolerance of HiGHS and CBC."""
 
 
-class PulpBackend:
-    """Chunking and workloads as MILPs, solved by HiGHS."""
+class _MilpBackend(ExactBackend):
+    """Models of all formulations as programs of PuLP."""
+
+    largest_number: ClassVar[int] = 10**6
+    linear: ClassVar[bool] = True
+
+    @abstractmethod
+    def runner(self) -> Runner:
+        """Return what solves a program."""
+
+    def port(self, options: SolveOptions, structure: Structure) -> Port:
+        """Return an empty program."""
+        return _MilpPort(options, partial(self.runner(), structure=structure))
+
+
+class PulpBackend(_MilpBackend):
+    """Mixed-integer programs solved by HiGHS."""
 
     name: ClassVar[str] = "pulp"
-    capabilities: ClassVar[Capabilities] = exact_capabilities(
-        "PuLP with HiGHS; arcs encoding when small, boundary encoding otherwise", isolated=True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        summary="PuLP with HiGHS; arcs encoding when small, boundary encoding otherwise",
+        others=EXACT,
+        isolated=True,
     )
+
+    def runner(self) -> Runner:
+        """Return HiGHS."""
+        return _run_highs
 
     def availability(self) -> Availability:
         """Say whether PuLP and HiGHS are installed."""
@@ -55,17 +69,13 @@ class PulpBackend:
         version = f"PuLP {metadata.version('pulp')}, HiGHS {metadata.version('highspy')}"
         return Availability(ok=True, version=version)
 
-    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Enumerate the best plans with HiGHS."""
-        return _solve(problem, options, self.capabilities, _run_highs)
 
-
-class PulpCbcBackend:
-    """Chunking and workloads as MILPs, solved by the CBC program that PuLP brings along."""
+class PulpCbcBackend(_MilpBackend):
+    """Mixed-integer programs solved by the CBC program that PuLP brings along."""
 
     name: ClassVar[str] = "pulp-cbc"
-    capabilities: ClassVar[Capabilities] = exact_capabilities(
-        "PuLP with its bundled CBC; the same models as 'pulp'", isolated=True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        summary="PuLP with its bundled CBC; the same models as 'pulp'", others=EXACT, isolated=True
     )
 
     def availability(self) -> Availability:
@@ -74,16 +84,16 @@ class PulpCbcBackend:
             return Availability(ok=False, reason="pulp is not installed: pip install 'gapless[milp]'")
         return Availability(ok=True, version=f"PuLP {metadata.version('pulp')} with its CBC")
 
-    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Enumerate the best plans with CBC."""
-        return _solve(problem, options, self.capabilities, _run_cbc)
+    def runner(self) -> Runner:
+        """Return CBC."""
+        return _run_cbc
 
 
 class Runner(Protocol):
     """Solves a program."""
 
     def __call__(
-        self, program: Any, options: SolveOptions, limit_s: float | None, *, workload: bool, warm: bool
+        self, program: Any, options: SolveOptions, limit_s: float | None, *, structure: Structure, warm: bool
     ) -> float | None:
         """Return a bound of the objective, if there is one.
 
@@ -93,32 +103,13 @@ class Runner(Protocol):
             A PuLP problem; with `warm` its variables hold a solution to start from.
         options, limit_s
             As asked; seconds that are left.
-        workload
-            Whether the model is that of a workload.
+        structure
+            What the model is like.
         """
         ...
 
 
-def _solve(problem: Problem, options: SolveOptions, capabilities: Capabilities, run: Runner) -> Claim:
-    deadline = Deadline(options.time_limit_s)
-    engine = _MilpEngine(options, partial(run, workload=problem.workload is not None))
-    if problem.workload is not None:
-        from ..flow_shop.exact import enumerate_schedules
-
-        return enumerate_schedules(problem, options, capabilities, engine, deadline=deadline)
-    encode = encode_arcs if count_arcs(problem.chain) <= _MOST_ARCS else encode_boundary
-    return enumerate_plans(
-        problem,
-        options,
-        capabilities,
-        encode(problem),
-        engine,
-        deadline=deadline,
-        largest_number=_LARGEST_NUMBER,
-    )
-
-
-class _MilpEngine:
+class _MilpPort:
     """Keeps the rows; every question is a new program of them."""
 
     def __init__(self, options: SolveOptions, run: Callable[..., float | None]) -> None:
@@ -272,7 +263,7 @@ def _holds_for_nothing(side: int, sense: int) -> bool:
 
 
 def _run_highs(
-    program: Any, options: SolveOptions, limit_s: float | None, *, workload: bool, warm: bool
+    program: Any, options: SolveOptions, limit_s: float | None, *, structure: Structure, warm: bool
 ) -> float | None:
     import highspy
     import pulp
@@ -296,7 +287,7 @@ def _run_highs(
         # models solve as fast. Tolerances stay at their defaults: tighter ones brought false optima too.
         # On workloads it is the other way round: without presolve it claimed 75 where 68 exists, with it
         # none in thousands of questions, and it takes a third of the time.
-        presolve="on" if workload else "off",
+        presolve="off" if structure is Structure.CHOICE else "on",
     )
     program.solve(solver)
     bound = program.solverModel.getInfo().mip_dual_bound
@@ -304,7 +295,7 @@ def _run_highs(
 
 
 def _run_cbc(
-    program: Any, options: SolveOptions, limit_s: float | None, *, workload: bool, warm: bool
+    program: Any, options: SolveOptions, limit_s: float | None, *, structure: Structure, warm: bool
 ) -> float | None:
     import pulp
 

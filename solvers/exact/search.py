@@ -22,61 +22,23 @@ from typing import Generic
 
 from ...formulations.errors import BackendFailedError
 from ...formulations.judge import MALFORMED
-from ...formulations.model import Encoded, Model, Values
+from ...formulations.model import CodeT, Model, Values
 from ...formulations.problem import Problem
 from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
 from .levels import TermLevel
 from .lowering import Lowering
-from .port import Answer, Engine, Query, Verdict
-from .space import ChainSpace, CodeT, Key, Space
+from .port import Answer, Port, Query, Verdict
+from .space import Key, Space
 
 _PUBLISH_EVERY_S = 0.2
 
 
-def enumerate_plans(
-    problem: Problem,
-    options: SolveOptions,
-    capabilities: Capabilities,
-    encoded: Encoded,
-    engine: Engine,
-    *,
-    deadline: Deadline,
-    largest_number: int,
-) -> Claim:
-    """Return the best plans of a problem in canonical order.
-
-    Parameters
-    ----------
-    problem, options, capabilities
-        What is asked, and of whom.
-    encoded, engine
-        The model of the problem, and an empty solver.
-    deadline
-        When to stop; it began before the model was built.
-    largest_number
-        Largest coefficient that the solver handles well in an objective.
-    """
-    lowering = Lowering(encoded.model)
-    space = ChainSpace(problem, encoded, lowering, largest_number)
-    add_model(encoded.model, lowering, engine, deadline)
-    search = Search(
-        problem=problem,
-        options=options,
-        capabilities=capabilities,
-        space=space,
-        lowering=lowering,
-        engine=engine,
-        deadline=deadline,
-    )
-    return search.run()
-
-
-def add_model(model: Model, lowering: Lowering, engine: Engine, deadline: Deadline) -> None:
+def add_model(model: Model, lowering: Lowering, port: Port, deadline: Deadline) -> None:
     """Give all constraints of a model to a solver, or stop early when the time is up."""
     for constraint in model.constraints:
         if deadline.passed:
             break  # the search stops before its first question
-        engine.add(lowering.truth(constraint.expr))
+        port.add(lowering.truth(constraint.expr))
 
 
 class Search(Generic[CodeT]):
@@ -88,7 +50,7 @@ class Search(Generic[CodeT]):
         What is asked, and of whom.
     space
         The plans.
-    lowering, engine
+    lowering, port
         The solver, which knows the model of the space.
     deadline
         When to stop.
@@ -106,14 +68,14 @@ class Search(Generic[CodeT]):
         capabilities: Capabilities,
         space: Space[CodeT],
         lowering: Lowering,
-        engine: Engine,
+        port: Port,
         deadline: Deadline,
         seed: CodeT | None = None,
         at_least: int | None = None,
     ) -> None:
         self._problem, self._options, self._capabilities = problem, options, capabilities
         self._space, self._levels, self._lowering = space, space.levels, lowering
-        self._engine, self._deadline = engine, deadline
+        self._port, self._deadline = port, deadline
         self._opaque = {rule.name for rule in problem.opaque_rules}
         self._proven: list[tuple[Key, CodeT]] = []
         self._pool: list[tuple[Key, CodeT]] = []
@@ -194,7 +156,7 @@ class Search(Generic[CodeT]):
             progress=progress,
             hint=self._space.hint(self._incumbent[0][1]) if self._incumbent else None,
         )
-        answer = self._engine.minimise(query)
+        answer = self._port.minimise(query)
         self._counts["calls"] += 1
         if answer.verdict is Verdict.INFEASIBLE:
             refuted = inf if cutoff is None else cutoff + 1
@@ -243,7 +205,7 @@ class Search(Generic[CodeT]):
             raise BackendFailedError(f"the solver returned the plan {code} although it is ruled out")
         self._seen.add(code)
         self._incumbent = [entry for entry in self._incumbent if entry[1] != code]
-        self._engine.add(self._space.exclude(code))
+        self._port.add(self._space.exclude(code))
         key, broken = self._space.judge(code)
         if not broken:
             insort(self._pool, (key, code))
@@ -265,7 +227,7 @@ class Search(Generic[CodeT]):
 
     def _take_channels(self) -> None:
         while self._lowering.channels:
-            self._engine.add(self._lowering.channels.pop())
+            self._port.add(self._lowering.channels.pop())
 
     def _show(self, values: Values | None) -> None:
         """Publish what the solver holds while it still searches for the first plan."""

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Generic
 
-from ...formulations.chain import Part
 from ...formulations.expr import BoolExpr, VariableKey
-from ...formulations.judge import check
-from ...formulations.model import Encoded, Values
+from ...formulations.judge import examined
+from ...formulations.model import CodeT, Encoded, Values
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from .levels import Level, build_levels, key_of
+from .levels import build_levels
 from .lowering import Lowering
 
 Key = tuple[int, ...]
 """The position of a plan in the canonical order: first the values of the levels."""
 
-CodeT = TypeVar("CodeT")
-"""A plan by index."""
 
-
-class Space(Protocol[CodeT]):
+class Space(Generic[CodeT]):
     """The plans of one problem, and what a solver knows about them.
+
+    Parameters
+    ----------
+    problem, encoded, lowering
+        The problem, its model, and how expressions are rewritten.
+    largest_number
+        Largest coefficient that the solver handles well in an objective.
 
     Attributes
     ----------
@@ -37,54 +40,38 @@ class Space(Protocol[CodeT]):
         Whether every valid plan is a solution of the model; otherwise a best one is.
     """
 
-    name: str
-    levels: tuple[Level[Any], ...]
-    levels_decide: bool
-    complete: bool
+    def __init__(
+        self, problem: Problem, encoded: Encoded[CodeT], lowering: Lowering, largest_number: int
+    ) -> None:
+        self.name, self.complete = encoded.name, encoded.complete
+        self.levels = build_levels(problem, encoded, lowering, largest_number)
+        self.levels_decide = encoded.digits is not None
+        self._problem, self._encoded, self._lowering = problem, encoded, lowering
 
     def decode(self, values: Values) -> CodeT:
         """Return the plan of a solution."""
-        ...
+        return self._encoded.decode(values)
 
     def exclude(self, code: CodeT) -> BoolExpr:
         """Return the condition, in normal form, that a plan is another one."""
-        ...
+        return self._lowering.truth(self._encoded.exclude(code))
 
     def plan(self, code: CodeT) -> Plan:
         """Return a plan by name."""
-        ...
+        return self._problem.formulation.plan(self._problem, code)
 
     def judge(self, code: CodeT) -> tuple[Key, frozenset[str]]:
-        """Return the key of a plan (empty if it is malformed) and the rules that it breaks."""
-        ...
+        """Return the key of a plan (empty if it is not valid) and the rules that it breaks."""
+        formulation = self._problem.formulation
+        malformed = formulation.malformed(self._problem, self.plan(code))
+        if malformed:
+            return (), frozenset(violation.rule for violation in malformed)
+        numbers, broken = examined(self._problem, code)
+        if broken:
+            return (), frozenset(violation.rule for violation in broken)
+        key = tuple(level.value(code, numbers) for level in self.levels)
+        return key if self.levels_decide else key + formulation.key(self._problem, code), frozenset()
 
     def hint(self, code: CodeT) -> Mapping[VariableKey, int] | None:
         """Return the value of every variable of the model on a plan, if that is known."""
-        ...
-
-
-class ChainSpace:
-    """Chunks of one network; keys tell all plans apart."""
-
-    levels_decide = True
-    complete = True
-
-    def __init__(self, problem: Problem, encoded: Encoded, lowering: Lowering, largest_number: int) -> None:
-        self.name = encoded.name
-        self.levels = build_levels(problem, encoded, lowering, largest_number)
-        self.decode = encoded.decode
-        self.plan = problem.chain.plan
-        self._problem, self._encoded, self._lowering = problem, encoded, lowering
-
-    def exclude(self, code: tuple[Part, ...]) -> BoolExpr:
-        """Return the condition that the chunks are others."""
-        return self._lowering.truth(self._encoded.exclude(code))
-
-    def judge(self, code: tuple[Part, ...]) -> tuple[Key, frozenset[str]]:
-        """Return the key and what is broken."""
-        broken = frozenset(violation.rule for violation in check(self._problem, self.plan(code)))
-        return (() if broken else key_of(self.levels, self._problem.chain, code)), broken
-
-    def hint(self, code: tuple[Part, ...]) -> None:
-        """Return nothing: these models are solved without."""
-        return
+        return None if self._encoded.assign is None else self._encoded.assign(code)

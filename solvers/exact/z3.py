@@ -7,7 +7,6 @@ from importlib import metadata, util
 from typing import Any, ClassVar
 
 from ...formulations.availability import Availability
-from ...formulations.chunking.encoding import encode_boundary
 from ...formulations.expr import (
     And,
     BoolExpr,
@@ -22,12 +21,11 @@ from ...formulations.expr import (
     Or,
     Variable,
 )
-from ...formulations.model import Values
-from ...formulations.problem import Problem
-from ..protocol import Capabilities, Claim, Deadline, SolveOptions, exact_capabilities
+from ...formulations.model import Structure, Values
+from ..protocol import EXACT, Capabilities, SolveOptions
 from .arithmetic import Arithmetic, row_parts
-from .port import Answer, Query, Verdict
-from .search import enumerate_plans
+from .base import ExactBackend
+from .port import Answer, Port, Query, Verdict
 
 LARGEST_NUMBER = 2**24
 """Largest number that a few layers of the chunk order are taken together for."""
@@ -46,38 +44,27 @@ def z3_availability() -> Availability:
     return Availability(ok=True, version=metadata.version("z3-solver"))
 
 
-class Z3Backend:
-    """Chunking by start and end literals, all of it pseudo-Boolean; workloads by their formulations."""
+class Z3Backend(ExactBackend):
+    """Models of all formulations in Z3, chunking by start and end literals and so all pseudo-Boolean."""
 
     name: ClassVar[str] = "z3"
-    capabilities: ClassVar[Capabilities] = exact_capabilities(
-        "Z3 on the boundary encoding; decision queries that close in on each optimum", isolated=True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        summary="Z3 on the boundary encoding; decision queries that close in on each optimum",
+        others=EXACT,
+        isolated=True,
     )
+    largest_number: ClassVar[int] = LARGEST_NUMBER
 
     def availability(self) -> Availability:
         """Say whether Z3 is installed."""
         return z3_availability()
 
-    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Enumerate the best plans with one incremental solver."""
-        deadline = Deadline(options.time_limit_s)
-        engine = _Z3Engine(options)
-        if problem.workload is not None:
-            from ..flow_shop.exact import enumerate_schedules
-
-            return enumerate_schedules(problem, options, self.capabilities, engine, deadline=deadline)
-        return enumerate_plans(
-            problem,
-            options,
-            self.capabilities,
-            encode_boundary(problem),
-            engine,
-            deadline=deadline,
-            largest_number=LARGEST_NUMBER,
-        )
+    def port(self, options: SolveOptions, structure: Structure) -> Port:
+        """Return an empty solver of Z3."""
+        return _Z3Port(options)
 
 
-class _Z3Engine:
+class _Z3Port:
     """One solver with push and pop; minimises by decision queries.
 
     `Optimize` is not used: with rationals 5.4.0 can hang in it, and a descent of decision queries over

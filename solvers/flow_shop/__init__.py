@@ -1,1 +1,32 @@
 """Native algorithms for workloads: bounds, slicing, ordering, alignment and joint local search."""
+
+from ..families import Family, Usual
+from ..protocol import Guarantee, RuleHandling, Support
+
+FAMILY = Family(
+    support=Support(
+        guarantee=Guarantee.BOUNDED,
+        rules=RuleHandling.CHECKED,
+        opaque_rules=RuleHandling.CHECKED,
+        gives_bound=True,
+    ),
+    native="solving:solve_flow_shop",
+    start="start:start_of",
+    backends={
+        "hetero2pipe": "hetero2pipe:Hetero2PipeBackend",
+        "hetero2pipe-noct": "hetero2pipe:NoContentionNoTailBackend",
+        "hetero2pipe-noc": "hetero2pipe:NoContentionBackend",
+        "hetero2pipe-not": "hetero2pipe:NoTailBackend",
+        "hungarian": "hetero2pipe:HungarianBackend",
+        "annealing": "annealing:AnnealingBackend",
+        "serial": "baselines:SerialBackend",
+        "pipe-it": "hetero2pipe:PipeItBackend",
+        "band": "baselines:BandBackend",
+    },
+    samples="samples:samples",
+    usual=Usual(
+        names=("native", "cpsat", "pulp", "hetero2pipe", "annealing", "band", "pipe-it", "serial"),
+        time_limit_s=10.0,
+    ),
+    package=__name__,
+)

@@ -10,13 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...formulations.flow_shop.quantities import WorkloadValues
-from ...formulations.flow_shop.score import violations_of
-from ...formulations.flow_shop.tables import Schedule
+from ...formulations.flow_shop.tables import Schedule, shop_of
+from ...formulations.flow_shop.values import WorkloadValues
+from ...formulations.judge import violations
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, Deadline, SolveOptions, StopReason, workload_capabilities
+from ..protocol import Capabilities, Deadline, SolveOptions, StopReason
 from .arrays import FORBIDDEN, ChainArrays, Ints
-from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, slice_requests
+from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, slice_requests, workload_capabilities
 from .units import compatible_units
 
 STEPS = 5000
@@ -39,7 +39,7 @@ class AnnealingBackend(WorkloadHeuristic):
 
     def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
         """Anneal from the slicing in order of arrival, for each largest set of units without conflicts."""
-        shop, deadline = problem.flow_shop, Deadline(options.time_limit_s)
+        shop, deadline = shop_of(problem), Deadline(options.time_limit_s)
         schedules, steps = [], 0
         for units in compatible_units(shop, range(shop.unit_count)):
             networks = confined_arrays(shop, units)
@@ -61,7 +61,7 @@ class _Annealer:
     def __init__(
         self, problem: Problem, networks: Sequence[ChainArrays], places: Sequence[Ints], seed: int
     ) -> None:
-        self._problem, self._shop = problem, problem.flow_shop
+        self._problem, self._shop = problem, shop_of(problem)
         self._arrays = [networks[index] for index in self._shop.chain_of]
         self._random = random.Random(seed)
         cuts = tuple(own.cuts_of(found) for own, found in zip(self._arrays, places, strict=True))
@@ -90,15 +90,14 @@ class _Annealer:
         if worse > 0 and (heat == 0 or self._random.random() >= math.exp(-worse / heat)):
             return
         self._here, self._energy = schedule, energy
-        if self._least is None or values.terms(self._terms) < self._least:
+        if self._least is None or values.values(self._terms) < self._least:
             least = self._valid_terms(values)
             if least is not None:
                 self.best, self._least = schedule, least
 
     def _valid_terms(self, values: WorkloadValues) -> tuple[int, ...] | None:
         """Return the objective of a schedule, or None if it breaks something."""
-        broken = violations_of(self._problem, self._shop.plan(values.schedule), values)
-        return values.terms(self._terms) if next(broken, None) is None else None
+        return None if any(violations(self._problem, values.schedule, values)) else values.values(self._terms)
 
     def _neighbour(self) -> Schedule | None:
         """Return a schedule with one request somewhere else or cut otherwise; None if no unit can run it."""

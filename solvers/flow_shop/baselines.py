@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...formulations.flow_shop.quantities import WorkloadValues
-from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule
+from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
+from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, SolveOptions, workload_capabilities
+from ..protocol import Capabilities, SolveOptions
 from .arrays import ChainArrays, Ints
-from .heuristic import Proposal, WorkloadHeuristic, confined_arrays
+from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, workload_capabilities
 from .units import compatible_units, processor_units, runs_whole, whole_cuts
 
 
@@ -26,7 +26,7 @@ class SerialBackend(WorkloadHeuristic):
 
     def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
         """Return the fastest unit's schedule; a unit that cannot run some layer gives way to the next."""
-        shop, units = problem.flow_shop, frozenset(processor_units(problem.platform))
+        shop, units = shop_of(problem), frozenset(processor_units(problem.platform))
         able = [set(runs_whole(network).tolist()) for network in confined_arrays(shop, units)]
         common = sorted(set.intersection(*able))
         if not common:
@@ -56,7 +56,7 @@ class BandBackend(WorkloadHeuristic):
 
     def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
         """Return one schedule for each largest set of units that share no cores."""
-        shop = problem.flow_shop
+        shop = shop_of(problem)
         sets = compatible_units(shop, range(shop.unit_count))
         schedules = [found for units in sets if (found := _dispatch_all(shop, units)) is not None]
         reason = {"reason": "some request has layers that no order of the units can run"}

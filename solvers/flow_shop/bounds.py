@@ -13,9 +13,9 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.flow_shop.tables import FlowShop
+from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.flow_shop.workload import Execution, LoadPolicy, Mode
-from ...formulations.objective import Term
 from ...formulations.problem import Problem
 from .arrays import Ints, build_arrays
 from .ordering import displacement_of, violation_of
@@ -166,20 +166,20 @@ class _TermBounds:
     def __init__(
         self, problem: Problem, networks: Sequence[Ways], prices: Prices, order: Sequence[int] | None
     ) -> None:
-        self._problem, self._shop = problem, problem.flow_shop
+        self._problem, self._shop = problem, shop_of(problem)
         self._networks, self._prices, self._order = networks, prices, order
 
-    def of(self, term: Term) -> int:
+    def of(self, term: str) -> int:
         """Return the bound of one term."""
-        known: dict[Term, Callable[[], int]] = {
-            Term.MAKESPAN: self._makespan_us,
-            Term.PERIOD: self._period_us,
-            Term.LATENCY: self._latency_us,
-            Term.BOTTLENECK: self._bottleneck_us,
-            Term.WORK: lambda: self._sum(serial_us(self._networks)),
-            Term.PEAK_MEMORY: self._peak_bytes,
-            Term.CONTENTION: self._contention,
-            Term.DISPLACEMENT: self._displacement,
+        known: dict[str, Callable[[], int]] = {
+            FlowTerm.MAKESPAN: self._makespan_us,
+            FlowTerm.PERIOD: self._period_us,
+            FlowTerm.LATENCY: self._latency_us,
+            FlowTerm.BOTTLENECK: self._bottleneck_us,
+            FlowTerm.WORK: lambda: self._sum(serial_us(self._networks)),
+            FlowTerm.PEAK_MEMORY: self._peak_bytes,
+            FlowTerm.CONTENTION: self._contention,
+            FlowTerm.DISPLACEMENT: self._displacement,
         }
         return known[term]() if term in known else 0
 
@@ -229,5 +229,7 @@ class _TermBounds:
 
     def _displacement(self) -> int:
         terms = self._problem.objective.terms
-        after = Term.CONTENTION in terms and terms.index(Term.CONTENTION) < terms.index(Term.DISPLACEMENT)
+        after = FlowTerm.CONTENTION in terms and terms.index(FlowTerm.CONTENTION) < terms.index(
+            FlowTerm.DISPLACEMENT
+        )
         return displacement_of(self._order) if after and self._order is not None else 0

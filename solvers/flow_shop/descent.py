@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ...formulations.objective import Term
+from ...formulations.flow_shop.quantities import FlowTerm
 from .bounds import Prices
 from .draft import Desk, Draft
 from .line import Row, Sides, end_us, heads, tails
@@ -32,8 +32,8 @@ _PROMISING_PERMILLE, _ANYWAY = 1004, 0.1
 """Proposals whose estimated makespan is longer than this share of the present one are mostly not played,
 because that takes longer than the estimate; share of those that are."""
 
-_SERVED_BY_SQUEEZING = (Term.MAKESPAN, Term.LATENCY, Term.IDLE, Term.BUBBLES)
-_SERVED_BY_LEVELLING = (Term.PERIOD, Term.GAPNESS)
+_SERVED_BY_SQUEEZING = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.IDLE, FlowTerm.BUBBLES)
+_SERVED_BY_LEVELLING = (FlowTerm.PERIOD, FlowTerm.GAPNESS)
 
 Step = Callable[[Draft, Stretch], Draft]
 
@@ -57,7 +57,7 @@ class Descent:
         self._desk, self._measure, self._shelf, self._rng = desk, measure, shelf, rng
         self._moves = Moves(desk, prices.best, rng)
         self._squeeze = Squeeze(desk, self._moves.priced, rng)
-        self._estimates = measure.terms[0] is Term.MAKESPAN and not measure.in_columns
+        self._estimates = measure.terms[0] == FlowTerm.MAKESPAN and not measure.in_columns
         idle = (0,) * desk.shop.unit_count
         self._whole = Stretch(
             start=0, stop=desk.shop.request_count, sides=Sides(ready_us=idle, after_us=idle)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...formulations.flow_shop.quantities import WorkloadValues
-from ...formulations.flow_shop.tables import FlowShop, Schedule
+from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
+from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, SolveOptions, workload_capabilities
+from ..protocol import Capabilities, SolveOptions
 from .arrays import ChainArrays, Ints
 from .assignment import order_by_assignment
-from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, slice_requests
+from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, slice_requests, workload_capabilities
 from .stealing import Alignment
 from .units import compatible_units, processor_units, runs_whole, whole_cuts
 
@@ -51,7 +51,7 @@ class SteppedBackend(WorkloadHeuristic):
 
     def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
         """Return one schedule for each largest set of units that share no cores."""
-        shop = problem.flow_shop
+        shop = shop_of(problem)
         allowed = range(shop.unit_count)
         among = processor_units(problem.platform) if self.steps.processors_only else allowed
         if not among:

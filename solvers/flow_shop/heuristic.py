@@ -11,10 +11,20 @@ from typing import ClassVar
 import numpy as np
 
 from ...formulations.availability import Availability
-from ...formulations.flow_shop.tables import FlowShop, Schedule
+from ...formulations.flow_shop.formulation import FORMULATION
+from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from ...formulations.judge import rank_key, score
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, Claim, SolveOptions, SolveStatus, Statistics, StopReason, handling_of
+from ..protocol import (
+    PROPOSING,
+    Capabilities,
+    Claim,
+    SolveOptions,
+    SolveStatus,
+    Statistics,
+    StopReason,
+    handling_of,
+)
 from .arrays import ChainArrays, Ints, build_arrays
 from .slicing import least_bottleneck
 from .units import confine
@@ -39,6 +49,11 @@ class Proposal:
     statistics: Statistics = field(default_factory=dict)
 
 
+def workload_capabilities(summary: str) -> Capabilities:
+    """Return what a heuristic for workloads can do: it checks the rules of the user on its plans."""
+    return Capabilities(summary=summary, formulations={FORMULATION.name: PROPOSING})
+
+
 class WorkloadHeuristic(ABC):
     """A backend that proposes few schedules; those that break a rule or a limit are dropped."""
 
@@ -57,7 +72,7 @@ class WorkloadHeuristic(ABC):
         """Propose, and keep the best schedules that the judge finds valid."""
         proposal = self.propose(problem, options)
         valid, broken = [], []
-        for plan in dict.fromkeys(map(problem.flow_shop.plan, proposal.schedules)):
+        for plan in dict.fromkeys(map(shop_of(problem).plan, proposal.schedules)):
             judged = score(problem, plan)
             if judged.valid:
                 valid.append((rank_key(problem, plan, judged), plan, judged))

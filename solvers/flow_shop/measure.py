@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...formulations.expr import And, BoolExpr, Expr, LessEq, Not, Or, Variable
-from ...formulations.flow_shop.quantities import WorkloadValues
-from ...formulations.flow_shop.tables import Schedule
+from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.flow_shop.tables import Schedule, shop_of
+from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.flow_shop.workload import Execution
-from ...formulations.objective import Limits, Term
+from ...formulations.limits import Limits, limits_missed
 from ...formulations.problem import Problem
-from ...formulations.scores import limits_missed
 
 Key = tuple[int, ...]
 """How far a schedule is from valid (0: it is valid), then the values of the terms."""
@@ -49,7 +49,7 @@ class Measure:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._problem, self._shop = problem, problem.flow_shop
+        self._problem, self._shop = problem, shop_of(problem)
         self.terms = problem.objective.terms
         self.rejected = 0
         self._capacity = self._shop.chains[0].device_memory
@@ -77,7 +77,7 @@ class Measure:
         """Whether the makespan without slowdown, barriers and slots is all that counts."""
         workload = self._shop.workload
         return (
-            self.terms == (Term.MAKESPAN,)
+            self.terms == (FlowTerm.MAKESPAN,)
             and not self.in_columns
             and workload.task_slots is None
             and not self._shop.contended
@@ -92,7 +92,7 @@ class Measure:
             plan = self._shop.plan(schedule)
             excess = sum(not rule.holds(plan) for rule in self._problem.opaque_rules)
             self.rejected += excess > 0
-        return Measured(schedule, (excess, *values.terms(self.terms)), values)
+        return Measured(schedule, (excess, *values.values(self.terms)), values)
 
     def _excesses(self, values: WorkloadValues) -> Iterator[int]:
         """Yield how far each constraint is from being kept, in permille of its size or so."""

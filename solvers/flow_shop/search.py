@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.tables import Schedule
-from ...formulations.objective import Term
+from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..protocol import Deadline, StopReason
 from .arrays import build_arrays
@@ -80,7 +80,7 @@ class JointSearch:
         most_rejections: int = 10_000,
         on_better: Callable[[Key, Schedule], None] = lambda key, schedule: None,
     ) -> None:
-        self._problem, self._shop = problem, problem.flow_shop
+        self._problem, self._shop = problem, shop_of(problem)
         self._seed, self._most_rejections = seed, most_rejections
         self._measure = Measure(problem)
         self.shelf = Shelf(top, on_better)
@@ -166,7 +166,7 @@ class JointSearch:
         return (
             self._measure.in_columns
             and len(self._unit_sets) == 1
-            and self._problem.objective.terms[0] is Term.MAKESPAN
+            and self._problem.objective.terms[0] == FlowTerm.MAKESPAN
             and not (self._shop.order_is_free and self._shop.request_count > 1)
         )
 

@@ -1,13 +1,18 @@
-"""From a problem with a workload to a claim."""
+"""From a problem with a workload to a claim.
+
+Small spaces are walked whole, larger ones searched by `search.py`, which re-plans requests one at a time and
+compares with lower bounds. A plan is said to be optimal only where it meets the bounds, rules are checked
+rather than lowered, and the time limit is used up unless the bounds are met.
+"""
 
 from __future__ import annotations
 
 import time
 
-from ...formulations.flow_shop.tables import Schedule
+from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..exhaustive import ExhaustiveBackend, count_plans
-from ..protocol import Claim, Deadline, RuleHandling, SolveOptions, SolveStatus, StopReason
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from .measure import Key
 from .search import JointSearch
 
@@ -17,6 +22,11 @@ MOST_WALKED = 3_000
 _PUBLISH_S = 0.1
 
 
+def solve_flow_shop(problem: Problem, options: SolveOptions, support: Support) -> Claim:
+    """Return good plans for a workload, and bounds (see `WorkloadSolve`)."""
+    return WorkloadSolve(problem, options, support).run()
+
+
 class WorkloadSolve:
     """One solve of one problem with a workload.
 
@@ -24,9 +34,9 @@ class WorkloadSolve:
     objective meets a lower bound. Rules are checked on every proposal, which is dropped if it breaks one.
     """
 
-    def __init__(self, problem: Problem, options: SolveOptions) -> None:
+    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
         self._problem, self._options = problem, options
-        self._handling = dict.fromkeys((rule.name for rule in problem.rules), RuleHandling.CHECKED)
+        self._handling = support.handling(problem)
         self._published_s = float("-inf")
 
     def run(self) -> Claim:
@@ -69,7 +79,7 @@ class WorkloadSolve:
         return Claim(
             status=status if values else SolveStatus.NO_SOLUTION,
             stop=StopReason.COMPLETE if proven else stop,
-            plans=tuple(map(self._problem.flow_shop.plan, schedules)),
+            plans=tuple(map(shop_of(self._problem).plan, schedules)),
             values=values,
             bound=search.bounds[0],
             proven=int(proven),

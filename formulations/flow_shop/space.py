@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import permutations, product
 from math import comb, factorial, prod
 
-from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule
+from .tables import Cuts, FlowShop, Schedule
 
 
 def all_schedules(shop: FlowShop) -> Iterator[Schedule]:

@@ -1,0 +1,131 @@
+"""Canonical JSON of values, and digests of it: what makes two problems the same.
+
+Fields that have their default value are left out, so that new kinds of fields leave the digests of values
+that do not use them alone. A rule that is Python code counts by its code: instructions, names, constants,
+defaults, and whatever plain values it refers to. Code that refers to anything else is equal to itself only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from .expr import Expr
+from .expr_json import to_data
+
+DIGITS = 16
+"""Hexadecimal digits of a digest."""
+
+_DEEPEST = 8
+"""How far code is followed into the functions that it calls."""
+
+_unknown: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def digest(value: Any) -> str:
+    """Return hexadecimal digits that differ for values whose canonical JSON differs."""
+    text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def plain(value: Any) -> Any:
+    """Return a value of frozen types as what JSON can hold."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Expr):
+        return to_data(value)
+    if is_dataclass(value):
+        found = {field.name: plain(getattr(value, field.name)) for field in _told(value)}
+        formulation = getattr(value, "formulation", None)
+        return found | ({"formulation": formulation} if isinstance(formulation, str) else {})
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=repr)
+    if callable(value):
+        return code_identity(value)
+    raise TypeError(f"{type(value).__name__} has no canonical JSON")
+
+
+def _told(value: Any) -> Iterator[Field[Any]]:
+    for field in fields(value):
+        usual = field.default if field.default_factory is MISSING else field.default_factory()
+        held = getattr(value, field.name)
+        if usual is MISSING or isinstance(held, Expr) or held != usual:
+            yield field
+
+
+def code_identity(function: Callable[..., Any]) -> str:
+    """Return digits that two callables share only if they are the same code on the same values."""
+    try:
+        seen = json.dumps(_of_callable(function, 0), sort_keys=True)
+    except _Opaque:
+        return _token(function)
+    return hashlib.sha256(seen.encode()).hexdigest()[:DIGITS]
+
+
+class _Opaque(Exception):
+    """Something whose value cannot be told."""
+
+
+def _token(function: Callable[..., Any]) -> str:
+    """Return digits that no other object ever has."""
+    try:
+        return _unknown.setdefault(function, secrets.token_hex(DIGITS // 2))
+    except TypeError:  # it cannot be referred to weakly, so it is not known again
+        return secrets.token_hex(DIGITS // 2)
+
+
+def _of_callable(function: Any, depth: int) -> Any:
+    if not isinstance(function, FunctionType) or depth > _DEEPEST:
+        raise _Opaque
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    held = [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    names = sorted(_names(function.__code__) & set(function.__globals__))
+    return {
+        "code": _of_code(function.__code__),
+        "holds": [_of_value(value, depth) for value in held],
+        "globals": {name: _of_value(function.__globals__[name], depth) for name in names},
+    }
+
+
+def _of_code(code: CodeType) -> Any:
+    constants = [_of_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return [
+        code.co_code.hex(),
+        list(code.co_names),
+        list(code.co_varnames),
+        list(code.co_freevars),
+        constants,
+    ]
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the names that code and what is nested in it may look up."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _of_value(value: Any, depth: int) -> Any:
+    if isinstance(value, FunctionType):
+        return _of_callable(value, depth + 1)
+    if isinstance(value, ModuleType | type):
+        return f"{getattr(value, '__module__', '')}.{value.__name__}"
+    if isinstance(value, str | int | float | bool | None) or is_dataclass(value):
+        return plain(value)
+    if isinstance(value, tuple | list | set | frozenset | Mapping):
+        items = value.items() if isinstance(value, Mapping) else value
+        found = [_of_value(item, depth) for item in items]
+        return sorted(found, key=repr) if isinstance(value, set | frozenset) else found
+    raise _Opaque

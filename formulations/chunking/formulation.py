@@ -1,0 +1,103 @@
+"""Chunking as a formulation: what the rest of gapless knows about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from ..chain import Chain
+from ..formulation import Difference, Formulation
+from ..model import Encoded
+from ..plan import Plan
+from ..problem import Problem
+from ..scores import Violation
+from ..terms import PlanNumbers
+from . import judge
+from .distance import plan_distance
+from .encoding import Parts, encode_chunks
+from .quantities import QUANTITIES, TERMS, PlanValues
+from .rules import differs
+from .space import all_parts, count_parts
+from .tables import build_tables, chain_of
+from .view import PlanView
+
+
+class Chunking(Formulation[Chain, Parts]):
+    """One network as an endless stream: consecutive layers on one unit each, every unit at most once."""
+
+    name: ClassVar[str] = "chunking"
+    label: ClassVar[str] = "problems with one network and no workload"
+    terms = TERMS
+    tie_break: ClassVar[tuple[str, ...]] = ("period", "gapness", "latency")
+    quantities = QUANTITIES
+    co_run_costs: ClassVar[bool] = True
+    one_network: ClassVar[bool] = True
+    difference = Difference(between=plan_distance, rule=lambda plan, least: differs(plan, at_least=least))
+    incomplete: ClassVar[str] = (
+        "every layer can run somewhere, but no sequence of chunks, at most one on each unit, "
+        "covers the network"
+    )
+
+    def tables(self, problem: Problem) -> Chain:
+        """Return the tables of the network."""
+        return build_tables(problem)
+
+    def view(self, problem: Problem) -> PlanView:
+        """Return what rules can say."""
+        return PlanView(problem.network, chain_of(problem))
+
+    def code(self, problem: Problem, plan: Plan) -> Parts:
+        """Return the chunks by index, in order of their layers."""
+        return chain_of(problem).parts(plan)
+
+    def plan(self, problem: Problem, code: Parts) -> Plan:
+        """Return chunks by name."""
+        return chain_of(problem).plan(code)
+
+    def malformed(self, problem: Problem, plan: Plan) -> tuple[Violation, ...]:
+        """Return what keeps a plan from having numbers."""
+        return judge.malformed(chain_of(problem), plan)
+
+    def numbers(self, problem: Problem, code: Parts) -> PlanValues:
+        """Return the numbers of a plan."""
+        return PlanValues(chain_of(problem), code)
+
+    def broken(self, problem: Problem, code: Parts, numbers: PlanNumbers) -> Iterator[Violation]:
+        """Yield cuts, conflicts and capacities that a plan breaks."""
+        assert isinstance(numbers, PlanValues)
+        return judge.broken(numbers)
+
+    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
+        """Return busy time, bubble and bytes by unit."""
+        assert isinstance(numbers, PlanValues)
+        busy, units = numbers.busy_us, range(numbers.chain.unit_count)
+        return {
+            "busy_us": tuple(busy.get(unit) for unit in units),
+            "bubble_us": tuple(numbers.period_us - busy[u] if u in busy else None for u in units),
+            "memory_bytes": tuple(numbers.memory_bytes.get(unit) for unit in units),
+        }
+
+    def rate(self, numbers: PlanNumbers) -> float:
+        """Return one over the period."""
+        return 1e6 / numbers.term("period")
+
+    def key(self, problem: Problem, code: Parts) -> tuple[int, ...]:
+        """Return (stop, unit index) of the chunks, first chunk first."""
+        return tuple(number for _, stop, unit in code for number in (stop, unit))
+
+    def count(self, problem: Problem) -> int:
+        """Return an upper bound on the number of plans."""
+        return count_parts(chain_of(problem))
+
+    def codes(self, problem: Problem) -> Iterator[Parts]:
+        """Yield every plan."""
+        return all_parts(chain_of(problem))
+
+    def encode(
+        self, problem: Problem, *, top: int = 1, linear: bool = False, known: Parts | None = None
+    ) -> Encoded[Parts]:
+        """Return the encoding by boundaries, or by arcs (`encoding.py`)."""
+        return encode_chunks(problem, linear=linear)
+
+
+FORMULATION = Chunking()

@@ -1,0 +1,24 @@
+"""The integer tables of a problem with one network: a `Chain`."""
+
+from __future__ import annotations
+
+from ..chain import Chain, build_chain
+from ..problem import Problem
+
+
+def chain_of(problem: Problem) -> Chain:
+    """Return the tables of a problem of this formulation."""
+    tables = problem.tables
+    assert isinstance(tables, Chain)
+    return tables
+
+
+def build_tables(problem: Problem) -> Chain:
+    """Return the tables of a problem with one network.
+
+    Raises
+    ------
+    InvalidProblemError
+        It has several.
+    """
+    return build_chain(problem.platform, problem.network, problem.costs.of(problem.network.name))

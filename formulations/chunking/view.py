@@ -1,0 +1,106 @@
+"""What a rule can say about any plan of one network."""
+
+from __future__ import annotations
+
+from ..chain import Chain
+from ..errors import InvalidProblemError
+from ..expr import BoolVar, Expr, IntVar, count, linear
+from ..nearness import meant
+from ..network import Network
+from ..terms import Quantities
+from .quantities import QUANTITIES, Quantity
+
+LayerRef = str | int
+"""A layer by name or by index."""
+
+
+class PlanView:
+    """What a rule can say about any plan of a problem; every method returns an expression.
+
+    Layers are given by name or index, units by name.
+    """
+
+    def __init__(self, network: Network, chain: Chain) -> None:
+        self._units = chain.units
+        self._layers = network.layer_names
+        self._variables = Quantities(QUANTITIES, chain)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the units."""
+        return self._units
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers, in order."""
+        return self._layers
+
+    def on(self, layer: LayerRef, unit: str) -> BoolVar:
+        """Return "the unit runs the layer"."""
+        return self._variables.truth(Quantity.ON, self._layer(layer), self._unit(unit))
+
+    def uses(self, unit: str) -> BoolVar:
+        """Return "the unit runs at least one layer"."""
+        return self._variables.truth(Quantity.USES, self._unit(unit))
+
+    def cut_after(self, layer: LayerRef) -> BoolVar:
+        """Return "a chunk ends right after this layer" (not defined for the last layer)."""
+        index = self._layer(layer)
+        if index == len(self._layers) - 1:
+            raise InvalidProblemError(
+                f"cut_after({layer!r}): no chunk follows the last layer; name an earlier one"
+            )
+        return self._variables.truth(Quantity.CUT, index + 1)
+
+    def chunks(self) -> Expr:
+        """Return the number of chunks."""
+        return count(self._variables.truth(Quantity.USES, unit) for unit in range(len(self._units)))
+
+    def position(self, layer: LayerRef) -> Expr:
+        """Return the place in the pipeline of the chunk that holds the layer; 0 is the first."""
+        index = self._layer(layer)
+        return linear((1, self._variables.truth(Quantity.CUT, boundary)) for boundary in range(1, index + 1))
+
+    def busy_us(self, unit: str) -> IntVar:
+        """Return the busy time of a unit per period, microseconds; 0 when it is not used."""
+        return self._variables.number(Quantity.BUSY, self._unit(unit))
+
+    def memory_bytes(self, unit: str) -> IntVar:
+        """Return the bytes of weights and live tensors on a unit; 0 when it is not used."""
+        return self._variables.number(Quantity.MEMORY, self._unit(unit))
+
+    def period_us(self) -> IntVar:
+        """Return the period, microseconds."""
+        return self._variables.number(Quantity.PERIOD)
+
+    def latency_us(self) -> IntVar:
+        """Return the latency of one request, microseconds."""
+        return self._variables.number(Quantity.LATENCY)
+
+    def gapness_us(self) -> IntVar:
+        """Return the gapness, microseconds."""
+        return self._variables.number(Quantity.GAPNESS)
+
+    def bubbles_us(self) -> IntVar:
+        """Return the idle time of the used units per period, microseconds."""
+        return self._variables.number(Quantity.BUBBLES)
+
+    def peak_bytes(self) -> IntVar:
+        """Return the bytes needed while every chunk runs at once."""
+        return self._variables.number(Quantity.PEAK)
+
+    def _unit(self, name: str) -> int:
+        if name in self._units:
+            return self._units.index(name)
+        hint = meant(name, self._units, choice="the platform has")
+        raise InvalidProblemError(f"no unit {name!r}; {hint}")
+
+    def _layer(self, layer: LayerRef) -> int:
+        if isinstance(layer, str) and layer in self._layers:
+            return self._layers.index(layer)
+        if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(self._layers):
+            return layer
+        raise InvalidProblemError(
+            f"no layer {layer!r}; layers are 0 to {len(self._layers) - 1}, "
+            f"or by name: {', '.join(self._layers[:12])}{', ...' if len(self._layers) > 12 else ''}"
+        )

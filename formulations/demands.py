@@ -1,0 +1,127 @@
+"""What a problem demands, one by one, and the problem without each: rules, limits, facts of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .limits import LIMITS
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+SHARED_CORES = "shared cores"
+"""The demand that units which share cores are not used together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Something that can be left out of a problem.
+
+    Attributes
+    ----------
+    name
+        Name of the rule, limit or fact.
+    text
+        What it demands, in words.
+    without
+        Makes from a problem the same problem without it.
+    """
+
+    name: str
+    text: str
+    without: Callable[[Problem], Problem]
+
+
+def demands_of(problem: Problem) -> list[Demand]:
+    """Return the demands of a problem: rules, limits, those of its formulation, facts of the device."""
+    return [
+        *_rule_demands(problem),
+        *_limit_demands(problem),
+        *problem.formulation.demands(problem),
+        *_hardware_demands(problem),
+    ]
+
+
+def _rule_demands(problem: Problem) -> list[Demand]:
+    def drop(name: str) -> Callable[[Problem], Problem]:
+        return lambda p: replace(p, rules=tuple(rule for rule in p.rules if rule.name != name))
+
+    return [
+        Demand(
+            name=rule.name,
+            text=rule.text or f"the rule {rule.name!r} holds",
+            without=drop(rule.name),
+        )
+        for rule in problem.rules
+    ]
+
+
+def _limit_demands(problem: Problem) -> list[Demand]:
+    def drop(name: str) -> Callable[[Problem], Problem]:
+        return lambda p: p.with_limits(**{name: None})
+
+    return [
+        Demand(name=name, text=LIMITS[name].text.format(limit), without=drop(name))
+        for name, limit in problem.limits.in_use().items()
+    ]
+
+
+def _hardware_demands(problem: Problem) -> list[Demand]:
+    platform = problem.platform
+    found = [
+        Demand(
+            name=f"memory of {unit.name}",
+            text=f"unit {unit.name!r} holds at most {unit.memory_bytes:,} bytes",
+            without=_unit_without_memory(unit.name),
+        )
+        for unit in platform.units
+        if unit.memory_bytes is not None
+    ]
+    if platform.memory_bytes is not None:
+        text = f"the device holds at most {platform.memory_bytes:,} bytes"
+        found.append(Demand(name="memory of the device", text=text, without=_without_device_memory))
+    if any(network.forbidden_cuts for network in problem.networks):
+        found.append(
+            Demand(name="forbidden cuts", text=_forbidden_cuts(problem), without=_without_cut_restrictions)
+        )
+    if platform.conflicts:
+        pairs = [(platform.unit_names[u], platform.unit_names[v]) for u, v in platform.conflicts]
+        text = f"units that share cores exclude each other: {', '.join(f'{a}/{b}' for a, b in pairs)}"
+        found.append(Demand(name=SHARED_CORES, text=text, without=_without_shared_cores))
+    return found
+
+
+def _unit_without_memory(name: str) -> Callable[[Problem], Problem]:
+    def drop(problem: Problem) -> Problem:
+        units = tuple(
+            replace(unit, memory_bytes=None) if unit.name == name else unit for unit in problem.platform.units
+        )
+        return replace(problem, platform=replace(problem.platform, units=units))
+
+    return drop
+
+
+def _without_device_memory(problem: Problem) -> Problem:
+    return replace(problem, platform=replace(problem.platform, memory_bytes=None))
+
+
+def _without_cut_restrictions(problem: Problem) -> Problem:
+    networks = tuple(replace(network, forbidden_cuts=()) for network in problem.networks)
+    return replace(problem, networks=networks)
+
+
+def _forbidden_cuts(problem: Problem) -> str:
+    parts = []
+    for network in problem.networks:
+        if network.forbidden_cuts:
+            cuts = ", ".join(map(str, network.forbidden_cuts))
+            parts.append(cuts if problem.formulation.one_network else f"{cuts} of {network.name!r}")
+    return f"no chunk ends at the cuts {'; '.join(parts)}"
+
+
+def _without_shared_cores(problem: Problem) -> Problem:
+    units = tuple(replace(unit, cores=()) for unit in problem.platform.units)
+    return replace(problem, platform=replace(problem.platform, units=units))

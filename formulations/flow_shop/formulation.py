@@ -1,0 +1,148 @@
+"""The flow shop as a formulation: what the rest of gapless knows about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import ClassVar
+
+from ..demands import Demand
+from ..formulation import Formulation
+from ..model import Encoded
+from ..plan import Plan
+from ..problem import Problem
+from ..scores import Violation
+from ..terms import PlanNumbers
+from . import judge
+from .demands import workload_demands
+from .encoding import encode_workload
+from .quantities import QUANTITIES, TERMS
+from .space import all_schedules, count_schedules
+from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
+from .values import WorkloadValues
+from .view import WorkloadView
+from .workload import Execution, LoadPolicy, Mode, RequestOrder, Workload
+
+
+class WorkloadFeature(StrEnum):
+    """What a problem with a workload asks of a backend beyond `Feature`."""
+
+    FREE_ORDER = "free_order"
+    INTERFERENCE = "interference"
+    COLUMNS = "columns"
+    STREAM = "stream"
+    ARRIVALS = "arrivals"
+    DEADLINES = "deadlines"
+    TASK_SLOTS = "task_slots"
+    RUNNING_WEIGHTS = "running_weights"
+
+
+class FlowShopFormulation(Formulation[FlowShop, Schedule]):
+    """Requests of several networks pass the units in one order, which every unit keeps."""
+
+    name: ClassVar[str] = "flow_shop"
+    label: ClassVar[str] = "problems with a workload"
+    data_key: ClassVar[str | None] = "workload"
+    data_type: ClassVar[type | None] = Workload
+    terms = TERMS
+    quantities = QUANTITIES
+    features: ClassVar[frozenset[str]] = frozenset(map(str, WorkloadFeature))
+    incomplete: ClassVar[str] = (
+        "every layer can run somewhere, but no sequence of chunks, at most one on each unit and in the order "
+        "of the units, covers the network"
+    )
+
+    def defects(self, problem: Problem) -> Iterator[str]:
+        """Yield requests of networks that are not there."""
+        networks = {network.name for network in problem.networks}
+        for request in workload_of(problem).requests:
+            if request.network not in networks:
+                text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
+                yield f"request {request.name!r} {text}"
+
+    def needs(self, problem: Problem) -> frozenset[str]:
+        """Return what the workload asks of a backend."""
+        workload = workload_of(problem)
+        running = workload.load_policy is LoadPolicy.RUNNING
+        present = {
+            WorkloadFeature.FREE_ORDER: workload.order is RequestOrder.FREE and len(workload.requests) > 1,
+            WorkloadFeature.INTERFERENCE: shop_of(problem).contended,
+            WorkloadFeature.COLUMNS: workload.execution is Execution.COLUMNS,
+            WorkloadFeature.STREAM: workload.mode is Mode.STREAM,
+            WorkloadFeature.ARRIVALS: any(request.arrival_us for request in workload.requests),
+            WorkloadFeature.DEADLINES: any(request.deadline_us for request in workload.requests),
+            WorkloadFeature.TASK_SLOTS: workload.task_slots is not None,
+            WorkloadFeature.RUNNING_WEIGHTS: running and problem.platform.memory_bytes is not None,
+        }
+        return frozenset(str(feature) for feature, there in present.items() if there)
+
+    def tables(self, problem: Problem) -> FlowShop:
+        """Return the tables of the workload."""
+        return build_shop(problem)
+
+    def view(self, problem: Problem) -> WorkloadView:
+        """Return what rules can say."""
+        return WorkloadView(shop_of(problem))
+
+    def demands(self, problem: Problem) -> list[Demand]:
+        """Return deadlines and the order."""
+        return workload_demands(problem)
+
+    def code(self, problem: Problem, plan: Plan) -> Schedule:
+        """Return order and cuts by index."""
+        return shop_of(problem).schedule(plan)
+
+    def plan(self, problem: Problem, code: Schedule) -> Plan:
+        """Return a schedule by name."""
+        return shop_of(problem).plan(code)
+
+    def malformed(self, problem: Problem, plan: Plan) -> tuple[Violation, ...]:
+        """Return what keeps a plan from having numbers."""
+        return judge.malformed(shop_of(problem), plan)
+
+    def numbers(self, problem: Problem, code: Schedule) -> WorkloadValues:
+        """Return the numbers of a schedule."""
+        return WorkloadValues(shop_of(problem), code)
+
+    def broken(self, problem: Problem, code: Schedule, numbers: PlanNumbers) -> Iterator[Violation]:
+        """Yield cuts, conflicts, capacities, deadlines and the order, as far as a plan breaks them."""
+        assert isinstance(numbers, WorkloadValues)
+        return judge.broken(numbers.shop, numbers)
+
+    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
+        """Return load, bubble and bytes by unit, and the latency of each request."""
+        assert isinstance(numbers, WorkloadValues)
+        busy, units = numbers.busy_us, range(numbers.shop.unit_count)
+        bubbles, needs = numbers.unit_bubble_us, numbers.memory_bytes
+        return {
+            "busy_us": tuple(busy.get(unit) for unit in units),
+            "bubble_us": tuple(bubbles.get(unit) if unit in busy else None for unit in units),
+            "memory_bytes": tuple(needs.get(unit) for unit in units),
+            "request_latency_us": numbers.request_latency_us,
+        }
+
+    def rate(self, numbers: PlanNumbers) -> float:
+        """Return requests per second, from the start to the end of the last one."""
+        assert isinstance(numbers, WorkloadValues)
+        return 1e6 * numbers.shop.request_count / numbers.makespan_us
+
+    def key(self, problem: Problem, code: Schedule) -> tuple[int, ...]:
+        """Return the order, then the cuts."""
+        return (*code.order, *(cut for cuts in code.cuts for cut in cuts))
+
+    def count(self, problem: Problem) -> int:
+        """Return an upper bound on the number of schedules."""
+        return count_schedules(shop_of(problem))
+
+    def codes(self, problem: Problem) -> Iterator[Schedule]:
+        """Yield every schedule."""
+        return all_schedules(shop_of(problem))
+
+    def encode(
+        self, problem: Problem, *, top: int = 1, linear: bool = False, known: Schedule | None = None
+    ) -> Encoded[Schedule]:
+        """Return the formulation that suits what is asked (`encoding.py`)."""
+        return encode_workload(problem, top=top, known=known)
+
+
+FORMULATION = FlowShopFormulation()

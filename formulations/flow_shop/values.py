@@ -1,0 +1,233 @@
+"""The numbers of one schedule, in exact integers: the only definitions of what a plan is worth."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+
+from ..terms import PlanNumbers
+from .memory import Usage, memory_usage
+from .play import Run, jobs_of, play_asynchronous, play_columns
+from .quantities import QUANTITIES, TERMS
+from .tables import Cuts, FlowShop, Schedule
+from .workload import Execution, Mode
+
+_WARM_ROUNDS, _ROUNDS = 4, 8
+"""Rounds of a stream that are played; the period is taken over those after the first ones."""
+
+
+class WorkloadValues(PlanNumbers):
+    """Every quantity of one schedule, in exact integers, computed when it is asked for.
+
+    Parameters
+    ----------
+    shop
+        The tables of the problem.
+    schedule
+        A well-formed schedule.
+    """
+
+    terms = TERMS
+    quantities = QUANTITIES
+
+    def __init__(self, shop: FlowShop, schedule: Schedule) -> None:
+        self.shop = shop
+        self.schedule = schedule
+
+    @cached_property
+    def times_us(self) -> tuple[tuple[int, ...], ...]:
+        """Time of each request on each unit, without slowdown."""
+        return tuple(self.shop.times_us(request, cuts) for request, cuts in enumerate(self.schedule.cuts))
+
+    @cached_property
+    def position(self) -> tuple[int, ...]:
+        """Place of each request in the order."""
+        places = {request: place for place, request in enumerate(self.schedule.order)}
+        return tuple(places[request] for request in range(len(places)))
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """What ran when, one round of the workload."""
+        return tuple(self.play(1))
+
+    def play(self, rounds: int) -> list[Run]:
+        """Return what runs when in rounds that follow each other without waiting, in order of the ends."""
+        shop, workload = self.shop, self.shop.workload
+        jobs = jobs_of(shop, self.schedule) * rounds
+        losses = shop.loss_permille if shop.contended else None
+        if workload.execution is Execution.COLUMNS:
+            return play_columns(jobs, shop.unit_count, losses)
+        return play_asynchronous(jobs, shop.unit_count, losses, workload.task_slots)
+
+    @cached_property
+    def _spans(self) -> tuple[tuple[int, int], ...]:
+        """First start and last end of each request."""
+        spans: dict[int, tuple[int, int]] = {}
+        for run in self.runs:
+            request = self.schedule.order[run.position]
+            start, end = spans.get(request, (run.start_us, run.end_us))
+            spans[request] = (min(start, run.start_us), max(end, run.end_us))
+        return tuple(spans[request] for request in range(self.shop.request_count))
+
+    @property
+    def start_us(self) -> tuple[int, ...]:
+        """Start of the first chunk of each request."""
+        return tuple(start for start, _ in self._spans)
+
+    @property
+    def finish_us(self) -> tuple[int, ...]:
+        """End of the last chunk of each request."""
+        return tuple(end for _, end in self._spans)
+
+    @property
+    def request_latency_us(self) -> tuple[int, ...]:
+        """Arrival to exit of each request."""
+        arrivals = (request.arrival_us for request in self.shop.workload.requests)
+        return tuple(end - arrival for end, arrival in zip(self.finish_us, arrivals, strict=True))
+
+    @cached_property
+    def busy_us(self) -> dict[int, int]:
+        """Load of each unit in use, without slowdown."""
+        columns = zip(*self.times_us, strict=True)
+        return {unit: load for unit, load in enumerate(map(sum, columns)) if load}
+
+    @cached_property
+    def unit_bubble_us(self) -> dict[int, int]:
+        """Idle time of each unit in use between its first start and its last end.
+
+        In columns: the rest of each column beside the chunk, over all cells of the columns (Eq. 3).
+        """
+        if self.shop.workload.execution is Execution.COLUMNS:
+            return self._column_bubbles_us()
+        found = {}
+        for unit in self.busy_us:
+            runs = [run for run in self.runs if run.unit == unit]
+            span = max(run.end_us for run in runs) - min(run.start_us for run in runs)
+            found[unit] = span - sum(run.end_us - run.start_us for run in runs)
+        return found
+
+    def _column_bubbles_us(self) -> dict[int, int]:
+        lengths: dict[int, int] = {}
+        spent = dict.fromkeys(range(self.shop.unit_count), 0)
+        for run in self.runs:
+            column, took = run.position + run.unit, run.end_us - run.start_us
+            lengths[column] = max(lengths.get(column, 0), took)
+            spent[run.unit] += took
+        last = self.shop.request_count - 1
+        return {
+            unit: sum(length for column, length in lengths.items() if 0 <= column - unit <= last) - took
+            for unit, took in spent.items()
+        }
+
+    @cached_property
+    def usage(self) -> Usage:
+        """Memory over time."""
+        return memory_usage(self.shop, self.schedule, self.runs)
+
+    @property
+    def memory_bytes(self) -> dict[int, int]:
+        """Most bytes of any chunk, by unit in use."""
+        found: dict[int, int] = {}
+        for request, cuts in enumerate(self.schedule.cuts):
+            for unit, (start, stop) in enumerate(pairwise(cuts)):
+                if start < stop:
+                    needs = self.shop.chain(request).memory_bytes(start, stop)
+                    found[unit] = max(found.get(unit, 0), needs)
+        return found
+
+    @property
+    def makespan_us(self) -> int:
+        """End of the last request."""
+        return self.runs[-1].end_us
+
+    @cached_property
+    def period_us(self) -> int:
+        """Largest load; for a stream with slowdown or task slots, the time of a round if that is more."""
+        workload = self.shop.workload
+        free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
+        if workload.mode is Mode.BATCH or (free and not self.shop.contended):
+            return max(self.busy_us.values())
+        ends = [0] * _ROUNDS
+        for run in self.play(_ROUNDS):
+            round_ = run.position // self.shop.request_count
+            ends[round_] = max(ends[round_], run.end_us)
+        played = -(-(ends[-1] - ends[_WARM_ROUNDS - 1]) // (_ROUNDS - _WARM_ROUNDS))
+        # No stream is faster than its busiest unit; a few rounds can look as if.
+        return max(played, *self.busy_us.values())
+
+    @property
+    def gapness_us(self) -> int:
+        """Largest minus smallest load of the units in use; the largest when only one of several is used."""
+        loads = self.busy_us.values()
+        alone = len(loads) == 1 and self.shop.unit_count > 1
+        return max(loads) if alone else max(loads) - min(loads)
+
+    @property
+    def latency_us(self) -> int:
+        """Sum over the requests of arrival to exit."""
+        return sum(self.request_latency_us)
+
+    @property
+    def bubbles_us(self) -> int:
+        """Bubbles of all units."""
+        return sum(self.unit_bubble_us.values())
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes in use at any instant."""
+        return self.usage.peak_bytes
+
+    @property
+    def bottleneck_us(self) -> int:
+        """Sum over the requests of their longest chunk."""
+        return sum(map(max, self.times_us))
+
+    @property
+    def work_us(self) -> int:
+        """Time of all chunks without slowdown."""
+        return sum(map(sum, self.times_us))
+
+    @property
+    def contention(self) -> int:
+        """Sum over pairs of high requests at distance d < K of K - d (Property 3, erratum 18)."""
+        high = [place for place, request in enumerate(self.schedule.order) if self.shop.high[request]]
+        return sum(
+            max(0, self.shop.unit_count - (second - first))
+            for index, first in enumerate(high)
+            for second in high[index + 1 : index + self.shop.unit_count]
+        )
+
+    @property
+    def displacement(self) -> int:
+        """Sum over the requests of the distance from the position of arrival."""
+        return sum(abs(place - request) for request, place in enumerate(self.position))
+
+    @property
+    def idle_permille(self) -> int:
+        """Unused share of all units over the makespan, permille, rounded up."""
+        whole = self.shop.unit_count * self.makespan_us
+        return -(-1000 * (whole - self.work_us) // whole)
+
+    def _cuts(self, request: int) -> Cuts:
+        return self.schedule.cuts[request]
+
+    def on(self, request: int, layer: int, unit: int) -> int:
+        """Return whether the unit runs the layer."""
+        cuts = self._cuts(request)
+        return int(cuts[unit] <= layer < cuts[unit + 1])
+
+    def uses(self, request: int, unit: int) -> int:
+        """Return whether the unit runs a layer of the request."""
+        return int(self._cuts(request)[unit] < self._cuts(request)[unit + 1])
+
+    def before(self, first: int, second: int) -> int:
+        """Return whether the first request is served before the second."""
+        return int(self.position[first] < self.position[second])
+
+    def beside(self, first: int, second: int) -> int:
+        """Return whether chunks of both requests run at the same time."""
+        one, other = (
+            [run for run in self.runs if self.schedule.order[run.position] == request]
+            for request in (first, second)
+        )
+        return int(any(a.start_us < b.end_us and b.start_us < a.end_us for a in one for b in other))

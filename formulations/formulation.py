@@ -1,0 +1,188 @@
+"""What a formulation is: everything that gapless has to know about one kind of problem.
+
+Nothing outside the packages of a formulation knows which formulations there are. The judge, the session, the
+exact search, comparisons, explanations, files and reports work through this class alone, so a new kind of
+problem is one sub-package here, and where it has them one of native algorithms and one of views.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from .demands import Demand
+from .limits import LIMIT_NAMES
+from .plan import Plan
+from .terms import PlanNumbers, Quantities, QuantityInfo, TermInfo
+
+if TYPE_CHECKING:
+    from .model import Encoded
+    from .problem import Problem
+    from .rules import RuleFunction
+    from .scores import Violation
+
+TablesT = TypeVar("TablesT")
+"""The integer tables of a problem."""
+
+CodeT = TypeVar("CodeT")
+"""A plan by index: hashable, and what searches work on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How far two plans are apart, where a formulation can say so.
+
+    Attributes
+    ----------
+    between
+        From two plans to their distance; different plans have at least 1.
+    rule
+        From a plan and a least distance to the rule that a plan is at least so far from it.
+    """
+
+    between: Callable[[Plan, Plan], int]
+    rule: Callable[[Plan, int], RuleFunction]
+
+
+class Formulation(ABC, Generic[TablesT, CodeT]):
+    """One kind of problem: what is asked, which plans there are, what they are worth, how to encode them.
+
+    Objects have no state. A formulation says what the abstract methods ask; the others have defaults that
+    hold where nothing is special.
+    """
+
+    name: ClassVar[str]
+    """Its name in lower case with underscores: that of its packages."""
+
+    label: ClassVar[str]
+    """What people call its problems."""
+
+    data_key: ClassVar[str | None] = None
+    """Under which key its own data stands in problem files; None: it has none of its own."""
+
+    data_type: ClassVar[type | None] = None
+    """A frozen dataclass with `formulation: ClassVar[str]`, its name; None: no data."""
+
+    terms: ClassVar[Mapping[str, TermInfo]]
+    """What can be minimised; the first one is what is asked where only feasibility counts."""
+
+    tie_break: ClassVar[tuple[str, ...]] = ()
+    """Terms that order plans with equal objectives, before `key` does."""
+
+    quantities: ClassVar[Mapping[str, QuantityInfo]]
+    """What rules can speak about."""
+
+    limits: ClassVar[tuple[str, ...]] = LIMIT_NAMES
+    """The filters (`Limits`) that its plans can be asked to pass; of the numbers of a plan they read
+    `period_us`, `gapness_us`, `idle_permille` and `busy_us`."""
+
+    features: ClassVar[frozenset[str]] = frozenset()
+    """What its problems can ask of a backend, beyond `Feature`."""
+
+    co_run_costs: ClassVar[bool] = False
+    """Whether costs can depend on the number of units that a plan uses (`Problem.co_run_costs`)."""
+
+    one_network: ClassVar[bool] = False
+    """Whether its problems have exactly one network."""
+
+    difference: ClassVar[Difference | None] = None
+    """How far plans are apart, if that is defined."""
+
+    incomplete: ClassVar[str] = "every layer can run somewhere, but no plan covers all layers"
+    """Why there is no plan at all where the table leaves no layer out, in words."""
+
+    # What is asked
+
+    def defects(self, problem: Problem) -> Iterator[str]:
+        """Yield what is wrong with a problem, as far as this formulation is concerned."""
+        return iter(())
+
+    def needs(self, problem: Problem) -> frozenset[str]:
+        """Return which of its `features` a problem asks for."""
+        return frozenset()
+
+    @abstractmethod
+    def tables(self, problem: Problem) -> TablesT:
+        """Return the integer tables of a problem; `Problem.tables` keeps them."""
+
+    @abstractmethod
+    def view(self, problem: Problem) -> Any:
+        """Return what rule functions are given: an object whose methods return expressions."""
+
+    def variables(self, problem: Problem) -> Quantities:
+        """Return the quantities of a problem as variables."""
+        return Quantities(self.quantities, problem.tables)
+
+    def demands(self, problem: Problem) -> list[Demand]:
+        """Return what its own data demands that an explanation may take away."""
+        return []
+
+    # Plans, and what they are worth
+
+    @abstractmethod
+    def code(self, problem: Problem, plan: Plan) -> CodeT:
+        """Return a plan by index.
+
+        Raises
+        ------
+        InvalidPlanError
+            It is not well formed; `malformed` says why.
+        """
+
+    @abstractmethod
+    def plan(self, problem: Problem, code: CodeT) -> Plan:
+        """Return a plan by name: the way back from `code`."""
+
+    @abstractmethod
+    def malformed(self, problem: Problem, plan: Plan) -> tuple[Violation, ...]:
+        """Return what keeps a plan from having numbers at all: rules named in `judge.MALFORMED`."""
+
+    @abstractmethod
+    def numbers(self, problem: Problem, code: CodeT) -> PlanNumbers:
+        """Return the numbers of a plan: the only definition of what it is worth."""
+
+    @abstractmethod
+    def broken(self, problem: Problem, code: CodeT, numbers: PlanNumbers) -> Iterator[Violation]:
+        """Yield which facts of the device and of its own data a plan breaks; limits and rules apart."""
+
+    @abstractmethod
+    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
+        """Return the numbers by unit of the platform (None: not used), and others that come as lists."""
+
+    def rate(self, numbers: PlanNumbers) -> float | None:
+        """Return how many requests a second a plan serves, if that means something."""
+        return None
+
+    @abstractmethod
+    def key(self, problem: Problem, code: CodeT) -> tuple[int, ...]:
+        """Return what orders plans whose terms are equal: the canonical order."""
+
+    # Spaces and models
+
+    @abstractmethod
+    def count(self, problem: Problem) -> int:
+        """Return an upper bound on the number of well-formed plans."""
+
+    @abstractmethod
+    def codes(self, problem: Problem) -> Iterator[CodeT]:
+        """Yield every well-formed plan: what the oracle walks."""
+
+    @abstractmethod
+    def encode(
+        self, problem: Problem, *, top: int = 1, linear: bool = False, known: CodeT | None = None
+    ) -> Encoded[CodeT]:
+        """Return a problem as a model for exact solvers.
+
+        Parameters
+        ----------
+        problem
+            One table of costs: no `co_run_costs`.
+        top
+            How many plans are wanted.
+        linear
+            Whether the solver lives from its linear relaxation.
+        known
+            A valid plan, for bounds and as a start.
+        """

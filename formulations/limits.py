@@ -1,0 +1,105 @@
+"""The filters that a plan must pass (formulations, section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from .errors import InvalidProblemError
+from .validation import STRICT, Defects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Filters that a plan must pass; None is off (formulations, section 1).
+
+    Attributes
+    ----------
+    max_period_us
+        Largest period, microseconds.
+    min_units, max_units
+        Fewest and most units in use.
+    min_balance_permille
+        Least balance: smallest over largest busy time, permille. Gapness and balance agree that a
+        plan on one unit of several is not balanced at all (0).
+    max_gapness_us
+        Largest gapness, microseconds.
+    min_utilisation_permille
+        Least utilisation: busy time of all units over (units of the platform x period).
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    max_period_us: int | None = None
+    min_units: int | None = None
+    max_units: int | None = None
+    min_balance_permille: int | None = None
+    max_gapness_us: int | None = None
+    min_utilisation_permille: int | None = None
+
+    def __post_init__(self) -> None:
+        defects = Defects("limits")
+        for field in (entry.name for entry in fields(self)):
+            value = getattr(self, field)
+            if value is not None and defects.check_count(field, value):
+                if field.endswith("_permille") and value > 1000:
+                    defects.add(f"{field} is {value}, must be at most 1000")
+        defects.raise_as(InvalidProblemError)
+
+    def in_use(self) -> dict[str, int]:
+        """Return the filters that are on, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitInfo:
+    """One filter.
+
+    Attributes
+    ----------
+    sense
+        1: at most, -1: at least.
+    read
+        From the numbers of a plan (`PlanNumbers`) to the one that is limited.
+    text
+        What it demands; {} stands for its value.
+    """
+
+    sense: int
+    read: Callable[[Any], int]
+    text: str
+
+
+LIMITS = {
+    "max_period_us": LimitInfo(
+        sense=1, read=lambda plan: int(plan.period_us), text="the period is at most {} us"
+    ),
+    "min_units": LimitInfo(sense=-1, read=lambda plan: len(plan.busy_us), text="at least {} units are used"),
+    "max_units": LimitInfo(sense=1, read=lambda plan: len(plan.busy_us), text="at most {} units are used"),
+    "min_balance_permille": LimitInfo(
+        sense=-1,
+        read=lambda plan: 1000 * (plan.period_us - plan.gapness_us) // int(plan.period_us),
+        text="the least loaded unit in use has at least {} permille of the largest load",
+    ),
+    "max_gapness_us": LimitInfo(
+        sense=1, read=lambda plan: int(plan.gapness_us), text="the gapness is at most {} us"
+    ),
+    "min_utilisation_permille": LimitInfo(
+        sense=-1,
+        read=lambda plan: 1000 - int(plan.idle_permille),
+        text="at least {} permille of the platform are busy",
+    ),
+}
+"""The filters by name, in the order in which they are told."""
+
+LIMIT_NAMES = tuple(LIMITS)
+"""The filters, by name."""
+
+
+def limits_missed(limits: Limits, numbers: Any) -> list[tuple[str, int, int]]:
+    """Return (name, value, limit) of the filters that a plan does not pass."""
+    found = ((name, LIMITS[name], limit) for name, limit in limits.in_use().items())
+    missed = ((name, info.read(numbers), limit, info.sense) for name, info, limit in found)
+    return [(name, value, limit) for name, value, limit, sense in missed if sense * value > sense * limit]

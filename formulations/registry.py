@@ -1,0 +1,134 @@
+"""Which formulations there are, by name and by the data of a problem.
+
+A formulation of gapless itself is a sub-package of this one whose `__init__` says under which key its data
+stands in problem files (`DATA_KEY`) and where its `Formulation` is (`HOME`); nothing of it is loaded before
+it is asked for. Others come as entry points of the group `gapless.formulations`, or are registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from .errors import InvalidProblemError
+from .formulation import Formulation
+from .nearness import meant, shown
+
+ENTRY_POINT_GROUP = "gapless.formulations"
+
+_registered: dict[str, Formulation[Any, Any]] = {}
+
+
+def register_formulation(formulation: Formulation[Any, Any]) -> None:
+    """Make a formulation known in this process.
+
+    Raises
+    ------
+    InvalidProblemError
+        Its name or the key of its data is taken by another one.
+    """
+    for name in formulation_names():
+        other = formulation_named(name)
+        if other is not formulation and formulation.name == name:
+            raise InvalidProblemError(f"there is a formulation {name!r} already")
+        if other is not formulation and formulation.data_key == other.data_key:
+            raise InvalidProblemError(f"data under {other.data_key!r} belongs to the formulation {name!r}")
+    _registered[formulation.name] = formulation
+
+
+def formulation_names() -> tuple[str, ...]:
+    """Return the names of all formulations: those of gapless, registered ones, entry points."""
+    return tuple(dict.fromkeys((*_built_in(), *_registered, *_entry_points())))
+
+
+def formulation_named(name: str) -> Formulation[Any, Any]:
+    """Return a formulation by name.
+
+    Raises
+    ------
+    InvalidProblemError
+        There is none of this name, or it cannot be loaded.
+    """
+    if name in _registered:
+        return _registered[name]
+    home = _homes().get(name)
+    if home is None:
+        raise InvalidProblemError(f"no formulation {shown(name)}; {meant(name, formulation_names())}")
+    module, _, attribute = home.partition(":")
+    try:
+        found: Formulation[Any, Any] = getattr(import_module(module, __package__), attribute)
+    except Exception as error:
+        raise InvalidProblemError(
+            f"formulation {name!r} cannot be loaded from {home}: {type(error).__name__}: {error}"
+        ) from error
+    return found
+
+
+def formulation_of(data: Any) -> Formulation[Any, Any]:
+    """Return the formulation that a problem's own data belongs to; None: the one that needs none.
+
+    Raises
+    ------
+    InvalidProblemError
+        The data names no formulation.
+    """
+    if data is None:
+        return formulation_by_keys(())
+    name = getattr(data, "formulation", None)
+    if not isinstance(name, str):
+        raise InvalidProblemError(
+            f"{type(data).__name__} is no data of a problem: its class has no `formulation`, the name of one"
+        )
+    return formulation_named(name)
+
+
+def formulation_by_keys(keys: Iterable[str]) -> Formulation[Any, Any]:
+    """Return the formulation whose data stands under one of the keys of a problem file.
+
+    Without any such key it is the one that needs no data of its own.
+    """
+    present = set(keys)
+    for known in (_near_keys, _data_keys):  # entry points are looked up only for what is not known without
+        for name, key in known().items():
+            if key is not None and key in present:
+                return formulation_named(name)
+        if not present:
+            break
+    return formulation_named(next(name for name, key in _near_keys().items() if key is None))
+
+
+def data_keys() -> tuple[str, ...]:
+    """Return the keys of problem files under which formulations have their data."""
+    return tuple(key for key in _data_keys().values() if key is not None)
+
+
+def _near_keys() -> dict[str, str | None]:
+    """Return the keys of the formulations that are known without looking up entry points."""
+    found = {name: package.DATA_KEY for name, package in _built_in().items()}
+    return found | {name: formulation.data_key for name, formulation in _registered.items()}
+
+
+def _data_keys() -> dict[str, str | None]:
+    found = _near_keys()
+    return found | {name: formulation_named(name).data_key for name in _entry_points() if name not in found}
+
+
+def _homes() -> dict[str, str]:
+    return _entry_points() | {name: f".{name}.{package.HOME}" for name, package in _built_in().items()}
+
+
+@cache
+def _built_in() -> dict[str, Any]:
+    packages = (found.name for found in iter_modules([str(Path(__file__).parent)]) if found.ispkg)
+    loaded = {name: import_module(f".{name}", __package__) for name in packages}
+    return {name: package for name, package in loaded.items() if hasattr(package, "DATA_KEY")}
+
+
+@cache
+def _entry_points() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}

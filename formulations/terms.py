@@ -1,0 +1,182 @@
+"""What can be minimised and what rules can speak about, as tables that everything else reads.
+
+A formulation lists its objective terms (`TermInfo`) and the quantities of its plans (`QuantityInfo`). The
+judge, scores, rules, expressions in files, encodings, command line, tables, plots and documentation read
+these lists: a new term or quantity is written down once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+from .expr import BoolVar, Expr, IntVar, Variable
+
+
+class Dimension(StrEnum):
+    """What an integer counts: how it is shown to people."""
+
+    MICROSECONDS = "microseconds"
+    BYTES = "bytes"
+    PERMILLE = "permille"
+    COUNT = "count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermInfo:
+    """A quantity that can be minimised.
+
+    Attributes
+    ----------
+    name
+        Its name in objectives.
+    field
+        The same with its unit, as scores and files call it: the attribute of `PlanNumbers` that holds it.
+    dimension
+        What it counts.
+    text
+        What it is, in one sentence.
+    label
+        What tables call it.
+    excess
+        Of a ratio: from the tables and a value to an expression that is at most 0 exactly if the term is at
+        most that value. None: the term is the quantity `field`, an integer expression.
+    """
+
+    name: str
+    field: str
+    dimension: Dimension
+    text: str
+    label: str
+    excess: Callable[[Any, int], Expr] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """One index of a quantity.
+
+    Attributes
+    ----------
+    name
+        What it counts: "unit", "layer", "request".
+    allowed
+        From the tables and the indices before it to the values that it can take.
+    """
+
+    name: str
+    allowed: Callable[..., Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantityInfo:
+    """A number of a plan that rules can speak about; as an expression it is a variable.
+
+    Attributes
+    ----------
+    name
+        Its name in expressions and files, with the unit as last word.
+    text
+        What it is, in words.
+    indices
+        What it is about; none for a quantity of the whole plan.
+    most
+        From the tables and the indices to its largest possible value (the least is 0). None: it is true or
+        false.
+    read
+        From the numbers of a plan and the indices to its value. None: the attribute of that name.
+    """
+
+    name: str
+    text: str
+    indices: tuple[Index, ...] = ()
+    most: Callable[..., int] | None = None
+    read: Callable[..., int] | None = None
+
+
+InfoT = TypeVar("InfoT", TermInfo, QuantityInfo)
+
+
+def table(infos: Iterable[InfoT]) -> Mapping[str, InfoT]:
+    """Return a table by name, in the order of the list."""
+    return MappingProxyType({str(info.name): info for info in infos})
+
+
+class PlanNumbers:
+    """Every quantity and term of one well-formed plan, in exact integers: what the judge reads.
+
+    A formulation derives from this class; its attributes are computed from its tables and a plan by index.
+    """
+
+    terms: ClassVar[Mapping[str, TermInfo]]
+    quantities: ClassVar[Mapping[str, QuantityInfo]]
+
+    def term(self, name: str) -> int:
+        """Return the value of an objective term."""
+        value: int = getattr(self, self.terms[name].field)
+        return value
+
+    def values(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Return the values of several terms."""
+        return tuple(map(self.term, names))
+
+    def __call__(self, variable: Variable) -> int:
+        """Return the value of a quantity."""
+        info = self.quantities[variable.name]
+        if info.read is not None:
+            return info.read(self, *variable.args)
+        value: int = getattr(self, info.name)
+        return value
+
+
+class Quantities:
+    """The quantities of a problem as variables of expressions, with bounds that hold for every plan.
+
+    Parameters
+    ----------
+    infos
+        The quantities of the formulation.
+    tables
+        The integer tables of the problem.
+    """
+
+    def __init__(self, infos: Mapping[str, QuantityInfo], tables: Any) -> None:
+        self._infos, self._tables = infos, tables
+
+    def truth(self, name: str, *args: int) -> BoolVar:
+        """Return a quantity that is true or false; its indices are not checked."""
+        return BoolVar(name, args)
+
+    def number(self, name: str, *args: int) -> IntVar:
+        """Return a quantity that is a number; its indices are not checked."""
+        most = self._infos[name].most
+        assert most is not None
+        return IntVar(name, args, 0, most(self._tables, *args))
+
+    def find(self, name: str, args: Sequence[Any]) -> Variable:
+        """Return a quantity by a name and indices that come from outside.
+
+        Raises
+        ------
+        KeyError
+            There is no such quantity; its only argument says what there is.
+        """
+        info = self._infos.get(name)
+        if info is None:
+            raise KeyError(f"quantities are {', '.join(self._infos)}")
+        if len(args) != len(info.indices):
+            names = ", ".join(index.name for index in info.indices) or "none"
+            raise KeyError(f"{name} has {len(info.indices)} indices ({names}), not {len(args)}")
+        for position, (index, value) in enumerate(zip(info.indices, args, strict=True)):
+            allowed = index.allowed(self._tables, *args[:position])
+            if type(value) is not int or value not in allowed:
+                raise KeyError(f"{index.name} {value!r} of {name} is not {_shown(allowed)}")
+        return self.truth(name, *args) if info.most is None else self.number(name, *args)
+
+
+def _shown(allowed: Sequence[int]) -> str:
+    if isinstance(allowed, range) and len(allowed) > 1:
+        return f"in {allowed[0]} to {allowed[-1]}"
+    return f"one of {', '.join(map(str, allowed))}" if allowed else "possible here"

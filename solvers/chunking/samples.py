@@ -1,0 +1,117 @@
+"""Small instances of one network on which every backend is compared with the oracle."""
+
+from __future__ import annotations
+
+import json
+
+from ...formulations.chunking.rules import (
+    at_most,
+    busy_cap,
+    cuts_only_after,
+    forbid,
+    memory_cap,
+    needs,
+    pin,
+    together,
+)
+from ...formulations.chunking.view import PlanView
+from ...formulations.expr import BoolExpr
+from ...formulations.files import parse_problem
+from ...formulations.problem import Problem
+from ...formulations.rules import AnyRule, OpaqueRule, RuleFunction
+from ..samples import Samples, golden_instances
+
+
+def samples() -> Samples:
+    """Return a plain instance with four plans, and one with all kinds of restrictions."""
+    plain = {golden.name: golden for golden in golden_instances()}["each_to_its_best"].problem
+    return Samples(
+        plain=plain.with_objective("period"),
+        problems={"restricted": sample_problem()},
+        rules=sample_rules(),
+        limits=(
+            {"min_units": 3},
+            {"max_units": 1},
+            {"min_units": 2, "max_units": 2},
+            {"min_units": 3, "max_units": 2},
+            {"min_balance_permille": 700},
+            {"max_gapness_us": 40},
+            {"min_utilisation_permille": 550},
+            {"max_period_us": 150},
+            {"max_period_us": 20},
+        ),
+        objectives=("paper", "peak_memory,period", "latency,gapness", "slack:100"),
+    )
+
+
+def sample_problem(objective: str = "period,gapness") -> Problem:
+    """Return a small instance with all kinds of restrictions, for tests."""
+    document = {
+        "format": "gapless.problem",
+        "version": 1,
+        "platform": {
+            "name": "board",
+            "memory_bytes": 900,
+            "units": [
+                {"name": "little", "cores": [0, 1], "memory_bytes": 500},
+                {"name": "big", "cores": [2, 3]},
+                {"name": "all", "cores": [0, 1, 2, 3]},
+                {"name": "gpu", "memory_bytes": 400},
+            ],
+        },
+        "networks": [
+            {
+                "name": "net",
+                "layers": [{"name": f"l{i}", "weight_bytes": 20 * i + 10} for i in range(7)],
+                "tensors": [
+                    {"name": f"t{i}", "bytes": 90 - 12 * i, "source": i - 1, "targets": [i]} for i in range(8)
+                ],
+                "forbidden_cuts": [3],
+            }
+        ],
+        "costs": {
+            "units": ["little", "big", "all", "gpu"],
+            "networks": [
+                {
+                    "network": "net",
+                    "layer_us": [
+                        [90, 44, 33, 20],
+                        [70, 31, 25, 35],
+                        [120, 60, 41, None],
+                        [33, 20, 15, 17],
+                        [80, 45, 30, 9],
+                        [None, 25, 20, 60],
+                        [61, 30, 22, 14],
+                    ],
+                    "transfer_in_us": [[0, 0, 0, 3]] * 8,
+                    "transfer_out_us": [[0, 0, 0, 2]] * 8,
+                }
+            ],
+        },
+    }
+    problem = parse_problem(json.dumps(document).encode(), name="sample")
+    return problem.with_objective(objective)
+
+
+def gpu_needs_big(view: PlanView) -> BoolExpr:
+    """Demand that a plan on the gpu also uses the big cores, as a user would write it."""
+    return view.uses("gpu").implies(view.uses("big"))
+
+
+def sample_rules() -> dict[str, tuple[RuleFunction | AnyRule, ...]]:
+    """Return rules of every kind for `sample_problem`; the last ones contradict each other."""
+    return {
+        "pin": (pin("l1", unit="little"),),
+        "forbid": (forbid("l4", unit="gpu"),),
+        "together": (together("l0", "l3"),),
+        "at_most": (at_most(2),),
+        "implication": (gpu_needs_big,),
+        "needs": (needs("big", "little"),),
+        "busy_cap": (busy_cap("big", most_us=90),),
+        "memory_cap": (memory_cap(760),),
+        "cuts": (cuts_only_after("l1", "l4"),),
+        "position": (lambda view: view.position("l6") >= 2,),
+        "numbers": (lambda view: 2 * view.busy_us("gpu") + view.latency_us() <= 5 * view.period_us(),),
+        "opaque": (OpaqueRule(name="odd", predicate=lambda plan: plan.chunks[0].stop % 2 == 1),),
+        "contradiction": (pin("l4", unit="gpu"), forbid("l4", unit="gpu")),
+    }

@@ -1,0 +1,135 @@
+"""What solvers have for single formulations: native algorithms, plans to start from, backends of their own.
+
+A sub-package of this one that is called like a formulation says in its `__init__` what it has, as a `Family`
+named FAMILY; nothing else of it is loaded before it is used. Formulations of other packages come with an
+entry point of the group `gapless.solvers`, or are registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import Any
+
+from ..formulations.problem import Problem
+from ..formulations.registry import formulation_names
+from .protocol import Claim, SolveOptions, Support
+
+ENTRY_POINT_GROUP = "gapless.solvers"
+
+EXACT_BACKENDS = ("exhaustive", "cpsat", "z3", "pulp")
+"""Backends that solve problems of every formulation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What a comparison does when nothing is said: backends, and seconds for each of them.
+
+    Backends that are not installed are left out with a reason.
+    """
+
+    names: tuple[str, ...]
+    time_limit_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What is known before an exact search begins.
+
+    Attributes
+    ----------
+    code
+        A valid plan by index, or None.
+    at_least
+        A lower bound on the first term of the objective, or None.
+    """
+
+    code: Any = None
+    at_least: int | None = None
+
+
+Solve = Callable[[Problem, SolveOptions, Support], Claim]
+"""A native algorithm: it finds plans for a problem of its formulation, as its support promises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What there is for the problems of one formulation.
+
+    Attributes
+    ----------
+    support
+        What the backend `native` can do; None: it does not solve them.
+    native
+        Its algorithm, as "module:function" of the sub-package (a `Solve`).
+    start
+        What finds a plan for exact backends to start from, likewise: from problem and options to `Start`.
+    backends
+        Further backends for them, by name: "module:Class".
+    samples
+        What returns small instances to compare backends on, likewise (`samples.Samples`).
+    usual
+        What a comparison does when nothing is said.
+    package
+        Where the modules are.
+    """
+
+    support: Support | None = None
+    native: str | None = None
+    start: str | None = None
+    backends: Mapping[str, str] = field(default_factory=dict)
+    samples: str | None = None
+    usual: Usual = Usual(names=EXACT_BACKENDS)
+    package: str = ""
+
+    def load(self, home: str) -> Any:
+        """Return what stands at "module:name" of its package."""
+        module, _, name = home.partition(":")
+        return getattr(import_module(f".{module}", self.package), name)
+
+
+_registered: dict[str, Family] = {}
+_NOTHING = Family()
+
+
+def register_family(formulation: str, family: Family) -> None:
+    """Make known in this process what there is for a formulation."""
+    _registered[formulation] = family
+
+
+def family_of(formulation: str) -> Family:
+    """Return what there is for a formulation; an empty `Family` where there is nothing."""
+    if formulation in _registered:
+        return _registered[formulation]
+    return _built_in(formulation) or _entry_points().get(formulation) or _NOTHING
+
+
+def families() -> dict[str, Family]:
+    """Return what there is for each formulation that is known."""
+    return {name: family_of(name) for name in formulation_names()}
+
+
+def start_for(problem: Problem, options: SolveOptions) -> Start:
+    """Return what is known before an exact search of a problem begins."""
+    family = family_of(problem.formulation.name)
+    if family.start is None:
+        return Start()
+    found: Start = family.load(family.start)(problem, options)
+    return found
+
+
+@cache
+def _built_in(formulation: str) -> Family | None:
+    if not formulation.isidentifier() or find_spec(f".{formulation}", __package__) is None:
+        return None
+    found: Family | None = getattr(import_module(f".{formulation}", __package__), "FAMILY", None)
+    return found
+
+
+@cache
+def _entry_points() -> dict[str, Family]:
+    return {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}

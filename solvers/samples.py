@@ -1,0 +1,90 @@
+"""Instances that backends are tested on: golden ones, whose answers were worked out by hand, and samples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+from ..formulations.files import parse_problem
+from ..formulations.plan import Chunk, Plan
+from ..formulations.problem import Problem
+from ..formulations.rules import AnyRule, RuleFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """Small instances of one formulation, on which backends are compared with the oracle.
+
+    Attributes
+    ----------
+    plain
+        One that asks for no special feature and has few plans, two at least.
+    problems
+        Those with restrictions, by name.
+    rules
+        Rules for all of them, by name; at least one set of them is contradictory.
+    limits
+        Filters for all of them.
+    objectives
+        Objectives beyond each term by itself.
+    """
+
+    plain: Problem
+    problems: Mapping[str, Problem] = field(default_factory=dict)
+    rules: Mapping[str, tuple[RuleFunction | AnyRule, ...]] = field(default_factory=dict)
+    limits: tuple[Mapping[str, int], ...] = ()
+    objectives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Golden:
+    """A problem whose answer is known.
+
+    Attributes
+    ----------
+    name, why
+        What it is about, and how the optimum follows.
+    problem
+        The instance.
+    optimum, best
+        Values of the objective terms and the first plan in canonical order; None: infeasible.
+    invalid
+        Plans with the rule they break.
+    conflict
+        Names of the demands that contradict each other, when infeasible.
+    easy
+        Whether any heuristic that deserves the name finds a plan.
+    """
+
+    name: str
+    why: str
+    problem: Problem
+    optimum: tuple[int, ...] | None
+    best: Plan | None
+    invalid: tuple[tuple[str, Plan], ...]
+    conflict: tuple[str, ...]
+    easy: bool
+
+
+def golden_instances() -> Iterator[Golden]:
+    """Yield the golden instances, in order of their names."""
+    for file in sorted(files(f"{__package__}.golden").iterdir(), key=lambda path: path.name):
+        if file.name.endswith(".json"):
+            data = json.loads(file.read_bytes())
+            problem = parse_problem(json.dumps(data["problem"]).encode(), name=file.name)
+            yield Golden(
+                name=file.name.removesuffix(".json"),
+                why=data["why"],
+                problem=problem,
+                optimum=None if data["optimum"] is None else tuple(data["optimum"]),
+                best=None if data["best"] is None else _plan(data["best"]),
+                invalid=tuple((entry["breaks"], _plan(entry["chunks"])) for entry in data["invalid"]),
+                conflict=tuple(data.get("conflict", ())),
+                easy=bool(data.get("easy")),
+            )
+
+
+def _plan(chunks: list[dict[str, object]]) -> Plan:
+    return Plan(chunks=tuple(Chunk(**chunk) for chunk in chunks))  # type: ignore[arg-type]
