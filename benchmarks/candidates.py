@@ -42,8 +42,9 @@ from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Runner
+from gapless.formulations.chunking.distance import plan_distance
 from gapless.formulations.judge import score
-from gapless.formulations.plan import Plan, plan_distance
+from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names, shipped_problem
 from gapless.profiler.profile import ProfileOptions

@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.formulations.flow_shop.search_space import pipelines, split_points
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.flow_shop.workload import Workload
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
@@ -84,14 +85,13 @@ def main() -> None:
 
 
 def _workload(problem: Problem) -> Workload:
-    assert problem.workload is not None
-    return problem.workload
+    return workload_of(problem)
 
 
 def _shortened(problem: Problem, requests: int) -> Problem:
     """Return the problem with its first requests only."""
     workload = _workload(problem)
-    return replace(problem, workload=replace(workload, requests=workload.requests[:requests]))
+    return replace(problem, data=replace(workload, requests=workload.requests[:requests]))
 
 
 def _answers(problem: Problem, limit_s: float) -> Answers:

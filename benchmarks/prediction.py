@@ -44,6 +44,7 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import GaplessError
 from gapless.formulations.files import dump, save
 from gapless.formulations.hardware import Platform
@@ -168,7 +169,7 @@ def _executed(plan: Plan, found: Sequence[Measurement]) -> ExecutedPlan:
 def _plans(problem: Problem, options: argparse.Namespace, rng: random.Random) -> list[Plan]:
     """Return the best plans, and random ones with cuts anywhere."""
     found = [candidate.plan for candidate in gapless.plan(problem, top=options.top).candidates]
-    chain = problem.chain
+    chain = chain_of(problem)
     for _ in range(options.random):
         count = rng.randint(2, min(chain.unit_count, len(chain.cuts) - 1))
         bounds = [0, *sorted(rng.sample(chain.cuts[1:-1], count - 1)), chain.layer_count]

@@ -14,7 +14,7 @@ from gapless.formulations.costs import CostTable, Interference, NetworkContentio
 from gapless.formulations.flow_shop.workload import Execution, Request, RequestOrder, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective, Term
+from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 
 UNITS = ("npu", "cpu_b", "gpu", "cpu_s")
@@ -83,7 +83,7 @@ def random_workload(
         platform=Platform(name="synthetic", units=tuple(ProcessingUnit(name=name) for name in names)),
         networks=tuple(_network(model, rng) for model in _MODELS),
         costs=CostTable(units=names, networks=costs, provenance=Provenance(source="drawn", estimated=True)),
-        objective=Objective(terms=(Term.MAKESPAN,)),
+        objective=Objective(terms=("makespan",)),
         workload=Workload(
             requests=tuple(Request(name=f"r{i}", network=name) for i, name in enumerate(drawn)),
             order=order,

@@ -45,7 +45,7 @@ from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
 from gapless.formulations.errors import GaplessError, PlacementError
-from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Plan
@@ -174,7 +174,7 @@ def _runs(
     names: Sequence[str], tables: Mapping[str, Problem], runner: PipelineRunner, options: argparse.Namespace
 ) -> Iterator[Row]:
     workload = Workload(requests=tuple(Request(name=name, network=name) for name in names))
-    asked = {label: replace(problem, workload=workload) for label, problem in tables.items()}
+    asked = {label: replace(problem, data=workload) for label, problem in tables.items()}
     candidates = _candidates(asked["calibrated, co-runs"], options)
     budget = Budget(requests=options.rounds, warm_up_requests=WARM_UP)
     visits: dict[str, list[Spread]] = {candidate.plan.plan_id: [] for candidate in candidates}
@@ -216,7 +216,7 @@ def _candidates(problem: Problem, options: argparse.Namespace) -> list[Candidate
             known = found.get(plan.plan_id)
             maker = backend if known is None else f"{known.maker} = {backend}"
             found[plan.plan_id] = Candidate(maker=maker, plan=plan)
-    rng = random.Random(f"{options.seed} {problem.workload}")
+    rng = random.Random(f"{options.seed} {workload_of(problem)}")
     for number in range(options.random):
         plan = _random_plan(problem, rng)
         found.setdefault(plan.plan_id, Candidate(maker=f"random {number + 1}", plan=plan))
@@ -224,7 +224,7 @@ def _candidates(problem: Problem, options: argparse.Namespace) -> list[Candidate
 
 
 def _random_plan(problem: Problem, rng: random.Random) -> Plan:
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     order = rng.sample(range(shop.request_count), shop.request_count)
     cuts = []
     for request in range(shop.request_count):

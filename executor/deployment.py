@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from ..formulations.errors import InvalidPlanError
 from ..formulations.flow_shop.workload import Execution, LoadPolicy, Mode, Workload
-from ..formulations.objective import Term
 from ..formulations.plan import Chunk, Plan
 from ..formulations.validation import STRICT
 
@@ -121,15 +120,15 @@ class Deployment:
         return self.rounds is not None and self.rounds.mode is Mode.BATCH
 
     @property
-    def pace(self) -> Term:
+    def pace(self) -> str:
         """What the time from one result to the next is.
 
         The makespan of a batch; the latency where one request is on its way at a time; else the period.
         """
         if self.is_batch:
-            return Term.MAKESPAN
+            return "makespan"
         alone = self.rounds is None and len(self.streams) == 1 and self.streams[0].slots == 1
-        return Term.LATENCY if alone else Term.PERIOD
+        return "latency" if alone else "period"
 
     @property
     def plan(self) -> Plan | None:

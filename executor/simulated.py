@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from statistics import fmean, harmonic_mean
 
+from ..formulations.chunking.tables import chain_of
 from ..formulations.errors import ExecutionError, InvalidInputError
 from ..formulations.judge import check
 from ..formulations.plan import Plan
@@ -137,7 +138,7 @@ def _play(problem: Problem, stream: Stream) -> _Play:
     trace = _simulate(problem, stream, 8 * stream.slots)
     cycle = 4 * stream.slots
     last = [event for event in trace.events if event.request == len(trace.arrivals_us) - 1]
-    chain = problem.chain_of(trace.plan)
+    chain = chain_of(problem.charged(trace.plan))
     return _Play(
         stream=stream,
         period_us=(trace.output_us[-1] - trace.output_us[-1 - cycle]) / cycle,

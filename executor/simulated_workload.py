@@ -10,7 +10,8 @@ from statistics import fmean
 
 from ..formulations.errors import ExecutionError, InvalidPlanError
 from ..formulations.flow_shop.play import Run
-from ..formulations.flow_shop.quantities import WorkloadValues
+from ..formulations.flow_shop.tables import shop_of, workload_in
+from ..formulations.flow_shop.values import WorkloadValues
 from ..formulations.judge import check
 from ..formulations.problem import Problem
 from .deployment import Deployment, deploy
@@ -86,7 +87,7 @@ class SimulatedWorkloadRunner:
         """Do nothing."""
 
     def _play(self, deployment: Deployment) -> _Play:
-        plan, workload = deployment.plan, self._problem.workload
+        plan, workload = deployment.plan, workload_in(self._problem)
         try:
             if plan is None or deploy(plan, workload=workload).rounds != deployment.rounds:
                 raise InvalidPlanError("it serves another workload")
@@ -95,7 +96,7 @@ class SimulatedWorkloadRunner:
                 raise InvalidPlanError("; ".join(wrong))
         except InvalidPlanError as error:
             raise ExecutionError(f"the {self._device} cannot run [{deployment}]: {error}") from error
-        shop = self._problem.flow_shop
+        shop = shop_of(self._problem)
         values = WorkloadValues(shop, shop.schedule(plan))
         batch = deployment.is_batch
         return _Play(

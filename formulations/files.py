@@ -249,8 +249,11 @@ def with_written_rules(problem: Problem, written: Iterable[RuleDocument]) -> Pro
     InvalidInputError
         Some of them are not about this problem: each is named.
     """
+    listed = tuple(written)
+    if not listed:
+        return problem
     rules, defects, find = [], [], problem.formulation.variables(problem).find
-    for index, rule in enumerate(written):
+    for index, rule in enumerate(listed):
         try:
             expr = from_data(rule.expr, find)
             rules.append(Rule(name=rule.name, text=rule.text, expr=expr))

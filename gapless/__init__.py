@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .executor.tuning.options import Rung as Rung
     from .executor.tuning.options import TuningOptions as TuningOptions
     from .files.run_files import load_deployment as load_deployment
+    from .formulations.chunking.view import PlanView as PlanView
     from .formulations.co_run import register_co_run_model as register_co_run_model
     from .formulations.errors import GaplessError as GaplessError
     from .formulations.files import load_plan as load_plan
@@ -51,14 +52,12 @@ if TYPE_CHECKING:
     from .formulations.flow_shop.workload import Workload as Workload
     from .formulations.judge import check as check
     from .formulations.judge import score as score
-    from .formulations.objective import Limits as Limits
+    from .formulations.limits import Limits as Limits
     from .formulations.objective import Objective as Objective
-    from .formulations.objective import Term as Term
     from .formulations.plan import Chunk as Chunk
     from .formulations.plan import Plan as Plan
     from .formulations.problem import Problem as Problem
     from .formulations.rules import OpaqueRule as OpaqueRule
-    from .formulations.rules import PlanView as PlanView
     from .formulations.simulate import simulate as simulate
     from .formulations.simulate import simulate_workload as simulate_workload
     from .profiler.profile import ProfileOptions as ProfileOptions
@@ -102,14 +101,13 @@ _HOME = {
     "GaplessError": ".formulations.errors",
     "check": ".formulations.judge",
     "score": ".formulations.judge",
-    "Limits": ".formulations.objective",
+    "Limits": ".formulations.limits",
     "Objective": ".formulations.objective",
-    "Term": ".formulations.objective",
     "Chunk": ".formulations.plan",
     "Plan": ".formulations.plan",
     "Problem": ".formulations.problem",
     "OpaqueRule": ".formulations.rules",
-    "PlanView": ".formulations.rules",
+    "PlanView": ".formulations.chunking.view",
     "simulate": ".formulations.simulate",
     "simulate_workload": ".formulations.simulate",
     "Request": ".formulations.flow_shop.workload",
@@ -145,7 +143,6 @@ __all__ = [
     "Rung",
     "SolveResult",
     "TensorSpec",
-    "Term",
     "TuningOptions",
     "Workload",
     "check",

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
-from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
-from .formulations.flow_shop.view import WorkloadView
-from .formulations.rules import (
-    OpaqueRule,
-    PlanView,
-    Rule,
+from .formulations.chunking.rules import (
     apart,
     at_least,
     at_most,
@@ -23,6 +17,11 @@ from .formulations.rules import (
     pin,
     together,
 )
+from .formulations.chunking.view import PlanView
+from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
+from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
+from .formulations.flow_shop.view import WorkloadView
+from .formulations.rules import OpaqueRule, Rule
 
 __all__ = [
     "Const",

@@ -43,8 +43,8 @@ _LONGEST = 5000
 """Length from which rules are better than longer lists: these grow without limit with the distance."""
 
 
-def check_distance(distance: int, problem: Problem) -> None:
-    """Refuse a distance between plans that cannot be.
+def check_distance(distance: int, *, defined: bool) -> None:
+    """Refuse a distance between plans that cannot be; `defined`: whether plans have one at all.
 
     Raises
     ------
@@ -53,10 +53,10 @@ def check_distance(distance: int, problem: Problem) -> None:
     """
     if distance < 1:
         raise InvalidInputError(f"distance is {distance}, must be at least 1")
-    if distance > 1 and problem.formulation.difference is None:
+    if distance > 1 and not defined:
         raise InvalidInputError(
-            f"distance is {distance}, but it is not defined for {problem.formulation.label}: it counts the "
-            "layers of one network that run on different units. Leave it out, or plan one network alone"
+            f"distance is {distance}, but plans of several networks have none: it counts the layers of one "
+            "network that run on different units. Leave it out, or plan one network alone"
         )
 
 

@@ -104,7 +104,7 @@ def solve(
 def _check_options(options: SolveOptions, problem: Problem) -> None:
     if options.top < 1:
         raise InvalidInputError(f"top is {options.top}, must be at least 1")
-    check_distance(options.distance, problem)
+    check_distance(options.distance, defined=problem.formulation.difference is not None)
     if options.time_limit_s is not None and not 0 < options.time_limit_s <= MAX_TIME_LIMIT_S:
         raise InvalidInputError(
             f"the time limit is {options.time_limit_s} s, must be greater than 0 and at most "

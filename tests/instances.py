@@ -7,14 +7,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from gapless.formulations.costs import CostTable, NetworkCosts
-from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.judge import check
-from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import CHAIN_TERMS, Limits, Objective
-from gapless.formulations.problem import Problem
-from gapless.formulations.rules import (
-    RuleFunction,
+from gapless.formulations.chunking.quantities import TERMS as CHAIN_TERMS
+from gapless.formulations.chunking.rules import (
     apart,
     at_most,
     avoid,
@@ -25,6 +19,15 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
+from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.flow_shop.tables import workload_in, workload_of
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.judge import check
+from gapless.formulations.limits import Limits
+from gapless.formulations.network import Layer, Network, Tensor
+from gapless.formulations.objective import Objective
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import RuleFunction
 from gapless.solvers.exhaustive import all_plans
 
 UNITS = ("a", "b", "c", "d")
@@ -192,9 +195,9 @@ def _easings(problem: Problem) -> Iterator[Problem]:
         costs=_complete(problem.costs),
         co_run_costs=None if beside is None else tuple(map(_complete, beside)),
     )
-    if problem.workload is not None:
-        patient = tuple(replace(request, deadline_us=None) for request in problem.workload.requests)
-        problem = replace(problem, workload=replace(problem.workload, requests=patient))
+    if workload_in(problem) is not None:
+        patient = tuple(replace(request, deadline_us=None) for request in workload_of(problem).requests)
+        problem = replace(problem, data=replace(workload_of(problem), requests=patient))
     yield problem
 
 

@@ -12,16 +12,15 @@ from typing import ClassVar
 
 from gapless.formulations.availability import Availability
 from gapless.formulations.chain import Chain, Part
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.judge import check, rank_key, score
-from gapless.formulations.objective import CHAIN_TERMS
 from gapless.formulations.plan import Plan
-from gapless.formulations.problem import CHAIN_FEATURES, Problem
+from gapless.formulations.problem import Problem
 from gapless.solvers.protocol import (
+    PROPOSING,
     Capabilities,
     Claim,
     Deadline,
-    Guarantee,
-    RuleHandling,
     SolveOptions,
     SolveStatus,
     StopReason,
@@ -36,15 +35,8 @@ class SharesBackend:
 
     name: ClassVar[str] = "shares"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        features=CHAIN_FEATURES,
-        terms=CHAIN_TERMS,
-        guarantee=Guarantee.HEURISTIC,
-        gives_bound=False,
-        deterministic=True,
-        isolated=False,
-        rules=RuleHandling.CHECKED,
-        opaque_rules=RuleHandling.CHECKED,
         summary="fills the units in every order, up to the least time that works out",
+        formulations={"chunking": PROPOSING},
     )
 
     def availability(self) -> Availability:
@@ -55,7 +47,7 @@ class SharesBackend:
         """Return the best of the plans that it comes by; it proves nothing."""
         deadline, stop = Deadline(options.time_limit_s), StopReason.COMPLETE
         found: set[Plan] = set()
-        for plan in plans_of(problem.chain):
+        for plan in plans_of(chain_of(problem)):
             if deadline.passed:
                 stop = StopReason.TIME_LIMIT
                 break

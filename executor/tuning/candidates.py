@@ -8,10 +8,10 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, ClassVar
 
+from ...formulations.flow_shop.tables import shop_of, workload_in
 from ...formulations.flow_shop.workload import Mode
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.judge import score
-from ...formulations.objective import Term
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
@@ -101,7 +101,7 @@ def plan_candidates(
         predicted(
             TuningCandidate(
                 labels=(f"plan {rank}",),
-                deployment=deploy(plan, workload=problem.workload, task_slots=slots),
+                deployment=deploy(plan, workload=workload_in(problem), task_slots=slots),
                 kind=CandidateKind.PLAN,
                 rank=rank,
             ),
@@ -131,19 +131,20 @@ def deployed_plans(deployment: Deployment) -> tuple[Plan, ...]:
     return (whole,) if whole else tuple(Plan(chunks=stream.chunks) for stream in deployment.streams)
 
 
-def asked_pace(problem: Problem) -> Term:
+def asked_pace(problem: Problem) -> str:
     """Return what candidates are compared by: what `Deployment.pace` of theirs will be.
 
     One network is run one request at a time where its latency is what counts first; nothing else than the
     makespan of a batch, or the period of a stream, is what a race can compare.
     """
-    if problem.workload is not None:
-        return Term.MAKESPAN if problem.workload.mode is Mode.BATCH else Term.PERIOD
-    return Term.LATENCY if problem.objective.first is Term.LATENCY else Term.PERIOD
+    workload = workload_in(problem)
+    if workload is not None:
+        return "makespan" if workload.mode is Mode.BATCH else "period"
+    return "latency" if problem.objective.first == "latency" else "period"
 
 
-def _slots(pace: Term) -> int | None:
-    return 1 if pace is Term.LATENCY else None
+def _slots(pace: str) -> int | None:
+    return 1 if pace == "latency" else None
 
 
 def predicted_us(problem: Problem, plan: Plan) -> int:
@@ -157,7 +158,7 @@ def baselines(
     platform: Platform,
     *,
     able: Collection[str] | None = None,
-    pace: Term = Term.PERIOD,
+    pace: str = "period",
 ) -> tuple[TuningCandidate, ...]:
     """Return what a plan has to beat: each unit alone, and the network replicated on disjoint units.
 
@@ -181,7 +182,7 @@ def baselines(
     sets = _replica_sets([unit for unit in units if unit.cores])
     shared = dict.fromkeys([*sets, *(names + other for names in sets or [()])])
     alone = tuple(_serial(network, layers, unit.name, _slots(pace)) for unit in units)
-    if pace is Term.LATENCY:
+    if pace == "latency":
         return alone
     return alone + tuple(
         _baseline(f"replicas on {'+'.join(names)}", replicas(network, layers, names))
@@ -196,17 +197,20 @@ def workload_baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
     All requests on each unit, one after the other; and each request on the unit that is done with it first,
     on the sets of units on which `baselines` replicates a network.
     """
-    assert problem.workload is not None
+    assert workload_in(problem) is not None
     able = [unit for index, unit in enumerate(problem.platform.units) if _runs_all(problem, index)]
     other = tuple(unit.name for unit in able if not unit.cores)
     sets = _replica_sets([unit for unit in able if unit.cores])
     shared = dict.fromkeys(names + other for names in sets or [()])
     return tuple(
-        _baseline(f"serial on {unit.name}", deploy(_dealt(problem, (unit.name,)), workload=problem.workload))
+        _baseline(
+            f"serial on {unit.name}", deploy(_dealt(problem, (unit.name,)), workload=workload_in(problem))
+        )
         for unit in able
     ) + tuple(
         _baseline(
-            f"whole requests on {'+'.join(names)}", deploy(_dealt(problem, names), workload=problem.workload)
+            f"whole requests on {'+'.join(names)}",
+            deploy(_dealt(problem, names), workload=workload_in(problem)),
         )
         for names in shared
         if len(names) > 1
@@ -214,13 +218,13 @@ def workload_baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
 
 
 def _runs_all(problem: Problem, unit: int) -> bool:
-    chains = problem.flow_shop.chains
+    chains = shop_of(problem).chains
     return all(chain.runs(0, chain.layer_count, unit) for chain in chains)
 
 
 def _dealt(problem: Problem, units: Sequence[str]) -> Plan:
     """Return the plan that gives each request, in their order, to the unit that is done with it first."""
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     loads_us = dict.fromkeys(units, 0)
     chunks = []
     for index, request in enumerate(shop.workload.requests):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from ...formulations.objective import Term
 from ...formulations.validation import STRICT
 from ..engine import PlacementReceipt
 from ..measurement import Spread
@@ -145,10 +144,10 @@ class TuningResult:
         return self.stop is TuningStop.INTERRUPTED
 
     @property
-    def pace(self) -> Term:
+    def pace(self) -> str:
         """What the candidates were compared by: period, makespan of a batch, or latency."""
         found = {row.candidate.deployment.pace for row in self.rows}
-        return found.pop() if len(found) == 1 else Term.PERIOD
+        return found.pop() if len(found) == 1 else "period"
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from ..executor.tuning.tuner import Subject, tune
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import dump_problem
 from ..formulations.judge import check
-from ..formulations.objective import Objective, Term
+from ..formulations.objective import Objective
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import OpaqueRule
@@ -130,7 +130,7 @@ def check_rounds(rounds: int, *, workload: bool, objective: Objective | None = N
             f"rounds is {rounds}: corrections are learned for one network, and a workload shares the units "
             "between several requests; leave the rounds out, or tune its networks one by one"
         )
-    if rounds > 1 and objective is not None and objective.first is Term.LATENCY:
+    if rounds > 1 and objective is not None and objective.first == "latency":
         raise InvalidInputError(
             f"rounds is {rounds}: corrections are learned from pipelines at work, and for the latency one "
             "request is run at a time; leave the rounds out, or tune for the period"
@@ -212,7 +212,7 @@ def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
             speed *= common[1].comparable_us / common[0].comparable_us
         for row in result.rows:
             plan = row.candidate.deployment.plan
-            if plan is None or row.candidate.deployment.pace is not Term.PERIOD:
+            if plan is None or row.candidate.deployment.pace != "period":
                 continue  # corrections and cost models are about periods
             if row.comparable_us is not None and row.period_us is not None:
                 today = speed * row.comparable_us / row.period_us.median

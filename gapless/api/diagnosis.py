@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..executor.engines.registry import engine_names, get_engine
@@ -12,8 +12,8 @@ from ..executor.machine.counters import counters_availability
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.machine.quota import quota_availability
 from ..formulations.availability import Availability
-from ..formulations.objective import Term
-from ..formulations.problem import Feature
+from ..formulations.problem import FEATURES
+from ..formulations.registry import formulation_named, formulation_names
 from ..solvers.protocol import Capabilities
 from ..solvers.registry import backend_names, get_backend
 from ..version import __version__
@@ -46,11 +46,21 @@ class BackendReport:
     @property
     def unsupported(self) -> tuple[str, ...]:
         """Features and objective terms that it does not handle."""
-        if self.capabilities is None:
-            return ()
-        features = (feature for feature in Feature if feature not in self.capabilities.features)
-        terms = (f"objective {term}" for term in Term if term not in self.capabilities.terms)
-        return (*features, *terms, *(f"problems without {feature}" for feature in self.capabilities.requires))
+        return () if self.capabilities is None else tuple(_unsupported(self.capabilities))
+
+
+def _unsupported(can: Capabilities) -> Iterator[str]:
+    """Yield what a backend does not handle: whole formulations, or features and terms of one."""
+    for name in formulation_names():
+        formulation = formulation_named(name)
+        support = can.formulations.get(name, can.others)
+        if support is None:
+            yield formulation.label
+            continue
+        if support.features is not None:
+            yield from sorted((FEATURES | formulation.features) - support.features)
+        if support.terms is not None:
+            yield from (f"objective {term}" for term in formulation.terms if term not in support.terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from ..executor.runner import Budget
 from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
 from ..formulations.files import dump, parse
+from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
@@ -134,7 +135,7 @@ def open_pipeline(
     ...     for outputs in pipeline.map({"image": frame} for frame in camera):
     ...         show(outputs["boxes"])
     """
-    deployment = deploy(plan, workload=problem.workload) if isinstance(plan, Plan) else plan
+    deployment = deploy(plan, workload=workload_in(problem)) if isinstance(plan, Plan) else plan
     models = models_for(problem) if model is None else model
     if not isinstance(models, Mapping):
         models = {problem.network.name: models}
@@ -201,8 +202,9 @@ def take_profile(
 def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) -> dict[str, Model]:
     """Open the models of all networks that run, by name; parameters and errors as for `models_of`."""
     wanted = problem.networks
-    if problem.workload is not None:
-        named = {request.network for request in problem.workload.requests}
+    workload = workload_in(problem)
+    if workload is not None:
+        named = {request.network for request in workload.requests}
         wanted = tuple(network for network in wanted if network.name in named)
     return {network.name: models_of(network, at=at) for network in wanted}
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..formulations.errors import BackendError, InvalidInputError
+from ..formulations.flow_shop.tables import workload_in
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
@@ -35,7 +36,7 @@ WORKLOAD_BACKENDS = Usual(
 
 def default_backends(problem: Problem) -> Usual:
     """Return what `compare` does with a problem when nothing is said."""
-    return CHAIN_BACKENDS if problem.workload is None else WORKLOAD_BACKENDS
+    return CHAIN_BACKENDS if workload_in(problem) is None else WORKLOAD_BACKENDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

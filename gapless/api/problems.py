@@ -11,11 +11,12 @@ from pathlib import Path
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.errors import InvalidInputError, InvalidProblemError
 from ..formulations.files import load_problem as load_problem_file
+from ..formulations.flow_shop.tables import workload_of
 from ..formulations.flow_shop.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload, requests_of
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
-from ..formulations.objective import Objective, Term
+from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.validation import Defects
 from ..profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
@@ -107,20 +108,20 @@ def load_workload(
         base = shipped_workload(platform, text)
     else:
         base = with_workload(load_problem(str(problem), costs=costs), text)
-    assert base.workload is not None
+    given = workload_of(base)
     served = replace(
-        base.workload,
+        given,
         order=order,
         mode=mode,
         execution=execution,
-        load_policy=base.workload.load_policy if load_policy is None else load_policy,
+        load_policy=given.load_policy if load_policy is None else load_policy,
         task_slots=task_slots,
     )
     if contention is not None:
         from .slowdown.contention import load_contention
 
         base = replace(base, interference=load_contention(Path(contention)).interference)
-    return replace(base, workload=served).with_objective(objective)
+    return replace(base, data=served).with_objective(objective)
 
 
 def with_workload(problem: Problem, text: str) -> Problem:
@@ -134,7 +135,7 @@ def with_workload(problem: Problem, text: str) -> Problem:
         The text is not a list of requests, or names a network that is not there.
     """
     requests = requests_of(text, [network.name for network in problem.networks])
-    return replace(problem, workload=Workload(requests=requests), objective=Objective(terms=(Term.MAKESPAN,)))
+    return replace(problem, data=Workload(requests=requests), objective=Objective(terms=("makespan",)))
 
 
 def _no_such_problem(name: str) -> str:

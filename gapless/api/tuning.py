@@ -29,9 +29,10 @@ from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.errors import InvalidInputError
+from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform
 from ..formulations.judge import check
-from ..formulations.objective import Objective, Term
+from ..formulations.objective import Objective
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
@@ -237,7 +238,7 @@ def tune_simulated(
     }
     check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
     with ExitStack() as stack:
-        simulated = SimulatedRunner if truth.workload is None else SimulatedWorkloadRunner
+        simulated = SimulatedRunner if workload_in(truth) is None else SimulatedWorkloadRunner
         course = Course(
             runner=simulated(truth, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
@@ -256,7 +257,7 @@ def tune_simulated(
 
 def default_costs(objective: Objective) -> str:
     """Return the name of the table that one network is planned with, unless another one is asked for."""
-    return str(Method.ISOLATED) if objective.first is Term.LATENCY else DEFAULT_METHOD
+    return str(Method.ISOLATED) if objective.first == "latency" else DEFAULT_METHOD
 
 
 def _wanted(subject: object, objective: str | Objective | None) -> Objective:
@@ -267,7 +268,7 @@ def _wanted(subject: object, objective: str | Objective | None) -> Objective:
 
 
 def _has_workload(subject: object) -> bool:
-    return isinstance(subject, Problem) and subject.workload is not None
+    return isinstance(subject, Problem) and workload_in(subject) is not None
 
 
 def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:
@@ -299,7 +300,7 @@ def _tuned(tables: Mapping[str, Problem], taken: Profile | None, course: Course,
 def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
     """Return the baselines that keep the rules and limits of the problem, with what each table predicts."""
     problem = next(iter(tables.values()))
-    if problem.workload is None:
+    if workload_in(problem) is None:
         network = problem.network
         found = baselines(
             network.name,

@@ -13,11 +13,13 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import InvalidInputError
-from ..formulations.objective import LIMIT_NAMES
+from ..formulations.flow_shop.tables import workload_in
+from ..formulations.limits import LIMIT_NAMES
+from ..formulations.registry import formulation_names
 from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
-    from ..api.diagnosis import Diagnosis
+    from ..api.diagnosis import BackendReport, Diagnosis
     from ..api.planning import Comparison
     from ..api.rounds import Loop
     from ..executor.tuning.result import TuningResult
@@ -60,7 +62,7 @@ def problem_data(problem: Problem) -> Document:
         "limits": {name: value for name, value in limits.items() if value is not None},
         "rules": [{"name": rule.name, "text": rule.text} for rule in problem.rules],
         "features": sorted(problem.features),
-        "workload": None if problem.workload is None else plain_data(problem.workload),
+        "workload": None if workload_in(problem) is None else plain_data(workload_in(problem)),
     }
 
 
@@ -77,11 +79,11 @@ def score_data(problem: Problem, score: Score) -> Document:
 
 
 def _workload_score_data(problem: Problem, score: Score) -> Document:
-    from ..formulations.flow_shop.score import WorkloadScore
 
-    if problem.workload is None or not isinstance(score, WorkloadScore):
+    workload = workload_in(problem)
+    if workload is None:
         return {}
-    latencies = dict(zip(problem.workload.names, score.request_latency_us, strict=True))
+    latencies = dict(zip(workload.names, score.request_latency_us, strict=True))
     return {**{name: getattr(score, name) for name in _WORKLOAD_TOTALS}, "request_latency_us": latencies}
 
 
@@ -274,7 +276,8 @@ def diagnosis_data(diagnosis: Diagnosis) -> Document:
                 "ok": report.ok,
                 "reason": report.reason,
                 "version": report.version or None,
-                "guarantee": None if report.capabilities is None else str(report.capabilities.guarantee),
+                "guarantee": _guarantee(report),
+                "formulations": _guarantees(report),
                 "unsupported": list(report.unsupported),
             }
             for report in diagnosis.backends
@@ -296,3 +299,17 @@ def plain_data(value: Any) -> Any:
 def json_text(document: Mapping[str, Any]) -> str:
     """Return a document as text: plain ASCII, so that it survives any terminal or pipe."""
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _guarantees(report: BackendReport) -> dict[str, str]:
+    """Return what a backend promises, by formulation."""
+    if report.capabilities is None:
+        return {}
+    can = report.capabilities
+    supports = {name: can.formulations.get(name, can.others) for name in formulation_names()}
+    return {name: str(support.guarantee) for name, support in supports.items() if support is not None}
+
+
+def _guarantee(report: BackendReport) -> str | None:
+    """Return the first promise of a backend: of most, the only one."""
+    return next(iter(_guarantees(report).values()), None)

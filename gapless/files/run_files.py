@@ -29,6 +29,7 @@ from ..formulations.files import (
     load_plan,
     save,
 )
+from ..formulations.flow_shop.tables import workload_in
 from ..formulations.judge import check
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
@@ -71,7 +72,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
     if not _is_deployment(Path(path)):
         plan = load_plan(path)
         require_valid(problem, plan, path)
-        return deploy(plan, workload=problem.workload)
+        return deploy(plan, workload=workload_in(problem))
     deployment = load(path, DEPLOYMENT)
     for plan in deployed_plans(deployment):
         require_valid(problem, plan, path)
@@ -159,7 +160,7 @@ def _executions(tuned: Tuned) -> Executions | None:
     """
     problem, taken = tuned.problem, tuned.profile
     tables = (problem.costs,) if taken is None else taken.tables
-    if problem.workload is not None or (taken is None and problem.co_run_costs is not None):
+    if workload_in(problem) is not None or (taken is None and problem.co_run_costs is not None):
         return None
     found = executed_plans(
         [tuned.result] if tuned.loop is None else [one.result for one in tuned.loop.rounds]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..formulations.objective import Objective, Term
+from ..formulations.objective import Objective
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
 
 _TERM_NAMES = {
-    Term.PAPER_GAPNESS: "paper gapness",
-    Term.PEAK_MEMORY: "peak memory",
-    Term.IDLE: "idle share",
+    "paper_gapness": "paper gapness",
+    "peak_memory": "peak memory",
+    "idle": "idle share",
 }
 
 _STOPPED_BY = {
@@ -68,18 +68,18 @@ def seconds(value: float) -> str:
     return f"{1000 * value:,.1f} ms" if value < 1 else f"{value:,.2f} s"
 
 
-def term_name(term: Term) -> str:
+def term_name(term: str) -> str:
     """Return what an objective term is called."""
     return _TERM_NAMES.get(term, str(term))
 
 
-def term_value(term: Term, value: int | None) -> str:
+def term_value(term: str, value: int | None) -> str:
     """Return a value of an objective term with its unit."""
-    if term is Term.PEAK_MEMORY:
+    if term == "peak_memory":
         return size(value)
-    if term in (Term.CONTENTION, Term.DISPLACEMENT):
+    if term in ("contention", "displacement"):
         return "-" if value is None else f"{value:,}"
-    return percent(value) if term is Term.IDLE else millis(value)
+    return percent(value) if term == "idle" else millis(value)
 
 
 def gap(result: SolveResult) -> str:

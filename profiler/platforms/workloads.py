@@ -19,7 +19,7 @@ from ...formulations.flow_shop.workload import LoadPolicy, Request, Workload, re
 from ...formulations.hardware import UnitKind
 from ...formulations.nearness import meant, shown
 from ...formulations.network import Network
-from ...formulations.objective import Objective, Term
+from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ..analytic.costs import Affine, batched, network_costs, time_of
 from ..analytic.model import ANALYTIC, AnalyticModel
@@ -135,7 +135,7 @@ def _on_phone(platform: str, requests: tuple[Request, ...]) -> Problem:
             provenance=model.provenance,
         ),
         objective=_MAKESPAN,
-        workload=Workload(requests=requests, load_policy=LoadPolicy.RUNNING),
+        data=Workload(requests=requests, load_policy=LoadPolicy.RUNNING),
         interference=_interference(platform, names),
     )
 
@@ -151,11 +151,11 @@ def _measured(platform: str, requests: tuple[Request, ...]) -> Problem:
             provenance=parts[0].costs.provenance,
         ),
         objective=_MAKESPAN,
-        workload=Workload(requests=requests),
+        data=Workload(requests=requests),
     )
 
 
-_MAKESPAN = Objective(terms=(Term.MAKESPAN,))
+_MAKESPAN = Objective(terms=("makespan",))
 
 
 def _networks_of(requests: Sequence[Request]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.chunking.tables import chain_of
 from ...formulations.costs import CostRows, CostTable, NetworkCosts, TransferRows
 from ...formulations.judge import score
 from ...formulations.problem import Problem
@@ -164,7 +165,7 @@ def _known(problem: Problem, one: ExecutedPlan) -> _Times:
     """Return what is known of chunks; costs say which one is the longest."""
     if one.chunk_us:
         return tuple(enumerate(one.chunk_us))
-    chain = problem.chain_of(one.plan)
+    chain = chain_of(problem.charged(one.plan))
     busy = [chain.busy_us(*part) for part in chain.parts(one.plan)]
     return ((busy.index(max(busy)), one.period_us),)
 
@@ -188,7 +189,7 @@ def _seen(problem: Problem, executed: Sequence[tuple[ExecutedPlan, _Times]]) -> 
     layers = len(problem.network.layers)
     rows: list[list[tuple[Array, float, float]]] = [[] for _ in problem.platform.units]
     for one, times in executed:
-        chain = problem.chain_of(one.plan)
+        chain = chain_of(problem.charged(one.plan))
         parts = chain.parts(one.plan)
         longest = max(taken for _, taken in times)
         for index, taken in times:

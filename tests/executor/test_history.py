@@ -7,6 +7,7 @@ from gapless.executor.deployment import deploy
 from gapless.executor.history import Work, history
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.simulate import simulate, simulate_workload
 from gapless.solvers.exhaustive import all_plans
 from tests.workload_instances import workload_problem
@@ -43,7 +44,7 @@ def test_requests_of_a_workload_are_streams() -> None:
     assert list(predicted.outputs_ns()) == [1000 * trace.makespan_us]
     lost_us = sum(event.slowdown_us for event in trace.events)
     assert sum(work.slowdown_ns for work in predicted.works) == 1000 * lost_us > 0
-    deployment = deploy(plan, workload=problem.workload)
+    deployment = deploy(plan, workload=workload_of(problem))
     measured = history(SimulatedWorkloadRunner(problem).trace(deployment, requests=3))
     assert [stream.name for stream in measured.streams] == list(plan.order)
     assert {number: len(works) for number, works in measured.rounds().items()} == dict.fromkeys(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from gapless.formulations.flow_shop.score import WorkloadScore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +15,7 @@ from gapless.executor.runner import Budget
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.candidates import predicted_us
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError
-from gapless.formulations.flow_shop.score import WorkloadScore
-from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
@@ -39,7 +39,7 @@ def simple() -> Problem:
 
 def plan_of(problem: Problem) -> Plan:
     """Return x0 and y1 cut, x2 whole on the second unit, in this order."""
-    return problem.flow_shop.plan(Schedule((0, 1, 2), ((0, 1, 2), (0, 1, 2), (0, 0, 2))))
+    return shop_of(problem).plan(Schedule((0, 1, 2), ((0, 1, 2), (0, 1, 2), (0, 0, 2))))
 
 
 def judged(problem: Problem, plan: Plan) -> WorkloadScore:
@@ -53,7 +53,7 @@ def test_makespan_latencies_and_bubbles_are_those_of_the_judge() -> None:
     plan = plan_of(problem)
     right = judged(problem, plan)
     found = SimulatedWorkloadRunner(problem).measure(
-        deploy(plan, workload=problem.workload), Budget(requests=12)
+        deploy(plan, workload=workload_of(problem)), Budget(requests=12)
     )
     assert found.makespan_us is not None
     assert found.makespan_us.median == found.period_us == right.makespan_us == predicted_us(problem, plan)
@@ -70,9 +70,9 @@ def test_makespan_latencies_and_bubbles_are_those_of_the_judge() -> None:
 @given(problem=workload_problems(), data=st.data())
 @settings(max_examples=60)
 def test_any_schedule_takes_what_the_judge_says(problem: Problem, data: st.DataObject) -> None:
-    workload = problem.workload
+    workload = workload_of(problem)
     assert workload is not None
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     count, units = shop.request_count, shop.unit_count
     order = tuple(data.draw(st.permutations(range(count))))
     cuts = tuple(
@@ -96,10 +96,9 @@ def test_any_schedule_takes_what_the_judge_says(problem: Problem, data: st.DataO
 
 def test_a_stream_of_rounds_overlaps() -> None:
     problem = simple()
-    assert problem.workload is not None
-    problem = replace(problem, workload=replace(problem.workload, mode=Mode.STREAM))
+    problem = replace(problem, data=replace(workload_of(problem), mode=Mode.STREAM))
     plan = plan_of(problem)
-    served = deploy(plan, workload=problem.workload)
+    served = deploy(plan, workload=workload_of(problem))
     runner = SimulatedWorkloadRunner(problem)
     found = runner.measure(served, Budget(seconds=0.2))
     assert found.makespan_us is None
@@ -120,7 +119,7 @@ def test_simulated_traces_of_workloads_nest() -> None:
 
 def test_noise_repeats_for_a_seed() -> None:
     problem = simple()
-    served = deploy(plan_of(problem), workload=problem.workload)
+    served = deploy(plan_of(problem), workload=workload_of(problem))
 
     def periods(seed: int) -> list[float]:
         runner = SimulatedWorkloadRunner(problem, noise_permille=50, seed=seed)
@@ -134,9 +133,8 @@ def test_noise_repeats_for_a_seed() -> None:
 
 def test_what_it_cannot_run_is_refused() -> None:
     problem = simple()
-    assert problem.workload is not None
     plan = plan_of(problem)
-    other = replace(problem.workload, task_slots=1)
+    other = replace(workload_of(problem), task_slots=1)
     runner = SimulatedWorkloadRunner(problem)
     for served, words in (
         (deploy(plan, workload=other), "serves another workload"),
@@ -144,6 +142,6 @@ def test_what_it_cannot_run_is_refused() -> None:
     ):
         with pytest.raises(ExecutionError, match=words):
             runner.measure(served, Budget(requests=1))
-    lazy = replace(problem, workload=replace(problem.workload, load_policy=LoadPolicy.RUNNING))
+    lazy = replace(problem, data=replace(workload_of(problem), load_policy=LoadPolicy.RUNNING))
     with pytest.raises(ExecutionError, match="load policy resident"):
-        SimulatedWorkloadRunner(lazy).measure(deploy(plan, workload=problem.workload), Budget(requests=1))
+        SimulatedWorkloadRunner(lazy).measure(deploy(plan, workload=workload_of(problem)), Budget(requests=1))

@@ -16,6 +16,7 @@ from gapless.api.problems import load_problem, table_problem
 from gapless.formulations import files
 from gapless.formulations.chain import Chain
 from gapless.formulations.chunking.quantities import PlanValues, Quantity, QuantityVariables
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import (
     ExpressionError,
@@ -28,8 +29,9 @@ from gapless.formulations.expr import And, BoolExpr, Const, Expr, LessEq, Linear
 from gapless.formulations.expr_json import chain_variables, from_data, to_data
 from gapless.formulations.files import COSTS, NETWORK, PLATFORM
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
+from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Limits, Objective, Term
+from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, Rule
@@ -76,12 +78,12 @@ def expressions(chain: Chain) -> st.SearchStrategy[BoolExpr]:
     )
 
 
-@given(expr=expressions(PROBLEM.chain))
+@given(expr=expressions(chain_of(PROBLEM)))
 def test_an_expression_survives_json(expr: BoolExpr) -> None:
     data = json.loads(json.dumps(to_data(expr)))
-    again = from_data(data, chain_variables(PROBLEM.chain))
+    again = from_data(data, chain_variables(chain_of(PROBLEM)))
     assert repr(again) == repr(expr)
-    values = PlanValues(PROBLEM.chain, PROBLEM.chain.parts(PLAN))
+    values = PlanValues(chain_of(PROBLEM), chain_of(PROBLEM).parts(PLAN))
     assert again.evaluate(values) == expr.evaluate(values)
 
 
@@ -144,11 +146,11 @@ def problems(draw: st.DrawFn) -> Problem:
         platform=platform,
         networks=(network,),
         costs=draw(cost_tables(platform, network)),
-        objective=draw(st.sampled_from([Objective(), Objective.paper(), Objective.slack(50, Term.BUBBLES)])),
+        objective=draw(st.sampled_from([Objective(), Objective.paper(), Objective.slack(50, "bubbles")])),
         limits=Limits(min_units=draw(st.none() | st.integers(0, 3)), max_period_us=draw(maybe)),
     )
     if draw(st.booleans()):
-        expr = draw(expressions(problem.chain))
+        expr = draw(expressions(chain_of(problem)))
         problem = problem.with_rules(Rule(name=draw(names), expr=expr, text="in words"))
     return problem
 
@@ -220,7 +222,7 @@ def test_opaque_rules_have_no_written_form() -> None:
 )
 def test_what_is_no_expression_is_refused(data: object, error: type[Exception]) -> None:
     with pytest.raises(error):
-        from_data(data, chain_variables(PROBLEM.chain))
+        from_data(data, chain_variables(chain_of(PROBLEM)))
 
 
 @pytest.mark.parametrize(
@@ -287,4 +289,4 @@ def test_saving_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_true_is_no_number_in_an_expression(data: list[object]) -> None:
     with pytest.raises(InvalidProblemError, match=r"truth value|is not an expression"):
-        from_data(data, chain_variables(PROBLEM.chain))
+        from_data(data, chain_variables(chain_of(PROBLEM)))

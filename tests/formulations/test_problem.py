@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 
 from gapless.api.problems import table_problem
+from gapless.formulations.chunking.rules import avoid, busy_cap
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.co_run import CoRunModel, Interpolated, get_co_run_model
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidProblemError
@@ -15,10 +17,10 @@ from gapless.formulations.expr import IntVar, variables
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.judge import check, score
-from gapless.formulations.objective import Limits
+from gapless.formulations.limits import Limits
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
-from gapless.formulations.rules import OpaqueRule, avoid, busy_cap
+from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.simulate import simulate
 from gapless.solvers.conformance import sample_problem
 from tests.instances import co_run_problems
@@ -77,7 +79,7 @@ def test_using_is_the_problem_that_plans_are_judged_by(problem: Problem) -> None
         for rule in part.expression_rules:
             for variable in variables(rule.expr).values():
                 if isinstance(variable, IntVar) and variable.name == "busy_us":
-                    assert variable.high == part.chain.most_busy_us(variable.args[0])
+                    assert variable.high == chain_of(part).most_busy_us(variable.args[0])
 
 
 def test_limits_join_the_number_of_units() -> None:
@@ -123,7 +125,7 @@ def test_tables_that_do_not_fit_are_refused(beside: tuple[CostTable, ...], words
 def test_a_workload_has_one_table() -> None:
     workload = Workload(requests=(Request(name="r", network="net"),))
     with pytest.raises(InvalidProblemError, match="co-run costs are for one network without a workload"):
-        replace(two_units(), workload=workload)
+        replace(two_units(), data=workload)
 
 
 def test_features_are_those_of_all_tables() -> None:

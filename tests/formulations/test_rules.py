@@ -9,16 +9,7 @@ from typing import Any
 import pytest
 
 from gapless.formulations.chunking.quantities import PlanValues
-from gapless.formulations.errors import ExpressionError, InvalidProblemError
-from gapless.formulations.expr import BoolExpr, Const, Interval, Variable
-from gapless.formulations.judge import check
-from gapless.formulations.plan import Plan
-from gapless.formulations.problem import Feature, Problem
-from gapless.formulations.rules import (
-    OpaqueRule,
-    PlanView,
-    Rule,
-    RuleFunction,
+from gapless.formulations.chunking.rules import (
     apart,
     at_least,
     at_most,
@@ -33,6 +24,13 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
+from gapless.formulations.chunking.view import PlanView
+from gapless.formulations.errors import ExpressionError, InvalidProblemError
+from gapless.formulations.expr import BoolExpr, Const, Interval, Variable
+from gapless.formulations.judge import check
+from gapless.formulations.plan import Plan
+from gapless.formulations.problem import Feature, Problem
+from gapless.formulations.rules import OpaqueRule, Rule, RuleFunction
 from gapless.solvers.conformance import sample_problem
 from gapless.solvers.exhaustive import all_parts
 

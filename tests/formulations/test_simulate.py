@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from gapless.api.problems import table_problem
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
@@ -22,8 +23,8 @@ def instances() -> list[tuple[Problem, Plan]]:
     for _ in range(6):
         times = [[rng.randint(1, 90) for _ in range(3)] for _ in range(5)]
         problem = table_problem(times, ["a", "b", "c"], network="net")
-        plans = list(all_parts(problem.chain))
-        found += [(problem, problem.chain.plan(parts)) for parts in rng.sample(plans, 8)]
+        plans = list(all_parts(chain_of(problem)))
+        found += [(problem, chain_of(problem).plan(parts)) for parts in rng.sample(plans, 8)]
     return found
 
 
@@ -40,7 +41,7 @@ def test_steady_state_equals_the_judge(problem: Problem, plan: Plan) -> None:
 @pytest.mark.parametrize(("problem", "plan"), instances())
 def test_a_batch_equals_the_flow_shop_recursion(problem: Problem, plan: Plan) -> None:
     trace = simulate(problem, plan, requests=9, interval_us=0)
-    busy = [problem.chain.busy_us(*part) for part in problem.chain.parts(plan)]
+    busy = [chain_of(problem).busy_us(*part) for part in chain_of(problem).parts(plan)]
     free = [0] * len(busy)
     for _ in range(9):
         time = 0

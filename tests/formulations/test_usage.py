@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from gapless.api.problems import table_problem
 from gapless.formulations.flow_shop.memory import Usage
-from gapless.formulations.flow_shop.quantities import WorkloadValues
+from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.judge import score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.plan import Chunk, Plan
@@ -91,6 +92,6 @@ def test_a_workload_needs_what_the_judge_says(data: st.DataObject) -> None:
     problem = data.draw(workload_problems().map(solvable))
     plan = chosen(data, problem)
     usage = trace_usage(problem, simulate_workload(problem, plan))
-    values = WorkloadValues(problem.flow_shop, problem.flow_shop.schedule(plan))
+    values = WorkloadValues(shop_of(problem), shop_of(problem).schedule(plan))
     assert usage == values.usage
     assert usage.peak_bytes == score(problem, plan).peak_bytes

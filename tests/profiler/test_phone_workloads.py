@@ -7,6 +7,7 @@ import pytest
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem, parse_problem
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.flow_shop.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
@@ -26,10 +27,9 @@ from gapless.solvers.protocol import SolveOptions
 
 def test_requests_of_a_phone() -> None:
     problem = shipped_workload("kirin990", "yolov4,bert,mobilenetv2x3")
-    assert problem.workload is not None
-    assert problem.workload.names == ("yolov4", "bert", "mobilenetv2#1", "mobilenetv2#2", "mobilenetv2#3")
+    assert workload_of(problem).names == ("yolov4", "bert", "mobilenetv2#1", "mobilenetv2#2", "mobilenetv2#3")
     assert [network.name for network in problem.networks] == ["yolov4", "bert", "mobilenetv2"]
-    assert problem.workload.load_policy is LoadPolicy.RUNNING  # as Eq. 6 counts
+    assert workload_of(problem).load_policy is LoadPolicy.RUNNING  # as Eq. 6 counts
     assert {Feature.INTERFERENCE, Feature.UNSUPPORTED_LAYERS, Feature.TRANSFERS} <= problem.features
     assert problem.objective == Objective.parse("makespan")
 
@@ -57,8 +57,7 @@ def test_problems_are_files() -> None:
 
 def test_measured_platforms_serve_workloads_too() -> None:
     problem = shipped_workload("pixel7a", "octreex2,alexnet-sparse")
-    assert problem.workload is not None
-    assert problem.workload.names == ("octree#1", "octree#2", "alexnet-sparse")
+    assert workload_of(problem).names == ("octree#1", "octree#2", "alexnet-sparse")
     assert problem.interference is None
     assert problem.costs.of("octree") == shipped_problem("pixel7a/octree").costs.of("octree")
     assert not problem.costs.provenance.estimated

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gapless.api.problems import load_problem
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import UnitKind
 from gapless.profiler.platforms.catalog import (
@@ -95,7 +96,7 @@ def test_every_table_loads_and_names_its_source(name: str, method: str) -> None:
 @pytest.mark.parametrize(("name", "method"), PUBLISHED)
 def test_the_numbers_are_the_published_ones(name: str, method: str) -> None:
     first, last = PUBLISHED[name, method]
-    rows = shipped_problem(name, method=method).chain.layer_us
+    rows = chain_of(shipped_problem(name, method=method)).layer_us
     assert rows[0] == micros(first)
     assert last is None or rows[-1] == micros(last)
 
@@ -104,15 +105,15 @@ def test_the_default_table_is_heavy() -> None:
     assert load_problem("pixel7a/octree") == shipped_problem("pixel7a/octree", method="heavy")
     isolated = load_problem("pixel7a/octree", costs="isolated")
     assert isolated == shipped_problem("pixel7a/octree", method="isolated")
-    assert isolated.chain.layer_us != shipped_problem("pixel7a/octree").chain.layer_us
+    assert chain_of(isolated).layer_us != chain_of(shipped_problem("pixel7a/octree")).layer_us
 
 
 @pytest.mark.parametrize("name", [f"{p}/{n}" for p in PLATFORMS for n in NETWORKS])
 def test_interpolated_costs_lie_between_both_tables(name: str) -> None:
     problem = shipped_problem(name, method="interpolated")
-    alone, busy = (shipped_problem(name, method=method).chain for method in ("isolated", "heavy"))
+    alone, busy = (chain_of(shipped_problem(name, method=method)) for method in ("isolated", "heavy"))
     units = range(1, len(problem.platform.units) + 1)
-    chains = [problem.using(used).chain for used in units]
+    chains = [chain_of(problem.using(used)) for used in units]
     assert (chains[0], chains[-1]) == (alone, busy)
     for chain in chains:
         for row, one, other in zip(chain.layer_us, alone.layer_us, busy.layer_us, strict=True):

@@ -9,18 +9,7 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 from gapless.formulations.chain import Chain, Part
-from gapless.formulations.costs import CostTable, NetworkCosts
-from gapless.formulations.expr import abs_of, max_of, min_of
-from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.judge import rank_key, score
-from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
-from gapless.formulations.plan import Plan
-from gapless.formulations.problem import Problem
-from gapless.formulations.rules import (
-    AnyRule,
-    OpaqueRule,
-    RuleFunction,
+from gapless.formulations.chunking.rules import (
     apart,
     at_least,
     at_most,
@@ -34,6 +23,16 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
+from gapless.formulations.chunking.tables import chain_of
+from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.expr import abs_of, max_of, min_of
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.judge import rank_key, score
+from gapless.formulations.network import Layer, Network, Tensor
+from gapless.formulations.objective import Objective
+from gapless.formulations.plan import Plan
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction
 from gapless.solvers.protocol import Backend, Claim, SolveOptions
 
 UNITS = "abcde"
@@ -223,8 +222,8 @@ def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
 def ranked(problem: Problem) -> list[Plan]:
     """Return all valid plans in canonical order."""
     found = []
-    for parts in all_parts(problem.chain):
-        plan = problem.chain.plan(parts)
+    for parts in all_parts(chain_of(problem)):
+        plan = chain_of(problem).plan(parts)
         judged = score(problem, plan)
         if judged.valid:
             found.append((rank_key(problem, plan, judged), plan))

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gapless.formulations.availability import Availability
-from gapless.formulations.objective import Term
 from gapless.formulations.plan import Chunk, Plan
-from gapless.formulations.problem import Feature, Problem
+from gapless.formulations.problem import Problem
 from gapless.solvers.protocol import (
     Capabilities,
     Claim,
@@ -21,21 +20,14 @@ from gapless.solvers.protocol import (
     SolveOptions,
     SolveStatus,
     StopReason,
+    Support,
 )
 
 
 def capabilities(guarantee: Guarantee = Guarantee.EXACT) -> Capabilities:
-    return Capabilities(
-        features=frozenset(Feature),
-        terms=frozenset(Term),
-        guarantee=guarantee,
-        gives_bound=True,
-        deterministic=True,
-        isolated=False,
-        rules=RuleHandling.CHECKED,
-        opaque_rules=RuleHandling.CHECKED,
-        summary="a fake",
-    )
+    checked = RuleHandling.CHECKED
+    everything = Support(guarantee=guarantee, rules=checked, opaque_rules=checked, gives_bound=True)
+    return Capabilities(summary="a fake", others=everything)
 
 
 @dataclass

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from gapless.api.problems import table_problem
+from gapless.formulations.chunking.rules import at_least, at_most, avoid, forbid, pin, together
 from gapless.formulations.errors import BackendDisagreementError
 from gapless.formulations.flow_shop.rules import before, keep_off, keep_on
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.flow_shop.workload import Request, RequestOrder, Workload
 from gapless.formulations.problem import Problem
-from gapless.formulations.rules import at_least, at_most, avoid, forbid, pin, together
 from gapless.solvers.conformance import Golden, golden_instances, sample_problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import Conflict
@@ -115,10 +116,9 @@ def test_a_conflict_in_a_workload_names_its_demands() -> None:
     )
     ruled = problem.with_rules(before("b1", "a0"), keep_off("b1", unit="big"))
     assert names(conflict(ruled, "exhaustive")) == {"before(b1, a0)", "order"}
-    assert problem.workload is not None
-    first, second = problem.workload.requests
+    first, second = workload_of(problem).requests
     late = replace(
-        problem, workload=replace(problem.workload, requests=(replace(first, deadline_us=60), second))
+        problem, data=replace(workload_of(problem), requests=(replace(first, deadline_us=60), second))
     )
     found = conflict(late.with_rules(keep_on("a0", units=("npu",))), "exhaustive")
     assert names(found) == {"deadline of a0", "keep_on(a0, npu)"}

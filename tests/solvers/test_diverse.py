@@ -10,11 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless.api.problems import load_problem, table_problem
+from gapless.formulations.chunking.distance import plan_distance
+from gapless.formulations.chunking.rules import differs, pin
 from gapless.formulations.errors import BackendDisagreementError, InvalidInputError, InvalidPlanError
 from gapless.formulations.judge import rank_key, score
-from gapless.formulations.plan import Plan, plan_distance
+from gapless.formulations.plan import Plan
 from gapless.formulations.problem import CHAIN_FEATURES, Feature, Problem
-from gapless.formulations.rules import OpaqueRule, differs, pin
+from gapless.formulations.rules import OpaqueRule
 from gapless.solvers import diverse
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.protocol import Claim, Guarantee, RuleHandling, SolveOptions, SolveStatus, StopReason

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless.api.problems import table_problem
+from gapless.formulations.chunking.rules import forbid
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.hardware import Platform
 from gapless.formulations.problem import Problem
-from gapless.formulations.rules import forbid
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
@@ -89,8 +90,8 @@ def test_renaming_units_changes_nothing(problem: Problem) -> None:
     )
     ours, theirs = best(problem), best(renamed)
     assert [c.score for c in ours.candidates] == [c.score for c in theirs.candidates]
-    assert [problem.chain.parts(c.plan) for c in ours.candidates] == [
-        renamed.chain.parts(c.plan) for c in theirs.candidates
+    assert [chain_of(problem).parts(c.plan) for c in ours.candidates] == [
+        chain_of(renamed).parts(c.plan) for c in theirs.candidates
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from gapless.api.problems import table_problem
 from gapless.formulations.availability import Availability
+from gapless.formulations.chunking.rules import pin
 from gapless.formulations.errors import (
     BackendDisagreementError,
     BackendFailedError,
@@ -20,7 +21,6 @@ from gapless.formulations.errors import (
 from gapless.formulations.flow_shop.rules import before
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
-from gapless.formulations.rules import pin
 from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.solvers.session import solve
@@ -263,4 +263,4 @@ def test_strict_rules_know_that_workloads_are_only_checked_natively() -> None:
 def test_several_networks_need_a_workload() -> None:
     problem = workload_problem({"a": [[10, 20]], "b": [[10, 20]]}, ["a", "b"])
     with pytest.raises(InvalidProblemError, match="say which requests come"):
-        solve(replace(problem, workload=None, objective=Objective()), "native")
+        solve(replace(problem, data=None, objective=Objective()), "native")

@@ -15,10 +15,11 @@ from ...executor.progress import Report, Step, silent
 from ...executor.runner import Budget, Runner
 from ...executor.tuning.store import Store
 from ...formulations.costs import Interference, NetworkCosts
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.flow_shop.workload import Request, Workload
 from ...formulations.hardware import Platform
 from ...formulations.judge import check
-from ...formulations.objective import Objective, Term
+from ...formulations.objective import Objective
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...profiler.profile import Method, Profile, ProfileOptions
@@ -170,8 +171,8 @@ def side_by_side(profiles: Sequence[Profile], *, interference: Interference | No
         platform=profiles[0].platform,
         networks=tuple(profile.network for profile in profiles),
         costs=costs,
-        objective=Objective(terms=(Term.MAKESPAN,)),
-        workload=Workload(
+        objective=Objective(terms=("makespan",)),
+        data=Workload(
             requests=tuple(
                 Request(name=profile.network.name, network=profile.network.name) for profile in profiles
             )
@@ -203,12 +204,12 @@ def calibrated(problem: Problem, runner: Runner, *, budget: Budget = CALIBRATION
         The networks could not be run.
     """
     requests = tuple(Request(name=network.name, network=network.name) for network in problem.networks)
-    everything = replace(problem, workload=Workload(requests=requests))
+    everything = replace(problem, data=Workload(requests=requests))
     costs = problem.costs
     for column, unit in enumerate(costs.units):
         plan = _serial(everything, unit)
         if not check(everything, plan):
-            found = runner.measure(deploy(plan, workload=everything.workload), budget)
+            found = runner.measure(deploy(plan, workload=workload_in(everything)), budget)
             taken_us = {chunk.stream: chunk.busy_us.median for chunk in found.chunks}
             costs = replace(
                 costs,

@@ -13,8 +13,9 @@ from rich.text import Text
 from ...files import documents
 from ...version import __version__
 from ..base.answer import Answer, command, write_out
+from ..base.general_options import JsonOption
 from ..options.models import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
-from ..options.problem import JsonOption, OutOption
+from ..options.problem import OutOption
 
 _PLATFORMS_NEXT = "\n`gapless show NAME` shows a problem, `gapless plan NAME` plans it."
 _NETWORKS_NEXT = "\n`gapless inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here."

@@ -9,6 +9,7 @@ import typer
 from ...files import documents
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
+from ..base.general_options import JsonOption
 from ..options.models import (
     MEASURING,
     EmulateOption,
@@ -19,7 +20,7 @@ from ..options.models import (
     ShapeOption,
     UnitsOption,
 )
-from ..options.problem import JsonOption, OutOption, check_writable
+from ..options.problem import OutOption, check_writable
 
 NetworksArgument = Annotated[
     list[str],

@@ -10,7 +10,8 @@ import typer
 from ...files import documents
 from ...view.explaining.explanation import TIME_LIMIT_S
 from ..base.answer import Answer, command, write_out
-from ..options.problem import Asked, JsonOption, OutOption, asking, check_writable
+from ..base.general_options import JsonOption
+from ..options.problem import Asked, OutOption, asking, check_writable
 
 TotalTimeOption = Annotated[
     float,

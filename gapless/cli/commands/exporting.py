@@ -10,7 +10,8 @@ import typer
 from ...executor.export.kinds import ExportKind
 from ...files import documents
 from ..base.answer import Answer, command
-from ..options.problem import JsonOption, split_files
+from ..base.general_options import JsonOption
+from ..options.problem import split_files
 from .running import ModelAtOption
 
 _EXPORT = "What is written"

@@ -8,7 +8,8 @@ import typer
 
 from ...files import documents
 from ..base.answer import Answer, command, write_out
-from ..options.problem import JsonOption, OutOption
+from ..base.general_options import JsonOption
+from ..options.problem import OutOption
 
 FormatArgument = Annotated[
     str | None,

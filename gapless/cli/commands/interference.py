@@ -11,6 +11,7 @@ from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command, write_out
+from ..base.general_options import JsonOption
 from ..options.models import (
     MEASURING,
     EmulateOption,
@@ -22,7 +23,7 @@ from ..options.models import (
     UnitsOption,
     parse_names,
 )
-from ..options.problem import JsonOption, OutOption, check_writable
+from ..options.problem import OutOption, check_writable
 
 _NO_MAP = "--svg draws heat maps, and plans have none; leave it out, or show their network without --plan"
 

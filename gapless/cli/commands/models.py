@@ -11,6 +11,7 @@ from ...files import documents
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
+from ..base.general_options import JsonOption
 from ..options.models import (
     EmulateOption,
     EngineOption,
@@ -23,7 +24,6 @@ from ..options.models import (
     parse_emulation,
     parse_names,
 )
-from ..options.problem import JsonOption
 
 if TYPE_CHECKING:
     from ...executor.callables import CallablePipeline

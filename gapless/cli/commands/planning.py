@@ -10,12 +10,13 @@ import typer
 from ...api.planning import CHAIN_BACKENDS, WORKLOAD_BACKENDS
 from ...files import documents
 from ...formulations.errors import InvalidInputError, InvalidPlanError
+from ...formulations.flow_shop.tables import workload_in
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_result
+from ..base.general_options import JsonOption
 from ..options.problem import (
     Asked,
     DistanceOption,
-    JsonOption,
     MemoryLimitOption,
     OutOption,
     SeedOption,
@@ -176,7 +177,7 @@ def simulate(
     from ...view.terminal import tables
 
     problem, played = asked.problem, load_plan(plan)
-    if problem.workload is None:
+    if workload_in(problem) is None:
         trace = play(
             problem,
             played,

@@ -9,7 +9,8 @@ import typer
 
 from ...files import documents
 from ..base.answer import Answer, command, write_out
-from ..options.problem import JsonOption, OutOption, check_writable
+from ..base.general_options import JsonOption
+from ..options.problem import OutOption, check_writable
 
 ExecutionsArgument = Annotated[
     Path,

@@ -14,7 +14,8 @@ from ...formulations.problem import Problem
 from ...solvers.result import SolveResult
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
-from ..options.problem import JsonOption, ObjectiveOption, RulesOption, check_writable
+from ..base.general_options import JsonOption
+from ..options.problem import ObjectiveOption, RulesOption, check_writable
 
 _REPORT = "What is shown"
 

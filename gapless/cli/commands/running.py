@@ -10,6 +10,7 @@ import typer
 from ...files import documents
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
+from ..base.general_options import JsonOption
 from ..options.models import (
     DeviceOption,
     EmulateOption,
@@ -22,7 +23,7 @@ from ..options.models import (
     ShapeOption,
     UnitsOption,
 )
-from ..options.problem import JsonOption, PlanArgument, ProblemArgument, check_writable
+from ..options.problem import PlanArgument, ProblemArgument, check_writable
 
 _RUNNING = "How to run"
 

@@ -14,12 +14,14 @@ from ...files import documents
 from ...files.origins import ask_parameters
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, dump_problem, load_origin
+from ...formulations.flow_shop.tables import workload_in
 from ...solvers.exhaustive import count_plans
 from ...view.terminal import describe
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode
+from ..base.general_options import JsonOption
 from ..base.signatures import takes
-from ..options.problem import Asked, JsonOption, OutOption, ask, asking, check_writable
+from ..options.problem import Asked, OutOption, ask, asking, check_writable
 
 ShownArgument = Annotated[
     list[str] | None,
@@ -58,7 +60,7 @@ def _of_problem(
 ) -> Answer:
     check_writable(svg)
     problem, shown = asked.problem, _layers(layers)
-    if problem.workload is not None and (layers is not None or svg is not None):
+    if workload_in(problem) is not None and (layers is not None or svg is not None):
         raise InvalidInputError("--layers and --svg are for one network; show its problem without --workload")
     notes = write_out(out, lambda: dump_problem(problem))
     notes += write_out(svg, lambda: _problem_svg(asked, shown))

@@ -13,6 +13,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
+from ..base.general_options import JsonOption
 from ..options.models import (
     DeviceOption,
     EmulateOption,
@@ -28,7 +29,6 @@ from ..options.models import (
 )
 from ..options.problem import (
     DistanceOption,
-    JsonOption,
     ObjectiveOption,
     RulesOption,
     SeedOption,

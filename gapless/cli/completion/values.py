@@ -114,9 +114,10 @@ def _units(said: Mapping[str, str]) -> Iterable[str]:
 
 
 def _objectives(said: Mapping[str, str]) -> Iterable[str]:
-    from ...formulations.objective import Term
+    from ...formulations.registry import formulation_named, formulation_names
 
-    return (*Term, "paper", "slack:")
+    names = (formulation_named(name).terms for name in formulation_names())
+    return (*dict.fromkeys(term for terms in names for term in terms), "paper", "slack:")
 
 
 def _costs(said: Mapping[str, str]) -> Iterable[str]:

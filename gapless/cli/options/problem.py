@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from ...formulations.errors import InvalidInputError
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.flow_shop.workload import Execution, Mode, RequestOrder
 from ..base import general_options
 from ..base.signatures import takes
@@ -285,7 +286,7 @@ def ask(
     return Asked(
         problem=asked if rules is None else add_rules(asked, rules),
         origin=origin,
-        task_slots=task_slots if asked.workload is None else None,
+        task_slots=task_slots if workload_in(asked) is None else None,
     )
 
 

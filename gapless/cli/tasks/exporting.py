@@ -16,9 +16,10 @@ from ...executor.model import Model
 from ...executor.simulation import charged_for
 from ...files.origins import problem_of
 from ...files.run_files import DEPLOYMENT, load_deployment, problem_for
+from ...formulations.chunking.tables import chain_of
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import format_of, load_origin
-from ...formulations.flow_shop.score import WorkloadScore
+from ...formulations.flow_shop.tables import shop_of, workload_in
 from ...formulations.flow_shop.workload import Mode
 from ...formulations.judge import score
 from ...formulations.plan import Plan
@@ -74,7 +75,7 @@ def export(
     kind, place = _kind(to), Path(out)
     chosen = _engine(problem, kind, engine)
     require_free(place)
-    deployment = deploy(plan, workload=problem.workload) if isinstance(plan, Plan) else plan
+    deployment = deploy(plan, workload=workload_in(problem)) if isinstance(plan, Plan) else plan
     order = Order(
         kind=kind,
         engine=chosen,
@@ -172,12 +173,13 @@ def _engine(problem: Problem, kind: ExportKind, asked: str | None) -> str:
 def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
     """Return what the judge says; nothing for replicas, which are not one plan."""
     judged = None if deployment.plan is None else score(problem, deployment.plan)
-    batch = problem.workload is not None and problem.workload.mode is Mode.BATCH
+    workload = workload_in(problem)
+    batch = workload is not None and workload.mode is Mode.BATCH
     provenance = problem.costs.provenance
     return Predicted(
         period_us=None if judged is None or batch else judged.period_us,
-        latency_us=None if judged is None or problem.workload is not None else judged.latency_us,
-        makespan_us=judged.makespan_us if isinstance(judged, WorkloadScore) and batch else None,
+        latency_us=None if judged is None or workload_in(problem) is not None else judged.latency_us,
+        makespan_us=judged.makespan_us if judged is not None and batch else None,
         engine=provenance.engine,
         device=provenance.device,
     )
@@ -186,11 +188,12 @@ def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
 def _chunk_us(problem: Problem, deployment: Deployment) -> tuple[tuple[int, ...], ...]:
     """Return what the problem charges for each chunk of each stream, without slowdown."""
     units = {name: index for index, name in enumerate(problem.platform.unit_names)}
-    if problem.workload is None:
-        chain = charged_for(problem, deployment).chain
+    workload = workload_in(problem)
+    if workload is None:
+        chain = chain_of(charged_for(problem, deployment))
         chains = [chain for _ in deployment.streams]
     else:
-        names, shop = problem.workload.names, problem.flow_shop
+        names, shop = workload.names, shop_of(problem)
         chains = [shop.chain(names.index(stream.name)) for stream in deployment.streams]
     return tuple(
         tuple(chain.busy_us(chunk.start, chunk.stop, units[chunk.unit]) for chunk in stream.chunks)

@@ -112,7 +112,7 @@ class TuneChoice:
         check_rounds(
             self.rounds, workload=self.workload is not None, objective=self.wanted
         )  # before anything is profiled
-        check_distance(self.distance, workload=self.workload is not None)
+        check_distance(self.distance, defined=self.workload is None)
         if len(subjects) == 1 and subjects[0].endswith(".json"):
             return load_problem(subjects[0])
         opened = open_all if self.workload is None else open_apart

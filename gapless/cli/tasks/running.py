@@ -17,6 +17,7 @@ from ...executor.pipeline.verify import References, verify
 from ...executor.runner import Budget
 from ...files.run_files import load_deployment, problem_for, save_trace
 from ...formulations.errors import GaplessError, InvalidInputError
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.problem import Problem
 from ...formulations.simulate import Trace, simulate, simulate_workload
 
@@ -173,7 +174,7 @@ def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem
     played = load_deployment(plan, asked).plan
     if played is None:
         raise InvalidInputError(f"{plan} holds replicas; --simulated is for plans")
-    if asked.workload is not None:
+    if workload_in(asked) is not None:
         return asked, simulate_workload(asked, played)
     return asked, simulate(asked, played, requests=requests)
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ...executor.progress import Report, Step, silent
+from ...formulations.demands import Demand
 from ...formulations.errors import InvalidInputError, InvalidPlanError
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import check, score
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Violation
 from ...solvers.protocol import Deadline, SolveStatus
-from ...solvers.result import ConflictItem
 from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, UnitReason
 from .inquiry import Inquiry, contradiction
 from .reasons import cannot_run, only_here, summary_of
@@ -104,7 +105,7 @@ class _Explainer:
         following = self._next()
         units = [self._unit(unit) for unit in self._problem.platform.unit_names]
         free = [
-            (demand.item, self._best(demand.without(self._problem), f"without {demand.item.name}"))
+            (demand, self._best(demand.without(self._problem), f"without {demand.name}"))
             for demand in self._demands
         ]
         inquiry = self._inquiry
@@ -156,7 +157,7 @@ class _Explainer:
 
     def _next(self) -> _Next:
         """Ask for the two best plans."""
-        top = 2 if self._problem.workload is None else _TOP
+        top = 2 if workload_in(self._problem) is None else _TOP
         result = self._inquiry.solve(self._problem, self._question("the next best plan"), top=top)
         if result is None or not result.candidates:
             nothing = Alternative(plan=None, reason="no other plan was found in time", proven=False)
@@ -257,7 +258,7 @@ class _Explainer:
 
         return replace(reason, otherwise=self._inquiry.improved(reason.otherwise, suits))
 
-    def _binding(self, item: ConflictItem, found: Alternative, best: Alternative) -> Binding:
+    def _binding(self, item: Demand, found: Alternative, best: Alternative) -> Binding:
         """Return whether the best plan without a demand is better than the best one with it."""
         without = self._inquiry.improved(found, lambda known: True)
         binds = without.values is not None and (best.values is None or without.values < best.values)
@@ -266,9 +267,10 @@ class _Explainer:
 
 def _shape(problem: Problem, plan: Plan) -> object:
     """Return a plan with what a request is in the place of its name: equal requests are interchangeable."""
-    if problem.workload is None:
+    workload = workload_in(problem)
+    if workload is None:
         return plan
-    requests = {request.name: replace(request, name="-") for request in problem.workload.requests}
+    requests = {request.name: replace(request, name="-") for request in workload.requests}
     return [(requests[name], [(c.start, c.stop, c.unit) for c in plan.of(name)]) for name in plan.order]
 
 

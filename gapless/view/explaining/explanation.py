@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...formulations.objective import Term
 from ...formulations.plan import Plan
 
 TIME_LIMIT_S = 5.0
@@ -124,7 +123,7 @@ class Explanation:
         What there was no time to look at, in words.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[str, ...]
     values: tuple[int, ...]
     summary: str
     cuts: tuple[CutReason, ...]

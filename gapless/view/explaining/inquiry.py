@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...formulations.errors import InvalidPlanError
 from ...formulations.judge import check, score
-from ...formulations.objective import Objective, Term
+from ...formulations.objective import Objective
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
@@ -122,7 +122,7 @@ def _settled(problem: Problem, plan: Plan, deadline: Deadline) -> tuple[Problem,
     slack = objective.period_slack_permille
     if slack is None:
         return problem.with_objective(objective), True
-    fastest = _solve(problem.with_objective(Objective(terms=(Term.PERIOD,))), deadline)
+    fastest = _solve(problem.with_objective(Objective(terms=("period",))), deadline)
     own_us = score(problem, plan).period_us
     least_us = own_us if fastest.objective is None else min(own_us, fastest.objective)
     cap, given = least_us * (1000 + slack) // 1000, problem.limits.max_period_us

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...formulations.flow_shop.score import WorkloadScore
+from ...formulations.demands import SHARED_CORES
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import score
-from ...formulations.objective import Term
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate_workload
-from ...solvers.demands import SHARED_CORES
 from ..words import capital, millis, percent, term_name, term_value
 from .explanation import Alternative, Explanation
 from .variants import placed_networks
@@ -19,7 +18,7 @@ MOST_NAMED = 3
 """Layers, units or demands that a sentence names; the others are counted."""
 
 
-def difference_words(terms: Sequence[Term], ours: Sequence[int], others: Sequence[int]) -> str:
+def difference_words(terms: Sequence[str], ours: Sequence[int], others: Sequence[int]) -> str:
     """Return how the values of another plan differ from ours: the first objective term that does.
 
     Parameters
@@ -41,15 +40,15 @@ def plan_words(plan: Plan) -> str:
     return f"[{plan}]" if not plan.order else f"plan {plan.plan_id}"
 
 
-def _change(term: Term, mine: int, other: int) -> str:
+def _change(term: str, mine: int, other: int) -> str:
     """Return a difference with its sign: as a share, where there is a whole to take it of."""
     sign, apart = "+" if other > mine else "-", abs(other - mine)
-    if term is Term.IDLE:
+    if term == "idle":
         return f"{sign}{apart / 10:.1f} points"
     return f"{sign}{_share(apart, mine) if mine else term_value(term, apart)}"
 
 
-def alternative_words(terms: Sequence[Term], ours: Sequence[int], other: Alternative | None) -> str:
+def alternative_words(terms: Sequence[str], ours: Sequence[int], other: Alternative | None) -> str:
     """Return what another plan costs, what it breaks, or why there is none; "-" for no question."""
     if other is None:
         return "-"
@@ -88,7 +87,7 @@ def only_here(problem: Problem, unit: str) -> str:
 
 def summary_of(problem: Problem, plan: Plan, explanation: Explanation) -> str:
     """Return who sets the pace, what limits it, and how good the plan is, in a few sentences."""
-    pace = _stream_pace(problem, plan) if problem.workload is None else _workload_pace(problem, plan)
+    pace = _stream_pace(problem, plan) if workload_in(problem) is None else _workload_pace(problem, plan)
     return " ".join([pace, *_limits(explanation), _standing(explanation)])
 
 
@@ -126,7 +125,7 @@ def _stream_pace(problem: Problem, plan: Plan) -> str:
     }
     period = judged.period_us
     busiest = [unit for unit, time in busy.items() if time == period]
-    if problem.objective.first is Term.LATENCY:
+    if problem.objective.first == "latency":
         return _ways(busy, judged.latency_us)
     shares = sorted(1000 * time // period for time in busy.values() if time < period)
     if len(busy) == 1:
@@ -158,7 +157,6 @@ def _range(shares: Sequence[int]) -> str:
 def _workload_pace(problem: Problem, plan: Plan) -> str:
     """Return which request ends last, which unit works most, and what bubbles and slowdown take."""
     judged, trace = score(problem, plan), simulate_workload(problem, plan)
-    assert isinstance(judged, WorkloadScore)
     last = max(trace.events, key=lambda event: event.end_us)
     makespan = judged.makespan_us
     spent = {unit: sum(e.end_us - e.start_us for e in trace.on(unit)) for unit in trace.units}

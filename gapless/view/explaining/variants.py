@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...formulations.chunking.view import PlanView
 from ...formulations.costs import CostTable
+from ...formulations.demands import Demand, demands_of
 from ...formulations.expr import BoolExpr, any_of
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.flow_shop.view import WorkloadView
 from ...formulations.network import Network
 from ...formulations.problem import Problem
-from ...formulations.rules import PlanView, RuleFunction, named
+from ...formulations.rules import RuleFunction, named
 from ...solvers.conflict import NO_COVERAGE
-from ...solvers.demands import Demand, demands_of
-from ...solvers.result import ConflictItem
 
 _CAP = "max_period_us"
 """The limit that the cap of slack mode becomes."""
@@ -20,9 +21,10 @@ _CAP = "max_period_us"
 
 def placed_networks(problem: Problem) -> list[Network]:
     """Return the networks that plans place."""
-    if problem.workload is None:
+    workload = workload_in(problem)
+    if workload is None:
         return [problem.network]
-    asked = {request.network for request in problem.workload.requests}
+    asked = {request.network for request in workload.requests}
     return [network for network in problem.networks if network.name in asked]
 
 
@@ -44,7 +46,7 @@ def variant_of(problem: Problem, unit: str, name: str, *, used: bool) -> tuple[P
         The variant, and how a conflict names the demand. With a workload a unit is taken out of the costs:
         local search only checks rules, but knows from the costs where nothing can run.
     """
-    if problem.workload is None or not used:
+    if workload_in(problem) is None or not used:
         return problem.with_rules(_use_rule(name, unit, wanted=not used)), name
     return replace(problem, costs=_without_unit(problem.costs, unit)), NO_COVERAGE
 
@@ -101,8 +103,6 @@ def demands(given: Problem, problem: Problem, slack: dict[str, str]) -> list[Dem
         return variant.with_limits(max_period_us=given.limits.max_period_us)
 
     return [
-        Demand(item=ConflictItem(name="slack", text=slack[_CAP]), without=uncapped)
-        if demand.item.name in slack
-        else demand
+        Demand(name="slack", text=slack[_CAP], without=uncapped) if demand.name in slack else demand
         for demand in demands_of(problem)
     ]

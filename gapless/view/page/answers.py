@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...formulations.objective import Term
 from ...solvers.protocol import Guarantee, SolveStatus, StopReason
 from ..words import seconds, stop_words, term_name, term_value
 from .scale import share
@@ -59,7 +58,7 @@ def answers(subject: Subject) -> Answers | None:
     )
 
 
-def _words(found: tuple[SolverAnswer, ...], term: Term, bound: tuple[int, str] | None) -> str:
+def _words(found: tuple[SolverAnswer, ...], term: str, bound: tuple[int, str] | None) -> str:
     """Return who is best, and by how much heuristics miss what exact backends have found."""
     known = [a for a in found if a.objective is not None]
     if not known:
@@ -79,7 +78,7 @@ def _words(found: tuple[SolverAnswer, ...], term: Term, bound: tuple[int, str] |
     return f"{'; '.join(words)}."
 
 
-def _reach(answer: SolverAnswer, term: Term, low: int, high: int) -> Reach:
+def _reach(answer: SolverAnswer, term: str, low: int, high: int) -> Reach:
     def at(value: int | None) -> float | None:
         return None if value is None else share(value - low, high - low)
 
@@ -93,7 +92,7 @@ def _reach(answer: SolverAnswer, term: Term, low: int, high: int) -> Reach:
     )
 
 
-def _table(found: tuple[SolverAnswer, ...], term: Term) -> Table:
+def _table(found: tuple[SolverAnswer, ...], term: str) -> Table:
     titles = columns(
         "backend",
         "guarantee",
@@ -108,7 +107,7 @@ def _table(found: tuple[SolverAnswer, ...], term: Term) -> Table:
     return table("What each backend answered", titles, (_row(a, term) for a in found), strong=strong)
 
 
-def _row(answer: SolverAnswer, term: Term) -> list[Cell | str]:
+def _row(answer: SolverAnswer, term: str) -> list[Cell | str]:
     name = Cell(text=answer.backend, kind="name", note=answer.version)
     if answer.failure:
         failed = Cell(text="gave no answer", kind="bad")

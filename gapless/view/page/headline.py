@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...executor.tuning.candidates import CandidateKind
-from ...formulations.flow_shop.score import WorkloadScore
-from ...formulations.objective import Term
+from ...formulations.flow_shop.tables import workload_in
 from ..explaining.reasons import listed
 from ..words import microseconds, millis, objective_words, percent, size
 from .execution import Achieved, achieved, predicted_pace_us, race_row
@@ -70,7 +69,7 @@ def utilised(subject: Subject) -> int | None:
 
     What the judge says of idle units is about a pipeline at work, not about one request at a time.
     """
-    alone = subject.deployment.pace is Term.LATENCY
+    alone = subject.deployment.pace == "latency"
     return None if subject.score is None or alone else subject.score.utilisation_permille
 
 
@@ -100,9 +99,9 @@ def _sentence(subject: Subject, found: Achieved | None, state: Standing) -> str:
 
 
 def _verb(subject: Subject) -> str:
-    if subject.problem.workload is not None:
+    if workload_in(subject.problem) is not None:
         return "ends after" if subject.deployment.is_batch else "gives one result of each request every"
-    if subject.deployment.pace is Term.LATENCY:
+    if subject.deployment.pace == "latency":
         return "has a latency of"
     return "give a result every" if len(subject.deployment.streams) > 1 else "gives a result every"
 
@@ -115,7 +114,7 @@ def _joined(units: Sequence[str]) -> str:
 
 
 def _what(subject: Subject) -> str:
-    streams, workload = subject.deployment.streams, subject.problem.workload
+    streams, workload = subject.deployment.streams, workload_in(subject.problem)
     if workload is not None:
         names = [network.name for network in subject.problem.networks]
         used = [name for name in names if any(r.network == name for r in workload.requests)]
@@ -130,8 +129,8 @@ def _what(subject: Subject) -> str:
 def _pace_words(subject: Subject) -> list[str]:
     """Return who sets the pace, where no explanation says it."""
     judged = subject.score
-    told = subject.explanation is not None or subject.deployment.pace is not Term.PERIOD
-    if told or judged is None or subject.problem.workload is not None:
+    told = subject.explanation is not None or subject.deployment.pace != "period"
+    if told or judged is None or workload_in(subject.problem) is not None:
         return []
     names = subject.problem.platform.unit_names
     busiest = [n for n, busy in zip(names, judged.busy_us, strict=True) if busy == judged.period_us]
@@ -171,7 +170,7 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
         yield Figure(
             label=f"{name}, measured", value=microseconds(found.pace_us), note="; ".join(notes), kind=kind
         )
-    if subject.deployment.pace is not Term.LATENCY:
+    if subject.deployment.pace != "latency":
         yield from _latency(subject, found)
     yield from _score_figures(subject)
     if subject.score is not None:
@@ -181,14 +180,15 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
 def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
     judged = subject.score
     predicted = None if judged is None else judged.latency_us
-    if isinstance(judged, WorkloadScore):
+    latencies = None if judged is None else judged.columns.get("request_latency_us")
+    if judged is not None and latencies is not None:
         predicted = max(judged.request_latency_us)
     parts = [] if predicted is None else [f"{millis(predicted)} predicted"]
     if found is not None and found.latency_us is not None:
         note = f"median, measured; {parts[0]}" if parts else "median, measured"
         yield Figure(label="Latency", value=microseconds(found.latency_us), note=note)
     elif predicted is not None:
-        note = "of the slowest request, predicted" if isinstance(judged, WorkloadScore) else "predicted"
+        note = "predicted" if latencies is None else "of the slowest request, predicted"
         yield Figure(label="Latency", value=millis(predicted), note=note)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...formulations.costs import Provenance
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.hardware import ProcessingUnit
-from ...formulations.objective import LIMIT_NAMES
+from ...formulations.limits import LIMIT_NAMES
 from ..words import objective_words, percent, size
 from .subject import Subject
 from .table import Cell, Table, columns, table
@@ -68,7 +69,7 @@ def _facts(subject: Subject) -> Iterator[Fact]:
 
 
 def _workload_facts(subject: Subject) -> Iterator[Fact]:
-    workload = subject.problem.workload
+    workload = workload_in(subject.problem)
     if workload is None:
         return
     slots = "" if workload.task_slots is None else f", {workload.task_slots} task slots"

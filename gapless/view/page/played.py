@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median_low
 
 from ...executor.history import History, Work, history
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.plan import Chunk
 from ..words import microseconds
 from .subject import Subject
@@ -68,7 +69,8 @@ class Played:
 def lanes_of(subject: Subject) -> tuple[Lane, ...]:
     """Return the streams of a subject; colours follow the order of arrival, whatever the plan's order is."""
     problem, streams = subject.problem, subject.deployment.streams
-    arrival = problem.workload.names if problem.workload else tuple(stream.name for stream in streams)
+    workload = workload_in(problem)
+    arrival = workload.names if workload else tuple(stream.name for stream in streams)
     interference = problem.interference
     return tuple(
         Lane(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ...executor.tuning.tables import outcome
-from ...formulations.objective import Term
 from ..words import microseconds
 from .scale import Axis, Tick
 from .subject import Subject
@@ -112,7 +111,7 @@ def _words(result: TuningResult) -> str:
         f"{len(result.rows)} candidates; {_STOPS[result.stop]}; {result.measured_s:.1f} s measured"
         f"{'' if simulated else f' of {result.spent_s:.1f} s spent'}."
     ]
-    if result.pace is Term.LATENCY:
+    if result.pace == "latency":
         parts.append("The latency counts first, so one request was run at a time.")
     if result.drift_percent is not None:
         parts.append(f"The machine changed its speed by {result.drift_percent:+.1f} % meanwhile.")

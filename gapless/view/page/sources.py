@@ -18,6 +18,7 @@ from ...files.origins import forgotten, on_problem
 from ...files.run_files import DEPLOYMENT, load_deployment, require_valid
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name
 from .subject import SolverAnswer
@@ -196,12 +197,12 @@ class _Reader:
                 )
             problem = self._resolve(origin)
             self.notes += forgotten(origin, problem)
-        elif "workload" in origin.asked and self._problem.workload is None:
+        elif "workload" in origin.asked and workload_in(self._problem) is None:
             problem = self._resolve(on_problem(origin, self._named))
         else:
             problem = self._problem
         require_valid(problem, plan, path)
-        self._begin(path, problem, arrange(plan, workload=problem.workload))
+        self._begin(path, problem, arrange(plan, workload=workload_in(problem)))
 
     def _take_deployment(self, path: Path) -> None:
         problem = self._current(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...formulations.objective import Term
 from ...solvers.protocol import SolveStatus
 from ..words import term_name, term_value
 from .subject import SolverAnswer, Subject
@@ -55,7 +54,7 @@ def best_bound(subject: Subject) -> tuple[int, str] | None:
     return max(found, key=lambda pair: pair[0], default=None)
 
 
-def _bounded(subject: Subject, term: Term, value: int) -> Standing:
+def _bounded(subject: Subject, term: str, value: int) -> Standing:
     if subject.problem.objective.period_slack_permille is not None:
         return Standing(label="not proved", text="Found, not proved to be the best.", kind="warn")
     name, bound = term_name(term), best_bound(subject)
@@ -74,7 +73,7 @@ def _bounded(subject: Subject, term: Term, value: int) -> Standing:
     return Standing(label=f"gap {gap:.1f} %", text=text, kind="warn")
 
 
-def _beaten(best: SolverAnswer, term: Term, value: int) -> Standing:
+def _beaten(best: SolverAnswer, term: str, value: int) -> Standing:
     assert best.objective is not None
     less = 100 * (value - best.objective) / value
     text = (

@@ -14,6 +14,7 @@ from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import WrittenResult
 from ...formulations.errors import BackendError
 from ...formulations.files import save
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -73,7 +74,7 @@ def subject(
     InvalidPlanError
         The plan is not valid for the problem; everything that it breaks is named.
     """
-    runs = arrange(deployment, workload=problem.workload) if isinstance(deployment, Plan) else deployment
+    runs = arrange(deployment, workload=workload_in(problem)) if isinstance(deployment, Plan) else deployment
     found = Subject(
         title=title or str(runs),
         problem=problem,
@@ -116,7 +117,7 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     """
     plan = deployment.plan
     assert plan is not None
-    if problem.workload is not None:
+    if workload_in(problem) is not None:
         return simulate_workload(problem, plan)
     (stream,) = deployment.streams
     waiting = saturated or stream.task_slots is not None
@@ -222,6 +223,7 @@ def no_answer(backend: str, reason: str, problem: Problem) -> SolverAnswer:
 def _guarantee(backend: str, problem: Problem) -> str:
     """Return whether a backend is exact or a heuristic for a problem; empty if it is not known here."""
     try:
-        return str(get_backend(backend).capabilities.guarantee_for(problem))
+        support = get_backend(backend).capabilities.support(problem)
     except BackendError:
         return ""
+    return "" if support is None else str(support.guarantee)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...executor.history import Work
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.network import Network
 from ..words import capital, microseconds, percent
 from .execution import unlike
@@ -152,13 +153,13 @@ def timeline(subject: Subject) -> Timeline | None:
         return None
     end_us = max(trace.end_us for trace in traces)
     units = _units(subject, traces)
-    strip = subject.problem.workload is not None and sum(lane.high for lane in lanes) > 1
+    strip = workload_in(subject.problem) is not None and sum(lane.high for lane in lanes) > 1
     bands, y = [], 0
     for trace in traces:
         band = _band(trace, lanes, units, end_us, y, strip=strip)
         bands.append(band)
         y += band.height + GAP
-    named = subject.problem.workload is not None and len(lanes) <= _MOST_LEGEND
+    named = workload_in(subject.problem) is not None and len(lanes) <= _MOST_LEGEND
     return Timeline(
         end_us=end_us,
         bands=tuple(bands),

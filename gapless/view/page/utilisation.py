@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ...executor.simulation import charged_for
 from ...formulations.chain import Chain
+from ...formulations.chunking.tables import chain_of
+from ...formulations.flow_shop.tables import shop_of, workload_in
 from ...formulations.plan import Chunk
 from ...formulations.simulate import Trace
 from ..words import microseconds, millis
@@ -188,7 +190,7 @@ def _taken(times: _Taken | None, predicted: int | None) -> list[Cell | str]:
 def _chains(subject: Subject) -> dict[str, Chain]:
     """Return the tables that the deployment is charged with, by network."""
     charged = charged_for(subject.problem, subject.deployment)
-    chains = (charged.chain,) if charged.workload is None else charged.flow_shop.chains
+    chains = (chain_of(charged),) if workload_in(charged) is None else shop_of(charged).chains
     return {chain.network: chain for chain in chains}
 
 

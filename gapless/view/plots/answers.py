@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ...api.planning import Comparison
 from ...formulations.errors import InvalidInputError
-from ...formulations.objective import Term
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
 from ..words import seconds, term_name, term_value
@@ -16,11 +15,11 @@ from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SCALES: Mapping[Term, tuple[int, str]] = {
-    Term.PEAK_MEMORY: (2**20, " (MiB)"),
-    Term.IDLE: (10, " (%)"),
-    Term.CONTENTION: (1, ""),
-    Term.DISPLACEMENT: (1, ""),
+_SCALES: Mapping[str, tuple[int, str]] = {
+    "peak_memory": (2**20, " (MiB)"),
+    "idle": (10, " (%)"),
+    "contention": (1, ""),
+    "displacement": (1, ""),
 }
 """Divisor and unit of the terms that are no times; times are drawn in milliseconds."""
 

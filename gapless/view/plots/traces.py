@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...executor.measurement import MeasuredTrace
 from ...formulations.errors import InvalidInputError
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -115,7 +116,7 @@ def plot_busy(problem: Problem, plans: Plan | Mapping[str, Plan], *, ax: Axes | 
     axes.set_xticks(range(len(units)), units)
     axes.set_xlabel("unit")
     axes.set_ylabel("time (ms)")
-    what = "in one period" if problem.workload is None else "until all requests are done"
+    what = "in one period" if workload_in(problem) is None else "until all requests are done"
     axes.set_title(f"Busy time of each unit {what}")
     bars = [bar for found in shares.values() for bar in found]
     hatched = _hatched(lost=any(lost for _, lost, _ in bars), idle=any(idle for _, _, idle in bars))
@@ -149,7 +150,7 @@ def _draw(axes: Axes, row: int, block: Block, colour: str, end_ms: float) -> Non
 
 def _shares_ms(problem: Problem, plan: Plan) -> list[tuple[float, float, float]]:
     """Return (work, lost to slowdown, idle in between) of each unit of the platform."""
-    if problem.workload is None:
+    if workload_in(problem) is None:
         found = score(problem, plan)
         pairs = zip(found.busy_us, found.bubble_us, strict=True)
         return [((busy or 0) / 1000, 0.0, (bubble or 0) / 1000) for busy, bubble in pairs]

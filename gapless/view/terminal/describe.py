@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,15 +15,18 @@ from ...executor.model import TensorSpec
 from ...formulations.availability import Availability
 from ...formulations.co_run import possible_models
 from ...formulations.costs import CostRows, CostTable
+from ...formulations.flow_shop.tables import workload_in
+from ...formulations.formulation import Formulation
 from ...formulations.hardware import Platform
-from ...formulations.objective import CHAIN_TERMS, LIMIT_NAMES, WORKLOAD_TERMS, Term
+from ...formulations.limits import LIMIT_NAMES
 from ...formulations.plan import Plan
-from ...formulations.problem import Feature, Problem
+from ...formulations.problem import FEATURES, Problem
+from ...formulations.registry import formulation_named, formulation_names
 from ...profiler.applications.catalog import Application
 from ...profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
 from ...profiler.platforms.workloads import phone_names, phone_network_names
 from ...profiler.zoo.catalog import ZooEntry
-from ...solvers.protocol import Capabilities
+from ...solvers.protocol import Capabilities, Support
 from ..words import percent, size
 from .layer_times import layer_map
 from .layout import indented, plain_table
@@ -84,33 +88,56 @@ def _backend_table(reports: Sequence[BackendReport]) -> Table:
         if can is None:
             table.add_row(report.name, state)
             continue
+        supports = list(_supports(can).values())
         table.add_row(
             report.name,
             state,
             report.version or "-",
-            str(can.guarantee),
-            "yes" if can.gives_bound else "no",
-            str(can.rules or "no"),
-            str(can.opaque_rules or "no"),
+            _words(str(support.guarantee) for support in supports),
+            _words("yes" if support.gives_bound else "no" for support in supports),
+            _words(str(support.rules or "no") for support in supports),
+            _words(str(support.opaque_rules or "no") for support in supports),
             _lacking(can),
         )
     return table
 
 
+def _supports(can: Capabilities) -> dict[str, Support]:
+    """Return what a backend can do, by formulation."""
+    known = {name: can.formulations.get(name, can.others) for name in formulation_names()}
+    return {name: support for name, support in known.items() if support is not None}
+
+
+def _words(found: Iterable[str]) -> str:
+    """Return different words once each, in order: one a formulation, or one for all."""
+    return "/".join(dict.fromkeys(found))
+
+
 def _lacking(can: Capabilities) -> str:
     """Return what a backend does not handle; when that is the most, what it does."""
-    features = [feature for feature in Feature if feature not in can.features]
-    meant = CHAIN_TERMS | WORKLOAD_TERMS if Feature.WORKLOAD in can.features else CHAIN_TERMS
-    terms = [term for term in Term if term in meant - can.terms]
-    words = [str(feature).replace("_", " ") for feature in features]
-    if len(can.features) < len(features):
-        kept = " and ".join(str(feature).replace("_", " ") for feature in sorted(can.features))
-        words = [f"anything but {kept}"]
-    if can.requires:
-        return f"problems without {' and '.join(sorted(can.requires))}"
-    if terms:
-        words.append(f"objectives {', '.join(map(str, terms))}")
+    words = []
+    for name in formulation_names():
+        formulation, support = formulation_named(name), can.formulations.get(name, can.others)
+        if support is None:
+            words.append(formulation.label)
+            continue
+        words += _lacking_of(formulation, support)
     return "; ".join(words) or "-"
+
+
+def _lacking_of(formulation: Formulation[Any, Any], support: Support) -> Iterator[str]:
+    if support.features is not None:
+        asked = FEATURES | formulation.features
+        missing = [feature for feature in sorted(asked) if feature not in support.features]
+        if len(support.features) < len(missing):
+            kept = " and ".join(feature.replace("_", " ") for feature in sorted(support.features))
+            yield f"anything but {kept}"
+        else:
+            yield from (feature.replace("_", " ") for feature in missing)
+    if support.terms is not None:
+        terms = [term for term in formulation.terms if term not in support.terms]
+        if terms:
+            yield f"objectives {', '.join(terms)}"
 
 
 def platforms_view() -> Group:
@@ -183,7 +210,7 @@ def problem_view(
     """
     provenance = problem.costs.provenance
     parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]
-    if problem.workload is None:
+    if workload_in(problem) is None:
         parts += [*_costs(problem, layers, plan), ""]
     else:
         parts += [*workload_view(problem), ""]

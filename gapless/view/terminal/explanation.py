@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
@@ -79,7 +80,7 @@ def _place(problem: Problem, cut: CutReason) -> str:
 
 
 def _units(problem: Problem, explanation: Explanation) -> Table:
-    plans = () if problem.workload is not None else ("plan",)
+    plans = () if workload_in(problem) is not None else ("plan",)
     table = plain_table("unit", "used", "cannot run", "otherwise", *plans)
     for reason in explanation.units[:MAX_ROWS_SHOWN]:
         other = reason.otherwise

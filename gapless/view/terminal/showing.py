@@ -14,6 +14,7 @@ from ...executor.engine import PlacementReceipt
 from ...executor.measurement import MeasuredTrace
 from ...files.comparison_file import WrittenComparison
 from ...files.run_folder import Entry, Folder
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import check, score
 from ...formulations.network import Network
 from ...formulations.plan import Plan
@@ -46,7 +47,7 @@ def plan_view(plan: Plan, problem: Problem | None, *, layers: range | None = Non
     if violations:
         return check_view(problem, plan, None, violations)
     parts: list[RenderableType] = [check_view(problem, plan, score(problem, plan), ())]
-    if problem.workload is None:
+    if workload_in(problem) is None:
         tables = (problem.costs, *(problem.co_run_costs or ()))
         charged = tables[min(len({chunk.unit for chunk in plan.chunks}), len(tables)) - 1]
         parts += ["", *traced_view(simulate(problem, plan, requests=_PLAYED)), ""]

@@ -9,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ...api.planning import BackendFailure, Comparison
+from ...formulations.chunking.distance import plan_distance
 from ...formulations.errors import BackendUnavailableError, UnsupportedFeatureError
+from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import check
-from ...formulations.objective import CHAIN_TERMS, WORKLOAD_TERMS, Term
-from ...formulations.plan import Plan, plan_distance
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...formulations.simulate import Trace, simulate
@@ -45,8 +46,8 @@ _WORKLOAD_LEGEND = Text(
     "end; contention: pairs of high-contention requests that are close in the order, weighted",
     style="dim",
 )
-_SHOWN_TERMS = (Term.PERIOD, Term.GAPNESS, Term.LATENCY, Term.BUBBLES)
-_WORKLOAD_TERMS = (Term.MAKESPAN, Term.BUBBLES, Term.PEAK_MEMORY, Term.CONTENTION)
+_SHOWN_TERMS = ("period", "gapness", "latency", "bubbles")
+_WORKLOAD_TERMS = ("makespan", "bubbles", "peak_memory", "contention")
 
 
 def title(problem: Problem) -> Text:
@@ -54,7 +55,8 @@ def title(problem: Problem) -> Text:
     platform, networks = problem.platform, ", ".join(network.name for network in problem.networks)
     layers = sum(len(network.layers) for network in problem.networks)
     text = Text(networks, style="bold")
-    count = "" if problem.workload is None else f"{len(problem.workload.requests)} requests, "
+    workload = workload_in(problem)
+    count = "" if workload is None else f"{len(workload.requests)} requests, "
     text.append(
         f" on {platform.name}: {count}{layers} layers, {len(platform.units)} units; ", style="not bold"
     )
@@ -66,7 +68,7 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
     """Return what `gapless plan` shows."""
     parts: list[RenderableType] = [title(problem), _status_line(result)]
     if result.candidates:
-        legend = _LEGEND if problem.workload is None else _WORKLOAD_LEGEND
+        legend = _LEGEND if workload_in(problem) is None else _WORKLOAD_LEGEND
         parts += ["", indented(_candidates(problem, result)), legend]
         if result.distance > 1:
             parts.append(Text("differs by: layers on other units than in plan 1", style="dim"))
@@ -91,10 +93,10 @@ def _status_name(status: SolveStatus) -> str:
 
 
 def _candidates(problem: Problem, result: SolveResult) -> Table:
-    shown = _SHOWN_TERMS if problem.workload is None else _WORKLOAD_TERMS
+    shown = _SHOWN_TERMS if workload_in(problem) is None else _WORKLOAD_TERMS
     terms = (*result.asked.terms, *(term for term in shown if term not in result.asked.terms))
     names = [term_name(term) for term in terms]
-    what = "plan" if problem.workload is None else "order"
+    what = "plan" if workload_in(problem) is None else "order"
     apart = ("differs by",) if result.distance > 1 else ()
     numbers = (*names, "requests/s", *apart)
     table = plain_table("#", what, *numbers, numbers=("#", *numbers))
@@ -117,7 +119,7 @@ def _candidates(problem: Problem, result: SolveResult) -> Table:
 def best_plan(problem: Problem, best: Candidate) -> list[RenderableType]:
     """Return the chunks of a plan with their share of the period, and the plan at work."""
     head = Text.assemble(("best plan", "bold"), f" (plan_id {best.plan.plan_id})")
-    if problem.workload is not None:
+    if workload_in(problem) is not None:
         return [head, *workload_plan_view(problem, best.plan, best.score)]
     requests = min(10, len(best.plan.chunks) + 3)
     trace = simulate(problem, best.plan, requests=requests)
@@ -262,12 +264,11 @@ def check_view(problem: Problem, plan: Plan, score: Score | None, violations: Se
     head.append(f"  [{plan}] for {networks} on {problem.platform.name}", style="not bold default")
     parts: list[RenderableType] = [head, *map(_violation, violations)]
     if score is not None:
-        known = CHAIN_TERMS if problem.workload is None else WORKLOAD_TERMS
         table = plain_table("what", "value", numbers=("value",))
-        for term in (term for term in Term if term in known):
+        for term in problem.formulation.terms:
             table.add_row(term_name(term), term_value(term, score.value(term)))
         parts += ["", indented(table), ""]
-        if problem.workload is None:
+        if workload_in(problem) is None:
             parts.append(indented(_chunks(problem, plan, score)))
         else:
             parts += workload_plan_view(problem, plan, score)
@@ -281,7 +282,7 @@ def _violation(violation: Violation) -> Text:
 
 def simulation_view(problem: Problem, trace: Trace) -> Group:
     """Return what `gapless simulate` shows."""
-    if problem.workload is not None:
+    if workload_in(problem) is not None:
         return workload_trace_view(problem, trace)
     latencies = trace.latency_us
     table = plain_table("what", "value", numbers=("value",))

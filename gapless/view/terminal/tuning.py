@@ -13,7 +13,6 @@ from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ...executor.tuning.statistics import PredictionQuality
 from ...executor.tuning.tables import outcome
-from ...formulations.objective import Term
 from ..words import microseconds
 from .layout import indented, plain_table
 
@@ -157,7 +156,7 @@ def _rows(result: TuningResult) -> RenderableType:
     # The latency is a column of its own, unless it is what candidates were compared by.
     pace = result.pace
     numbers = ("#", *(f"{name} says" for name in tables), str(pace), "ratio")
-    numbers += () if pace is Term.LATENCY else ("latency p50",)
+    numbers += () if pace == "latency" else ("latency p50",)
     table = plain_table("#", "candidate", "chunks", *numbers[1:], "outcome", numbers=numbers)
     for place, row in enumerate(result.rows[:MAX_ROWS_SHOWN], start=1):
         candidate = row.candidate
@@ -168,7 +167,7 @@ def _rows(result: TuningResult) -> RenderableType:
             *(microseconds(candidate.predicted(name)) for name in tables),
             microseconds(row.comparable_us),
             "-" if row.ratio is None else f"{row.ratio:.3f}",
-            *(() if pace is Term.LATENCY else (microseconds(row.latency_p50_us),)),
+            *(() if pace == "latency" else (microseconds(row.latency_p50_us),)),
             outcome(row, result),
             style=_style(row, result),
         )

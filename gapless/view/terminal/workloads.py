@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...formulations.flow_shop.score import WorkloadScore
+from ...formulations.flow_shop.tables import shop_of, workload_in
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
@@ -87,7 +87,7 @@ def _chunk_words(chunk: Chunk, layers: int) -> str:
 def _units(problem: Problem, score: Score) -> Table:
     numbers = ("busy", "of the makespan", "bubbles", "largest chunk")
     table = plain_table("unit", *numbers, numbers=numbers)
-    whole = score.makespan_us if isinstance(score, WorkloadScore) else score.period_us
+    whole = score.makespan_us
     rows = zip(problem.platform.unit_names, score.busy_us, score.bubble_us, score.memory_bytes, strict=True)
     for unit, busy, bubble, memory in rows:
         share = None if busy is None else 1000 * busy // whole
@@ -97,7 +97,7 @@ def _units(problem: Problem, score: Score) -> Table:
 
 def workload_view(problem: Problem) -> list[RenderableType]:
     """Return the requests, networks and interference of a problem, for `gapless show`."""
-    workload = problem.workload
+    workload = workload_in(problem)
     assert workload is not None
     words = [f"{len(workload.requests)} requests in {workload.order} order", str(workload.mode)]
     words += [str(workload.execution), f"weights {workload.load_policy}"]
@@ -121,7 +121,7 @@ def _networks(problem: Problem) -> Table:
         "sensitivity",
         numbers=("requests", "layers", *units),
     )
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     for index, chain in enumerate(shop.chains):
         times = [
             millis(chain.busy_us(0, chain.layer_count, unit))

@@ -19,7 +19,7 @@ from gapless.executor.pipeline.trace_export import trace_parts
 from gapless.executor.pipeline.trace_file import MAX_DEFECTS, TRACE_FORMAT, load_trace, read_trace
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import format_of
-from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import Trace, simulate, simulate_workload
@@ -83,7 +83,7 @@ def test_a_simulated_stream_comes_back(requests: int, tmp_path: Path) -> None:
 @given(problem=workload_problems(), data=st.data())
 @ANY_FILE
 def test_a_simulated_workload_comes_back(problem: Problem, data: st.DataObject, tmp_path: Path) -> None:
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     order = tuple(data.draw(st.permutations(range(shop.request_count))))
     inner = shop.unit_count - 1
     cuts = tuple(
@@ -106,7 +106,7 @@ def test_slowdown_is_told_and_comes_back(tmp_path: Path) -> None:
         ["x", "y"],
         slowdown=[[0, 500], [500, 0]],
     )
-    trace = simulate_workload(problem, problem.flow_shop.plan(Schedule((0, 1), ((0, 1, 2), (0, 1, 2)))))
+    trace = simulate_workload(problem, shop_of(problem).plan(Schedule((0, 1), ((0, 1, 2), (0, 1, 2)))))
     path = written(trace, tmp_path)
     told = [event["args"].get("slowdown_us", 0) for event in slices(json.loads(path.read_text()))]
     assert sum(told) == sum(event.slowdown_us for event in trace.events) > 0

@@ -18,7 +18,7 @@ from gapless.executor.tuning.candidates import (
     predicted_us,
     workload_baselines,
 )
-from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.workload import Mode
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan
@@ -143,10 +143,9 @@ def test_whole_requests_go_to_units_that_can_run_them_and_share_no_core() -> Non
 
 def test_plans_for_a_workload_are_predicted_by_their_makespan_or_period() -> None:
     problem = workload_problem({"x": [[4, 9], [4, 3]]}, ["x", "x"])
-    assert problem.workload is not None
-    stream = replace(problem, workload=replace(problem.workload, mode=Mode.STREAM))
-    plan = problem.flow_shop.plan(Schedule((0, 1), ((0, 1, 2), (0, 1, 2))))
+    stream = replace(problem, data=replace(workload_of(problem), mode=Mode.STREAM))
+    plan = shop_of(problem).plan(Schedule((0, 1), ((0, 1, 2), (0, 1, 2))))
     for asked, right_us in ((problem, 4 + 4 + 3), (stream, 4 + 4)):
         (found,) = plan_candidates([plan], tables={"table": asked})
         assert found.predicted_us == (("table", right_us),)
-        assert found.deployment == deploy(plan, workload=asked.workload)
+        assert found.deployment == deploy(plan, workload=workload_of(asked))

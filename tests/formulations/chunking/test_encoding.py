@@ -11,11 +11,11 @@ from gapless.formulations.chain import Part
 from gapless.formulations.chunking.encoding import count_arcs, encode_arcs, encode_boundary
 from gapless.formulations.chunking.paper import encode_paper
 from gapless.formulations.chunking.quantities import PlanValues, Quantity, QuantityVariables
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.chunking.totals import idle_excess, term_expr
 from gapless.formulations.expr import BoolVar, Const, Expr, Variable, variables
 from gapless.formulations.judge import score
 from gapless.formulations.model import Encoded
-from gapless.formulations.objective import Term
 from gapless.formulations.problem import Problem
 from tests.solvers.brute import CASES, Case, all_parts, problem_of, random_problem
 
@@ -59,20 +59,20 @@ def has_literals(encoded: Encoded, parts: tuple[Part, ...]) -> bool:
 def test_a_plan_satisfies_the_model_exactly_if_the_judge_finds_nothing(encode: Encode, case: Case) -> None:
     problem = case.problem(4, layers=6)
     encoded = encode(problem)
-    for index, parts in enumerate(all_parts(problem.chain)):
+    for index, parts in enumerate(all_parts(chain_of(problem))):
         if index % 3 == 0:
             values = Assignment(encoded, parts)
             kept = has_literals(encoded, parts) and all(
                 constraint.expr.evaluate(values) for constraint in encoded.model.constraints
             )
-            assert kept == score(problem, problem.chain.plan(parts)).valid, parts
+            assert kept == score(problem, chain_of(problem).plan(parts)).valid, parts
 
 
 @pytest.mark.parametrize("encode", ENCODINGS)
 @pytest.mark.parametrize("features", ["", "ntcu"])
 def test_every_quantity_has_its_value(encode: Encode, features: str) -> None:
     problem = random_problem(8, features=features, units=3)
-    chain, encoded = problem.chain, encode(problem)
+    chain, encoded = chain_of(problem), encode(problem)
     variables = QuantityVariables(chain)
     totals = [q for q in Quantity if (q, ()) in encoded.model.definitions]
     assert len(totals) == 6
@@ -93,7 +93,7 @@ def test_every_quantity_has_its_value(encode: Encode, features: str) -> None:
 def test_decode_exclude_and_order(encode: Encode) -> None:
     problem = random_problem(3, layers=5)
     encoded = encode(problem)
-    plans = list(all_parts(problem.chain))
+    plans = list(all_parts(chain_of(problem)))
     barred = encoded.exclude(plans[7])
     symbols = {}
     for parts in plans:
@@ -127,27 +127,27 @@ def test_every_solution_is_a_plan_and_every_plan_one_solution(
     encode: Encode, rows: list[list[int | None]]
 ) -> None:
     problem = problem_of(rows)
-    assert solutions(encode(problem)) == sorted(all_parts(problem.chain))
+    assert solutions(encode(problem)) == sorted(all_parts(chain_of(problem)))
 
 
 def test_arcs_leave_out_what_is_impossible() -> None:
     free = problem_of([[1, 1]] * 3)
-    assert count_arcs(free.chain) == 12
+    assert count_arcs(chain_of(free)) == 12
     restricted = problem_of([[1, 1], [None, 1], [1, 1]], forbidden=(2,))
     # unit a: [0, 1) only, since cut 2 is forbidden; unit b: [0, 1), [0, 3), [1, 3)
-    assert count_arcs(restricted.chain) == 4
+    assert count_arcs(chain_of(restricted)) == 4
     tight = problem_of([[1, 1]] * 3, weights=[5, 5, 5], unit_bytes={"a": 9, "b": 10})
-    assert count_arcs(tight.chain) == 3 + 5
+    assert count_arcs(chain_of(tight)) == 3 + 5
 
 
 def test_idle_excess_has_the_sign_of_the_judgement() -> None:
     problem = random_problem(6)
     encoded = encode_boundary(problem)
-    for parts in list(all_parts(problem.chain))[::5]:
-        values, idle = Assignment(encoded, parts), PlanValues(problem.chain, parts).idle_permille
+    for parts in list(all_parts(chain_of(problem)))[::5]:
+        values, idle = Assignment(encoded, parts), PlanValues(chain_of(problem), parts).idle_permille
         for permille in (idle - 1, idle, idle + 1):
-            assert (idle_excess(problem.chain, permille).evaluate(values) <= 0) == (idle <= permille)
-    assert term_expr(problem.chain, Term.PERIOD).evaluate(values) > 0
+            assert (idle_excess(chain_of(problem), permille).evaluate(values) <= 0) == (idle <= permille)
+    assert term_expr(chain_of(problem), "period").evaluate(values) > 0
 
 
 class PaperAssignment:
@@ -155,7 +155,7 @@ class PaperAssignment:
 
     def __init__(self, problem: Problem, parts: tuple[Part, ...], t_min: int | None = None) -> None:
         self.on = {(layer, unit) for start, stop, unit in parts for layer in range(start, stop)}
-        loads = [problem.chain.busy_us(*part) for part in parts]
+        loads = [chain_of(problem).busy_us(*part) for part in parts]
         self.times = {"t_max": max(loads), "t_min": min(loads) if t_min is None else t_min}
 
     def __call__(self, variable: Variable) -> int:
@@ -171,13 +171,13 @@ def holds(encoded: Encoded, values: Callable[[Variable], int]) -> bool:
 def test_the_paper_bounds_maximal_chunks_only() -> None:
     problem = random_problem(2, layers=5, features="n")
     encoded = encode_paper(problem)
-    for parts in all_parts(problem.chain):
+    for parts in all_parts(chain_of(problem)):
         values = PaperAssignment(problem, parts)
         assert holds(encoded, values)
         assert encoded.decode(values) == parts
         too_large = PaperAssignment(problem, parts, t_min=values.times["t_min"] + 1)
         assert not holds(encoded, too_large)
-        truth = PlanValues(problem.chain, parts)
+        truth = PlanValues(chain_of(problem), parts)
         for quantity in ("period_us", "paper_gapness_us", "gapness_us", "latency_us"):
             defined: Expr = encoded.model.definitions[quantity, ()]
             assert defined.evaluate(values) == getattr(truth, quantity)

@@ -5,23 +5,22 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
+from gapless.solvers.flow_shop.walk import all_schedules
 from hypothesis import HealthCheck, given, settings
 
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.expr import Variable
 from gapless.formulations.flow_shop.encoding import EncodedWorkload, encode_workload
-from gapless.formulations.flow_shop.quantities import WorkloadValues
 from gapless.formulations.flow_shop.rules import before
-from gapless.formulations.flow_shop.tables import FlowShop, Schedule
+from gapless.formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from gapless.formulations.flow_shop.totals import idle_excess, term_expr
+from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.flow_shop.workload import Execution, Mode, Request, RequestOrder, Workload
 from gapless.formulations.judge import check
 from gapless.formulations.model import Values
-from gapless.formulations.objective import Term
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.lowering import Lowering
-from gapless.solvers.flow_shop.walk import all_schedules
 from tests.solvers.workload_cases import random_workload
 from tests.workload_instances import workload_problem, workload_problems
 
@@ -33,7 +32,7 @@ TABLES: dict[str, list[list[int | None]]] = {
 
 
 def encode(problem: Problem, top: int = 1) -> EncodedWorkload:
-    return encode_workload(problem, top=top, horizon_us=problem.flow_shop.horizon_us)
+    return encode_workload(problem, top=top, horizon_us=shop_of(problem).horizon_us)
 
 
 def values_of(encoded: EncodedWorkload, schedule: Schedule) -> Values:
@@ -47,7 +46,7 @@ def values_of(encoded: EncodedWorkload, schedule: Schedule) -> Values:
 
 
 def check_encoding(problem: Problem, top: int) -> None:
-    shop, encoded = problem.flow_shop, encode(problem, top)
+    shop, encoded = shop_of(problem), encode(problem, top)
     lowering = Lowering(encoded.model)
     rows = [(c.name, lowering.truth(c.expr)) for c in encoded.model.constraints]
     rows += [("channel", row) for row in lowering.channels]
@@ -63,7 +62,7 @@ def check_encoding(problem: Problem, top: int) -> None:
         if encoded.complete:
             assert encoded.decode(values) == schedule
         for term in problem.objective.terms:
-            stated = lowering.number(term_expr(shop, term)) if term is not Term.IDLE else None
+            stated = lowering.number(term_expr(shop, term)) if term != "idle" else None
             if stated is None:
                 check_idle(problem, lowering, values, judged)
             elif encoded.name == "ordering":  # a pattern stands for the best order that has it
@@ -80,7 +79,7 @@ def cut_unlike(shop: FlowShop, schedule: Schedule) -> bool:
 
 def check_idle(problem: Problem, lowering: Lowering, values: Values, judged: WorkloadValues) -> None:
     for permille in (judged.idle_permille, judged.idle_permille - 1):
-        stated = lowering.at_most(idle_excess(problem.flow_shop, permille), 0).evaluate(values)
+        stated = lowering.at_most(idle_excess(shop_of(problem), permille), 0).evaluate(values)
         assert stated == (permille == judged.idle_permille)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from gapless.formulations.flow_shop.needs import most_bytes, needs_of
 from gapless.formulations.flow_shop.quantities import FlowQuantity
+from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.flow_shop.workload import LoadPolicy, Request, Workload
 from gapless.formulations.problem import Problem
 from tests.workload_instances import workload_problem
@@ -62,11 +63,11 @@ def test_named_requests() -> None:
 
 def test_memory_counts_only_where_it_can_bind() -> None:
     roomy, tight = problem_of(memory_bytes=1000), problem_of(memory_bytes=25)
-    assert most_bytes(roomy.flow_shop) == 30
+    assert most_bytes(shop_of(roomy)) == 30
     assert FlowQuantity.PEAK not in needs_of(roomy).quantities
     assert FlowQuantity.PEAK in needs_of(tight).quantities
     running = Workload(requests=(Request(name="r", network="a"),), load_policy=LoadPolicy.RUNNING)
-    assert most_bytes(problem_of(workload=running).flow_shop) == 30
+    assert most_bytes(shop_of(problem_of(workload=running))) == 30
 
 
 def test_limits_bring_their_quantities() -> None:

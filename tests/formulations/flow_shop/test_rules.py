@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gapless.formulations.errors import ExpressionError, InvalidProblemError
 from gapless.formulations.expr_json import from_data, to_data, workload_variables
 from gapless.formulations.files import dump_problem, parse_problem
-from gapless.formulations.flow_shop.quantities import WorkloadValues
 from gapless.formulations.flow_shop.rules import (
     before,
     deadline,
@@ -20,6 +19,8 @@ from gapless.formulations.flow_shop.rules import (
     memory_cap_while,
     never_beside,
 )
+from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.flow_shop.view import WorkloadView
 from gapless.formulations.judge import check
 from gapless.formulations.plan import Plan
@@ -96,10 +97,10 @@ def test_a_number_is_no_rule() -> None:
 
 
 def test_beside_is_what_the_trace_shows() -> None:
-    view = PROBLEM.workload_view
+    view = PROBLEM.view
     for plan in list(PLANS.values())[::17]:
         events = simulate_workload(PROBLEM, plan).events
-        values = WorkloadValues(PROBLEM.flow_shop, PROBLEM.flow_shop.schedule(plan))
+        values = WorkloadValues(shop_of(PROBLEM), shop_of(PROBLEM).schedule(plan))
         for first, second in (("a0", "b1"), ("a2", "a0"), ("b1", "a2")):
             pair = {view.requests.index(first), view.requests.index(second)}
             overlap = any(
@@ -111,7 +112,7 @@ def test_beside_is_what_the_trace_shows() -> None:
 
 
 def test_every_atom_survives_json() -> None:
-    view = PROBLEM.workload_view
+    view = PROBLEM.view
     atoms = [
         view.on("a0", 1, "big"),
         view.uses("b1", "npu"),
@@ -130,7 +131,7 @@ def test_every_atom_survives_json() -> None:
     ]
     for atom in atoms:
         data = json.loads(json.dumps(to_data(atom)))
-        assert repr(from_data(data, workload_variables(PROBLEM.flow_shop))) == repr(atom)
+        assert repr(from_data(data, workload_variables(shop_of(PROBLEM)))) == repr(atom)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_every_atom_survives_json() -> None:
 )
 def test_variables_that_are_not_there_are_refused(data: object) -> None:
     with pytest.raises(InvalidProblemError, match="names no quantity"):
-        from_data(data, workload_variables(PROBLEM.flow_shop))
+        from_data(data, workload_variables(shop_of(PROBLEM)))
 
 
 @given(problem=workload_problems(), data=st.data())
@@ -157,6 +158,6 @@ def test_problems_with_workloads_survive_their_files(problem: Problem, data: st.
 
 
 def test_views_offer_names() -> None:
-    view: WorkloadView = PROBLEM.workload_view
+    view: WorkloadView = PROBLEM.view
     assert view.requests_of("a") == ("a0", "a2")
     assert view.layers("b1") == ("l0", "l1")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from gapless.formulations.flow_shop.score import WorkloadScore
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
-from gapless.formulations.flow_shop.score import WorkloadScore
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of
 from gapless.formulations.flow_shop.workload import (
     Execution,
     LoadPolicy,
@@ -65,9 +65,9 @@ PROBLEM = workload_problem({"a": [[10, 20], [30, None]], "b": [[5, 9]]}, ["a", "
 def test_a_problem_checks_its_workload() -> None:
     stranger = Workload(requests=(Request(name="x", network="zoo"),))
     with pytest.raises(InvalidProblemError, match="is of network 'zoo', the problem has"):
-        replace(PROBLEM, workload=stranger)
+        replace(PROBLEM, data=stranger)
     with pytest.raises(InvalidProblemError, match="makespan means nothing without a workload"):
-        replace(PROBLEM, workload=None)
+        replace(PROBLEM, data=None)
     with pytest.raises(InvalidProblemError, match="paper_gapness means nothing with a workload"):
         PROBLEM.with_objective(Objective.paper())
     other = Interference(units=("x",), slowdown_permille=((0,),))
@@ -87,7 +87,7 @@ def test_features_say_what_is_asked() -> None:
         task_slots=1,
     )
     board = replace(PROBLEM.platform, memory_bytes=10**6)
-    asked = replace(PROBLEM, workload=served, platform=board).features
+    asked = replace(PROBLEM, data=served, platform=board).features
     assert asked == {
         Feature.WORKLOAD,
         Feature.UNSUPPORTED_LAYERS,
@@ -130,7 +130,7 @@ def test_malformed_plans_are_told_apart(chunks: tuple[Chunk, ...], order: tuple[
 
 @given(problem=workload_problems(), data=st.data())
 def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> None:
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     plans = [plan for plan, _ in zip(all_plans(problem), range(60), strict=False)]
     if not plans:
         return
@@ -145,7 +145,7 @@ def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> 
 
 @given(problem=workload_problems())
 def test_nobody_loses_more_than_it_can(problem: Problem) -> None:
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     for rows in shop.loss_permille:
         for unit, losses in enumerate(rows):
             assert all(row[unit] == 0 for row in losses)
@@ -163,9 +163,8 @@ def test_plan_files_keep_order_requests_and_origin(tmp_path: object) -> None:
 
 def test_a_stream_is_paced_by_its_busiest_unit() -> None:
     problem = workload_problem({"a": [[10, 20], [30, 10]]}, ["a", "a"])
-    assert problem.workload is not None
-    repeated = replace(problem, workload=replace(problem.workload, mode=Mode.STREAM))
-    slots = replace(problem, workload=replace(problem.workload, mode=Mode.STREAM, task_slots=1))
+    repeated = replace(problem, data=replace(workload_of(problem), mode=Mode.STREAM))
+    slots = replace(problem, data=replace(workload_of(problem), mode=Mode.STREAM, task_slots=1))
     plan = next(p for p in all_plans(problem) if str(p) == "a0: 0-0 npu | 1-1 big; a1: 0-0 npu | 1-1 big")
     assert score(repeated, plan).period_us == 20
     assert score(slots, plan).period_us == 40  # one at a time: the sum of both chunks of both requests

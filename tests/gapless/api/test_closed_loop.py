@@ -31,11 +31,12 @@ from gapless.executor.tuning.candidates import CandidateKind, baselines, plan_ca
 from gapless.executor.tuning.options import TuningOptions
 from gapless.executor.tuning.result import TuningResult, TuningStop
 from gapless.executor.tuning.store import Store
+from gapless.formulations.chunking.rules import busy_cap
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import load
 from gapless.formulations.judge import check, score
 from gapless.formulations.problem import Problem
-from gapless.formulations.rules import busy_cap
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.profiler.prediction.corrections import Corrections
 from tests.instances import ruled_problems
@@ -197,7 +198,7 @@ def test_times_of_earlier_rounds_are_freed_from_drift() -> None:
     known = executed_plans([one.result for one in loop.rounds])
     assert len({one.plan for one in known}) == len(known) > 6 + FEWEST_NEW
     for one in known:
-        chain = truth.chain_of(one.plan)
+        chain = chain_of(truth.charged(one.plan))
         right = [1.5 * chain.busy_us(*part) for part in chain.parts(one.plan)]
         assert one.chunk_us == pytest.approx(right)
         assert one.period_us == pytest.approx(1.5 * score(truth, one.plan).period_us)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gapless.api.problems import load_problem, table_problem
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError, InvalidProblemError
 from gapless.formulations.hardware import ProcessingUnit
 
@@ -16,7 +17,7 @@ from gapless.formulations.hardware import ProcessingUnit
 def test_times_are_rounded_once_to_whole_microseconds() -> None:
     problem = table_problem({"a": [1.2345678, 0.0001], "b": [None, 2]}, ["cpu", "gpu"])
     assert problem.network.layer_names == ("a", "b")
-    assert problem.chain.layer_us == ((1235, 1), (None, 2000))
+    assert chain_of(problem).layer_us == ((1235, 1), (None, 2000))
 
 
 def test_rows_may_be_arrays_and_units_may_be_units() -> None:
@@ -24,7 +25,7 @@ def test_rows_may_be_arrays_and_units_may_be_units() -> None:
     rows: Any = np.array([[1.0, 2.0], [3.0, 4.0]])
     problem = table_problem(rows, [cpu, "gpu"], objective="latency", source="a test")
     assert problem.platform.units[0] is cpu
-    assert problem.chain.layer_us == ((1000, 2000), (3000, 4000))
+    assert chain_of(problem).layer_us == ((1000, 2000), (3000, 4000))
     assert str(problem.objective) == "latency"
     assert problem.costs.provenance.source == "a test"
 

@@ -9,6 +9,7 @@ import pytest
 
 from gapless.api.problems import load_problem
 from gapless.cli.base.exits import ExitCode
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
@@ -67,13 +68,15 @@ def test_show_compares_the_tables(cli: Cli) -> None:
     assert "5.225 x1.2" in run.out
     assert "times of plans on all units" in run.out
     gpu = problem.platform.unit_names.index("GPU")
-    alone, _, _, four = (sum(row[gpu] or 0 for row in problem.using(k).chain.layer_us) for k in range(1, 5))
+    alone, _, _, four = (
+        sum(row[gpu] or 0 for row in chain_of(problem.using(k)).layer_us) for k in range(1, 5)
+    )
     assert f"x{four / alone:.2f} (" in run.out
     assert all(f"{used} units" in run.out for used in (2, 3, 4))
     document = cli("show", SPARSE, "--costs", "interpolated", "--json").document["document"]
     tables = [document["costs"], *document["co_run_costs"]]
     rows = [table["networks"][0]["layer_us"] for table in tables]
-    assert rows == [[list(row) for row in problem.using(k).chain.layer_us] for k in range(1, 5)]
+    assert rows == [[list(row) for row in chain_of(problem.using(k)).layer_us] for k in range(1, 5)]
     plain = cli("show", SPARSE)
     assert "units a plan uses" not in plain.out
     assert "co_run_costs" not in cli("show", SPARSE, "--json").document["document"]

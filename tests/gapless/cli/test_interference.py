@@ -175,7 +175,7 @@ def test_plans_and_measurements_that_do_not_fit_are_refused(profile: Profile, sp
         measure_plan_interference(profile, [split], measured=[other])
     network = profile.network.name
     served = Workload(requests=(Request(name="r", network=network),))
-    shared = replace(problem, objective=gapless.Objective.parse("makespan"), workload=served)
+    shared = replace(problem, objective=gapless.Objective.parse("makespan"), data=served)
     with pytest.raises(InvalidInputError, match="without a workload"):
         measure_plan_interference(shared, [split])
 

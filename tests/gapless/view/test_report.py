@@ -13,7 +13,7 @@ from gapless.api.problems import load_problem, table_problem
 from gapless.cli.base import progress as progress_module
 from gapless.cli.base.console import clean, stdout_kept_clean
 from gapless.cli.base.progress import Progress
-from gapless.formulations.objective import Objective, Term
+from gapless.formulations.objective import Objective
 from gapless.formulations.simulate import simulate
 from gapless.view.terminal.gantt import gantt
 from gapless.view.words import millis, objective_words, percent, seconds, size, term_value
@@ -61,8 +61,8 @@ def test_numbers_in_words() -> None:
     ]
     assert [percent(None), percent(5), percent(1000)] == ["-", "0.5 %", "100.0 %"]
     assert [seconds(0.0123), seconds(12.345)] == ["12.3 ms", "12.35 s"]
-    assert term_value(Term.IDLE, 103) == "10.3 %"
-    assert term_value(Term.PEAK_MEMORY, 2**20) == "1.0 MiB"
+    assert term_value("idle", 103) == "10.3 %"
+    assert term_value("peak_memory", 2**20) == "1.0 MiB"
 
 
 def test_objectives_in_words() -> None:

@@ -9,6 +9,7 @@ import pytest
 from gapless.api.slowdown.side_by_side import side_by_side
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network
 from gapless.profiler.profile import Method, Profile, ProfileOptions
@@ -45,8 +46,7 @@ def test_tables_become_one() -> None:
     assert found.provenance == Provenance(source="x.onnx; y.onnx", method="heavy", engine="fake 1")
     problem = side_by_side(profiles)
     assert problem.costs == joint_table(profiles, Method.ISOLATED)
-    assert problem.workload is not None
-    assert problem.workload.names == ("x", "y")
+    assert workload_of(problem).names == ("x", "y")
 
 
 def test_contention_is_that_of_the_heavy_over_the_isolated_table() -> None:

@@ -6,14 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gapless.formulations.costs import CostTable, NetworkCosts
-from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import CHAIN_TERMS, Limits, Objective, Term
-from gapless.formulations.problem import Problem
-from gapless.formulations.rules import (
-    OpaqueRule,
-    RuleFunction,
+from gapless.formulations.chunking.quantities import TERMS as CHAIN_TERMS
+from gapless.formulations.chunking.rules import (
     apart,
     at_least,
     at_most,
@@ -26,6 +20,14 @@ from gapless.formulations.rules import (
     pin,
     together,
 )
+from gapless.formulations.chunking.tables import chain_of
+from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.limits import Limits
+from gapless.formulations.network import Layer, Network, Tensor
+from gapless.formulations.objective import Objective
+from gapless.formulations.problem import Problem
+from gapless.formulations.rules import OpaqueRule, RuleFunction
 
 
 def random_problem(seed: int, *, layers: int, units: int) -> Problem:
@@ -96,8 +98,8 @@ def _costs(draw: np.random.Generator, most: int, layers: int, units: int) -> Net
     )
 
 
-def _terms(draw: np.random.Generator) -> tuple[Term, ...]:
-    terms = [term for term in Term if term in CHAIN_TERMS]
+def _terms(draw: np.random.Generator) -> tuple[str, ...]:
+    terms = list(CHAIN_TERMS)
     order = draw.permutation(len(terms))[: draw.integers(1, 4)]
     return tuple(terms[index] for index in order)
 
@@ -115,7 +117,7 @@ def _limits(draw: np.random.Generator, most: int, units: int) -> Limits:
 
 
 def _with_rules(problem: Problem, draw: np.random.Generator, most: int) -> Problem:
-    layers, units = problem.chain.layer_count, problem.platform.unit_names
+    layers, units = chain_of(problem).layer_count, problem.platform.unit_names
     i, j = (int(index) for index in draw.integers(0, layers, 2))
     u, v = (str(name) for name in draw.choice(units, 2))
     size = int(draw.integers(1, most * 3 + 1))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gapless.formulations.chunking.rules import latency_cap, pin
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.problem import Problem
-from gapless.formulations.rules import latency_cap, pin
 from gapless.solvers.chunking import instance, widening
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
@@ -92,7 +93,9 @@ def test_cap_on_the_latency_equals_brute_selection() -> None:
     cap = 12 * (solve(problem.with_objective("latency"), top=1).values or (0,))[0] // 10
     capped = solve(problem.with_rules(latency_cap(most_us=cap)), top=5)
     assert capped.proven == 5
-    totals = [sum(problem.chain.busy_us(*part) for part in problem.chain.parts(p)) for p in capped.plans]
+    totals = [
+        sum(chain_of(problem).busy_us(*part) for part in chain_of(problem).parts(p)) for p in capped.plans
+    ]
     assert max(totals) <= cap
     unpinned = solve(problem.with_rules(latency_cap(most_us=cap), pin(0, unit="u0")), top=5)
     assert (unpinned.bound or 0) >= (capped.bound or 0)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from gapless.formulations.chunking.tables import chain_of
 from gapless.solvers.chunking.facts import Facts
 from gapless.solvers.chunking.lattice import Lattice, group_units
 from gapless.solvers.chunking.ordering import less, runs, smallest
@@ -39,7 +40,7 @@ def test_runs() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_arcs_are_exactly_the_chunks_of_a_window(seed: int) -> None:
-    chain = random_problem(seed, layers=8, units=3).chain
+    chain = chain_of(random_problem(seed, layers=8, units=3))
     tables = Tables(chain, Restrictions(), weigh_memory=True)
     window = Window(low=5, high=60)
     arcs = tables.arcs(window, 10_000)
@@ -118,12 +119,12 @@ def test_reach_is_the_least_period_without_transfers() -> None:
 def test_facts_from_rules() -> None:
     problem = chain_problem([[5, 5]] * 4)
     view = problem.view
-    pinned = Facts(problem.chain, [view.on(1, "u0") & ~view.cut_after(2)])
+    pinned = Facts(chain_of(problem), [view.on(1, "u0") & ~view.cut_after(2)])
     assert pinned.restrictions.blocked == {(1, 1)}
     assert pinned.restrictions.uncut == {3}
     assert not pinned.open
-    capped = Facts(problem.chain, [view.busy_us("u1") * 2 <= 15])
+    capped = Facts(chain_of(problem), [view.busy_us("u1") * 2 <= 15])
     assert capped.restrictions.most_busy == {1: 7}
-    assert Facts(problem.chain, [view.on(0, "u0") & view.on(0, "u1")]).contradictory
-    caps = dict(Facts(problem.chain, [3 * view.gapness_us() <= view.period_us()]).plan_caps(9, 12))
+    assert Facts(chain_of(problem), [view.on(0, "u0") & view.on(0, "u1")]).contradictory
+    caps = dict(Facts(chain_of(problem), [3 * view.gapness_us() <= view.period_us()]).plan_caps(9, 12))
     assert {str(term): value for term, value in caps.items()} == {"gapness": 4, "period": 12}

@@ -9,6 +9,7 @@ import pytest
 
 from gapless.formulations.chain import Part
 from gapless.formulations.chunking.encoding import encode_boundary
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import BackendFailedError
 from gapless.formulations.expr import BoolExpr, Variable
 from gapless.formulations.model import Encoded, Values
@@ -77,7 +78,7 @@ def search(
         options,
         CpSatBackend.capabilities,
         encoded or encode_boundary(problem),
-        engine or TryAll(list(all_parts(problem.chain))),
+        engine or TryAll(list(all_parts(chain_of(problem)))),
         deadline=Deadline(options.time_limit_s),
         largest_number=100,
     )
@@ -85,7 +86,11 @@ def search(
 
 def possible(problem: Problem) -> list[tuple[Part, ...]]:
     """Return the plans that the encoding has literals for."""
-    return [parts for parts in all_parts(problem.chain) if {p[1] for p in parts} <= set(problem.chain.cuts)]
+    return [
+        parts
+        for parts in all_parts(chain_of(problem))
+        if {p[1] for p in parts} <= set(chain_of(problem).cuts)
+    ]
 
 
 @pytest.mark.parametrize("worst", [False, True])
@@ -120,10 +125,10 @@ def test_the_levels_are_the_canonical_order() -> None:
     problem = random_problem(1, layers=5, features="e").with_objective("idle,peak_memory")
     encoded = encode_boundary(problem)
     levels = build_levels(problem, encoded, Lowering(encoded.model), 100)
-    plans = sorted(all_parts(problem.chain), key=lambda parts: key_of(levels, problem.chain, parts))
-    assert [problem.chain.plan(parts) for parts in plans] == ranked(problem)
+    plans = sorted(all_parts(chain_of(problem)), key=lambda parts: key_of(levels, chain_of(problem), parts))
+    assert [chain_of(problem).plan(parts) for parts in plans] == ranked(problem)
     for parts in plans[::7]:
-        values, key = values_of(parts), key_of(levels, problem.chain, parts)
+        values, key = values_of(parts), key_of(levels, chain_of(problem), parts)
         for level, value in zip(levels, key, strict=True):
             assert Lowering(encoded.model).truth(level.at_most(value)).evaluate(values) == 1
             if value > 0:
@@ -151,7 +156,7 @@ def test_a_deadline_before_the_first_question() -> None:
 
 def test_a_solver_out_of_time_keeps_plan_and_bound() -> None:
     problem = random_problem(5).with_objective("period")
-    plans = list(all_parts(problem.chain))
+    plans = list(all_parts(chain_of(problem)))
     best = search(problem, SolveOptions()).values
 
     def late(answer: Answer) -> Answer:
@@ -168,7 +173,7 @@ def test_a_solver_out_of_time_keeps_plan_and_bound() -> None:
 
 def test_unknown_without_a_limit_is_a_failure() -> None:
     problem = random_problem(5)
-    engine = TryAll(list(all_parts(problem.chain)), spoil=lambda _: Answer(verdict=Verdict.UNKNOWN))
+    engine = TryAll(list(all_parts(chain_of(problem))), spoil=lambda _: Answer(verdict=Verdict.UNKNOWN))
     with pytest.raises(BackendFailedError, match="gave up"):
         search(problem, SolveOptions(), engine)
 
@@ -180,7 +185,7 @@ def test_ties_left_open_do_not_undo_an_optimum() -> None:
         engine.spoil = lambda _: Answer(verdict=Verdict.UNKNOWN)
         return answer
 
-    engine = TryAll(list(all_parts(problem.chain)), spoil=once)
+    engine = TryAll(list(all_parts(chain_of(problem))), spoil=once)
     claim = search(problem, SolveOptions(time_limit_s=60), engine)
     assert (claim.status, claim.stop, claim.proven) == (SolveStatus.OPTIMAL, StopReason.TIME_LIMIT, 1)
     assert claim.values == (8,)
@@ -219,4 +224,4 @@ def test_a_solver_that_repeats_itself_is_stopped() -> None:
             pass
 
     with pytest.raises(BackendFailedError, match="ruled out"):
-        search(problem, SolveOptions(top=3), Forgetful(list(all_parts(problem.chain))))
+        search(problem, SolveOptions(top=3), Forgetful(list(all_parts(chain_of(problem)))))

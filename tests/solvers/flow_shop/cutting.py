@@ -8,6 +8,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from hypothesis import strategies as st
 
+from gapless.formulations.flow_shop.tables import shop_of
 from gapless.solvers.flow_shop.arrays import FORBIDDEN, ChainArrays, build_arrays
 from tests.instances import solvable
 from tests.workload_instances import workload_problems
@@ -31,4 +32,4 @@ def networks(draw: st.DrawFn, *, runs: bool = False) -> ChainArrays:
     problem = draw(workload_problems(most_requests=1, most_layers=7))
     if runs:
         problem = solvable(problem)
-    return build_arrays(problem.flow_shop.chain(0))
+    return build_arrays(shop_of(problem).chain(0))

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.workload_instances import random_workload as calibrated
 from gapless.formulations.availability import Availability
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.flow_shop.workload import Execution, RequestOrder
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
@@ -84,11 +85,10 @@ def test_every_kind_of_rule_agrees_with_the_oracle(name: str, networks: str, exe
 def contended(networks: str, execution: Execution) -> Problem:
     """Return requests r0, r1, ... of these networks on two units that slow each other down."""
     problem = workload_problem(TABLES, list(networks), slowdown=[[0, 200], [350, 0]], high=("a",))
-    assert problem.workload is not None
     requests = tuple(
-        replace(request, name=f"r{index}") for index, request in enumerate(problem.workload.requests)
+        replace(request, name=f"r{index}") for index, request in enumerate(workload_of(problem).requests)
     )
-    return replace(problem, workload=replace(problem.workload, requests=requests, execution=execution))
+    return replace(problem, data=replace(workload_of(problem), requests=requests, execution=execution))
 
 
 @pytest.mark.parametrize("name", ["cpsat", "pulp"])

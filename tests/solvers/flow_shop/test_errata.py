@@ -7,13 +7,13 @@ from math import comb, prod
 
 import numpy as np
 import pytest
+from gapless.solvers.flow_shop.walk import count_schedules
 
-from gapless.formulations.flow_shop.quantities import WorkloadValues
 from gapless.formulations.flow_shop.search_space import pipelines, split_points
-from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
+from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.flow_shop.workload import Execution, Request, Workload
 from gapless.solvers.flow_shop.slicing import is_monotone, least_bottleneck
-from gapless.solvers.flow_shop.walk import count_schedules
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem
 
@@ -142,7 +142,7 @@ def test_11_a_ban_on_empty_chunks_breaks_the_pointer() -> None:
 def test_13_plans_without_bubbles_can_take_many_times_longer() -> None:
     problem = workload_problem({"net": [[20, 11, 2]]}, ["net"], workload=COLUMNS)
     plans = {
-        unit: WorkloadValues(problem.flow_shop, Schedule((0,), ((0,) * (unit + 1) + (1,) * (3 - unit),)))
+        unit: WorkloadValues(shop_of(problem), Schedule((0,), ((0,) * (unit + 1) + (1,) * (3 - unit),)))
         for unit in range(3)
     }
     assert [(p.bubbles_us, p.makespan_us) for p in plans.values()] == [(0, 20), (0, 11), (0, 2)]
@@ -163,7 +163,7 @@ def test_13_the_least_bubbles_are_not_the_least_makespan() -> None:
 def test_15_the_first_chunk_runs_alone_whatever_equation_7_says() -> None:
     slowdown = [[0, 300], [300, 0]]
     problem = workload_problem({"n": [[400, 400]] * 2}, ["n"] * 3, slowdown=slowdown, workload=COLUMNS)
-    values = WorkloadValues(problem.flow_shop, Schedule((0, 1, 2), ((0, 1, 2),) * 3))
+    values = WorkloadValues(shop_of(problem), Schedule((0, 1, 2), ((0, 1, 2),) * 3))
     first, *later = values.runs
     assert first.end_us - first.start_us == first.work_us
     assert any(run.end_us - run.start_us > run.work_us for run in later)
@@ -191,5 +191,5 @@ def test_29_the_published_split_points_are_a_product_of_sums() -> None:
 
 def test_30_the_tail_has_more_plans_than_processors() -> None:
     problem = workload_problem({"net": [[1, 1, 1, 1]] * 28}, ["net"] * 3)
-    plans = count_schedules(problem.flow_shop) / prod(range(1, 4))
+    plans = count_schedules(shop_of(problem)) / prod(range(1, 4))
     assert plans == comb(28 + 3, 3) ** 3 > 4

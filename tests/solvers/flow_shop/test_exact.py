@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from gapless.solvers.flow_shop.exact import WorkloadSpace
+from gapless.solvers.flow_shop.walk import all_schedules
 
 from gapless.formulations.errors import BackendFailedError
 from gapless.formulations.expr import BoolExpr
 from gapless.formulations.flow_shop.encoding import encode_workload
-from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.cp_sat import CpSatBackend
@@ -18,8 +20,6 @@ from gapless.solvers.exact.lowering import Lowering
 from gapless.solvers.exact.port import Answer, Query, Verdict, reader_of
 from gapless.solvers.exact.search import Search
 from gapless.solvers.exhaustive import ExhaustiveBackend
-from gapless.solvers.flow_shop.exact import WorkloadSpace
-from gapless.solvers.flow_shop.walk import all_schedules
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus
 from tests.workload_instances import workload_problem
 
@@ -56,7 +56,7 @@ class TryAll:
 def search(
     problem: Problem, options: SolveOptions = SolveOptions(), seed: Schedule | None = None, **engine: object
 ) -> tuple[Claim, TryAll]:
-    shop = problem.flow_shop
+    shop = shop_of(problem)
     encoded = encode_workload(problem, top=2, horizon_us=shop.horizon_us)
     lowering = Lowering(encoded.model)
     solutions = [reader_of(encoded.assign(schedule)) for schedule in all_schedules(shop)]
@@ -98,7 +98,7 @@ def test_a_relaxation_is_closed_plan_by_plan() -> None:
 
 
 def test_a_good_start_is_handed_on_and_kept() -> None:
-    best = PROBLEM.flow_shop.schedule(oracle(PROBLEM).plans[0])
+    best = shop_of(PROBLEM).schedule(oracle(PROBLEM).plans[0])
     claim, tries = search(PROBLEM, seed=best)
     assert tries.hints[0]
     assert claim.values == oracle(PROBLEM).values
@@ -112,7 +112,7 @@ def test_a_start_that_nothing_can_beat_needs_no_solver() -> None:
 
 
 def test_a_solver_that_denies_a_known_plan_is_not_believed() -> None:
-    best = PROBLEM.flow_shop.schedule(oracle(PROBLEM).plans[0])
+    best = shop_of(PROBLEM).schedule(oracle(PROBLEM).plans[0])
     with pytest.raises(BackendFailedError, match="denies that there is the plan"):
         search(PROBLEM, seed=best, blind=True)
     claim, _ = search(PROBLEM, blind=True)
@@ -124,7 +124,7 @@ def test_lists_are_in_order_and_claim_what_is_known() -> None:
     for top in (2, 5, 1000):
         claim, _ = search(PROBLEM, SolveOptions(top=top))
         wanted = oracle(PROBLEM, top)
-        scores = [PROBLEM.flow_shop.schedule(plan) for plan in claim.plans]
+        scores = [shop_of(PROBLEM).schedule(plan) for plan in claim.plans]
         assert len(set(scores)) == len(wanted.plans)
         assert claim.plans[: claim.proven] == every.plans[: claim.proven]
         assert claim.exhausted is (top == 1000)

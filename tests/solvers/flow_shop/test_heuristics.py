@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.flow_shop.workload import Execution, Request, RequestOrder, Workload
 from gapless.formulations.hardware import UnitKind
 from gapless.formulations.problem import Feature, Problem
@@ -83,7 +84,7 @@ def test_fixed_orders_stay_and_equal_runs_are_equal(name: str, execution: Execut
     first, second = solve(problem, name), solve(problem, name)
     assert first.plan is not None
     assert first.plan == second.plan
-    assert first.plan.order == problem.workload.names if problem.workload else ()
+    assert first.plan.order == workload_of(problem).names if workload_of(problem) else ()
 
 
 @pytest.mark.parametrize("name", NAMES)

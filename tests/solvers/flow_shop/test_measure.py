@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.expr import And, BoolExpr, BoolVar, IntVar, Not, Or
+from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction, named
@@ -33,7 +34,7 @@ def test_valid_is_what_the_judge_says(problem: Problem, rules: list[RuleFunction
     for plan in islice(all_plans(problem), 0, 60, 7):
         broken = {violation.rule for violation in check(problem, plan)}
         if not broken & STRUCTURE:
-            measured = measure.of(problem.flow_shop.schedule(plan))
+            measured = measure.of(shop_of(problem).schedule(plan))
             assert measured.valid is not bool(broken)
             assert measured.key[1:] == score(problem, plan).values(problem.objective.terms)
 

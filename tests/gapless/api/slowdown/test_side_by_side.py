@@ -28,7 +28,7 @@ from gapless.files.run_files import DEPLOYMENT, load_deployment, save_trace, wri
 from gapless.formulations.costs import Interference
 from gapless.formulations.errors import ExecutionError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load_problem, save
-from gapless.formulations.flow_shop.tables import Cuts, Schedule
+from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of
 from gapless.formulations.flow_shop.workload import Mode, Request, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Plan
@@ -96,15 +96,14 @@ def together(functions: Path) -> Together:
 def problem(together: Together) -> Problem:
     """Return a problem with four requests: `add` comes twice."""
     found = together.problem
-    assert found.workload is not None
-    assert found.workload.names == ("add", "mul", "sum")
+    assert workload_of(found).names == ("add", "mul", "sum")
     names = {"add#1": "add", "mul": "mul", "sum": "sum", "add#2": "add"}
     requests = tuple(Request(name=name, network=network) for name, network in names.items())
-    return replace(found, workload=Workload(requests=requests))
+    return replace(found, data=Workload(requests=requests))
 
 
 def plan_of(problem: Problem, order: tuple[int, ...], *cuts: Cuts) -> Plan:
-    return problem.flow_shop.plan(Schedule(order, cuts))
+    return shop_of(problem).plan(Schedule(order, cuts))
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +117,7 @@ def test_costs_are_those_of_networks_that_alternate(together: Together, tmp_path
     assert load_problem(tmp_path / "problem.json") == together.problem
     assert (tmp_path / "profile-3.json").exists()
     assert "profile-1.json" in notes[0]
-    for chain, least_us in zip(together.problem.flow_shop.chains, (7_000, 2_000, 4_000), strict=True):
+    for chain, least_us in zip(shop_of(together.problem).chains, (7_000, 2_000, 4_000), strict=True):
         for unit in range(2):  # as long as its functions sleep, however a short profile splits that
             assert chain.busy_us(0, chain.layer_count, unit) >= 0.97 * least_us
 
@@ -147,7 +146,7 @@ def test_files_lead_to_the_same_run(problem: Problem, plan: Plan, tmp_path: Path
     asked, written, kept = tmp_path / "problem.json", tmp_path / "plan.json", tmp_path / "deployment.json"
     save(dump_problem(problem), asked)
     save(dump_plan(plan, problem), written)
-    served = deploy(plan, workload=problem.workload)
+    served = deploy(plan, workload=workload_of(problem))
     save(dump(served, DEPLOYMENT), kept)
     assert load_deployment(written, problem) == load_deployment(kept, problem) == served
     with opened(str(asked), written, engine=None, at=None) as work:
@@ -213,7 +212,7 @@ def test_calibration_scales_every_network_to_what_it_takes(problem: Problem) -> 
     truth = replace(
         problem,
         interference=None,
-        workload=Workload(requests=tuple(Request(name=name, network=name) for name in factors)),
+        data=Workload(requests=tuple(Request(name=name, network=name) for name in factors)),
         costs=replace(
             problem.costs,
             networks=tuple(
@@ -228,7 +227,7 @@ def test_calibration_scales_every_network_to_what_it_takes(problem: Problem) -> 
         ),
     )
     found = calibrated(replace(problem, interference=None), SimulatedWorkloadRunner(truth))
-    assert found.workload == problem.workload
+    assert workload_of(found) == workload_of(problem)
     assert "alternate" in found.costs.provenance.notes
     for costs, right in zip(found.costs.networks, truth.costs.networks, strict=True):
         for row, times in zip(costs.layer_us, right.layer_us, strict=True):
@@ -247,14 +246,13 @@ def test_tuning_races_plans_and_baselines_by_their_makespan(problem: Problem) ->
     assert serial.period_us is not None
     assert serial.period_us.least > 20_000
     assert tuned.plan is not None
-    assert sorted(tuned.plan.order) == sorted(tuned.problem.workload.names if tuned.problem.workload else ())
+    assert sorted(tuned.plan.order) == sorted(workload_of(tuned.problem).names)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_tuning_on_a_simulated_device_finds_the_best_plan(problem: Problem, mode: Mode) -> None:
-    assert problem.workload is not None
     slow = Interference(units=FREE.unit_names, slowdown_permille=((0, 900), (900, 0)))
-    planned = replace(problem, interference=None, workload=replace(problem.workload, mode=mode))
+    planned = replace(problem, interference=None, data=replace(workload_of(problem), mode=mode))
     tuned = tune_simulated(
         planned, replace(planned, interference=slow), backends=("hetero2pipe",), top=3, options=SHORT
     )

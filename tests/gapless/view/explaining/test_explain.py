@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gapless
+from gapless.formulations.demands import demands_of
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.judge import check, score
-from gapless.formulations.objective import Objective, Term
+from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.solvers.demands import demands_of
 from gapless.solvers.exhaustive import all_plans
 from gapless.view.explaining.explanation import Alternative, Explanation, UnitReason
 from tests.instances import co_run_problems, ruled_problems, solvable
@@ -139,8 +140,7 @@ def test_small_workloads_agree_with_brute_force(data: st.DataObject, problem: Pr
 
 def shape(problem: Problem, plan: Plan) -> list[object]:
     """Return a plan without the names of its requests."""
-    assert problem.workload is not None
-    known = {request.name: request for request in problem.workload.requests}
+    known = {request.name: request for request in workload_of(problem).requests}
     return [
         (replace(known[name], name="any"), [replace(chunk, request="any") for chunk in plan.of(name)])
         for name in plan.order
@@ -148,7 +148,7 @@ def shape(problem: Problem, plan: Plan) -> list[object]:
 
 
 def slack(problem: Problem) -> Problem:
-    return problem.with_objective(Objective(terms=(Term.IDLE, Term.LATENCY), period_slack_permille=200))
+    return problem.with_objective(Objective(terms=("idle", "latency"), period_slack_permille=200))
 
 
 @settings(max_examples=25)

@@ -19,6 +19,7 @@ from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.formulations.flow_shop.tables import workload_in, workload_of
 from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
@@ -44,14 +45,14 @@ def pixel() -> Problem:
 @cache
 def best(problem: Problem) -> Plan:
     """Return the best plan."""
-    found = gapless.plan(problem, time_limit_s=None if problem.workload is None else 1.0).plan
+    found = gapless.plan(problem, time_limit_s=None if workload_in(problem) is None else 1.0).plan
     assert found is not None
     return found
 
 
 def runner(problem: Problem, noise_permille: int = NOISE_PERMILLE) -> Runner:
     """Return a device that obeys the costs of a problem, more or less."""
-    kind = SimulatedRunner if problem.workload is None else SimulatedWorkloadRunner
+    kind = SimulatedRunner if workload_in(problem) is None else SimulatedWorkloadRunner
     return kind(problem, noise_permille=noise_permille, seed=1)
 
 
@@ -127,7 +128,7 @@ def steady() -> Subject:
 
 
 def _workload(problem: Problem, plan: Plan) -> Subject:
-    deployment = deploy(plan, workload=problem.workload)
+    deployment = deploy(plan, workload=workload_of(problem))
     return subject(
         problem,
         plan,

@@ -10,6 +10,7 @@ import pytest
 
 from gapless.executor.history import Work
 from gapless.executor.measurement import MeasuredTrace
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.view.page.execution import unlike
 from gapless.view.page.played import Lane, lanes_of, played, together
 from gapless.view.page.scale import Span
@@ -135,10 +136,9 @@ def test_contention_is_when_two_requests_of_high_contention_run() -> None:
 
 def test_requests_of_a_workload_have_names_and_the_colours_of_their_arrival() -> None:
     subject = samples.workload()
-    assert subject.problem.workload is not None
-    assert chart(subject).legend == tuple(enumerate(subject.problem.workload.names))
+    assert chart(subject).legend == tuple(enumerate(workload_of(subject.problem).names))
     assert {lane.name: lane.colour for lane in lanes_of(subject)} == {
-        name: place for place, name in enumerate(subject.problem.workload.names)
+        name: place for place, name in enumerate(workload_of(subject.problem).names)
     }
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from gapless.api.problems import table_problem
 from gapless.executor.deployment import Deployment, Rounds, Stream
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
-from gapless.formulations.flow_shop.tables import Schedule
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.workload import Mode
 from gapless.formulations.plan import Plan
 from gapless.formulations.simulate import Trace, simulate, simulate_workload
@@ -142,7 +142,7 @@ def test_rounds_are_cut_as_a_whole() -> None:
 
 def test_a_workload_is_never_cut() -> None:
     problem = workload_problem({"x": [[4000, 6000], [2000, 2000]]}, ["x"] * 40)
-    plan = problem.flow_shop.plan(Schedule(tuple(range(40)), ((0, 2, 2),) * 40))
+    plan = shop_of(problem).plan(Schedule(tuple(range(40)), ((0, 2, 2),) * 40))
     lines = shown(simulate_workload(problem, plan), 60)
     assert not any("cut" in line for line in lines)
     assert lines[-1].endswith("240.000 ms")
