@@ -11,8 +11,9 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,6 +23,8 @@ from .expr_json import to_data
 
 DIGITS = 16
 """Hexadecimal digits of a digest."""
+
+_SCALAR = frozenset({str, int, float, bool, type(None)})
 
 _DEEPEST = 8
 """How far code is followed into the functions that it calls."""
@@ -37,20 +40,21 @@ def digest(value: Any) -> str:
 
 def plain(value: Any) -> Any:
     """Return a value of frozen types as what JSON can hold."""
+    if type(value) in _SCALAR:
+        return value
     if isinstance(value, Enum):
         return value.value
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
     if isinstance(value, Expr):
         return to_data(value)
     if is_dataclass(value):
-        found = {field.name: plain(getattr(value, field.name)) for field in _told(value)}
+        found = {name: plain(held) for name, held in _told(value)}
         formulation = getattr(value, "formulation", None)
         return found | ({"formulation": formulation} if isinstance(formulation, str) else {})
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
+        # Tables are long: rows of numbers are taken as they are.
+        return value if _SCALAR.issuperset(map(type, value)) else [plain(item) for item in value]
     if isinstance(value, set | frozenset):
         return sorted((plain(item) for item in value), key=repr)
     if callable(value):
@@ -58,12 +62,21 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no canonical JSON")
 
 
-def _told(value: Any) -> Iterator[Field[Any]]:
-    for field in fields(value):
-        usual = field.default if field.default_factory is MISSING else field.default_factory()
-        held = getattr(value, field.name)
+def _told(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (name, value) of the fields that do not have their default value."""
+    for name, usual in _usual(type(value)):
+        held = getattr(value, name)
         if usual is MISSING or isinstance(held, Expr) or held != usual:
-            yield field
+            yield name, held
+
+
+@cache
+def _usual(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Return name and default value of each field of a dataclass; MISSING where there is none."""
+    made = (
+        (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
+    )
+    return tuple(made)
 
 
 def code_identity(function: Callable[..., Any]) -> str:

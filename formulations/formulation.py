@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from .demands import Demand
@@ -93,6 +95,11 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     incomplete: ClassVar[str] = "every layer can run somewhere, but no plan covers all layers"
     """Why there is no plan at all where the table leaves no layer out, in words."""
 
+    @cached_property
+    def fields(self) -> Mapping[str, str]:
+        """From the names of the terms to those with their unit, as scores call them."""
+        return MappingProxyType({name: info.field for name, info in self.terms.items()})
+
     # What is asked
 
     def defects(self, problem: Problem) -> Iterator[str]:
@@ -171,7 +178,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
 
     @abstractmethod
     def encode(
-        self, problem: Problem, *, top: int = 1, linear: bool = False, known: CodeT | None = None
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: CodeT | None = None
     ) -> Encoded[CodeT]:
         """Return a problem as a model for exact solvers.
 
@@ -181,7 +188,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
             One table of costs: no `co_run_costs`.
         top
             How many plans are wanted.
-        linear
+        relaxation
             Whether the solver lives from its linear relaxation.
         known
             A valid plan, for bounds and as a start.

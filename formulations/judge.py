@@ -34,9 +34,9 @@ def score(problem: Problem, plan: Plan) -> Score:
     formulation, code = charged.formulation, charged.formulation.code(charged, plan)
     numbers = formulation.numbers(charged, code)
     return Score(
-        terms={info.field: numbers.term(name) for name, info in formulation.terms.items()},
+        terms={field: numbers.term(name) for name, field in formulation.fields.items()},
         columns=formulation.columns(numbers),
-        names={name: info.field for name, info in formulation.terms.items()},
+        names=formulation.fields,
         throughput=formulation.rate(numbers),
         violations=tuple(violations(charged, code, numbers, plan)),
     )

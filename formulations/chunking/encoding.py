@@ -51,9 +51,9 @@ def count_arcs(chain: Chain) -> int:
     return len(_intervals(chain))
 
 
-def encode_chunks(problem: Problem, *, linear: bool) -> Encoded[Parts]:
+def encode_chunks(problem: Problem, *, relaxation: bool) -> Encoded[Parts]:
     """Return the encoding that suits a solver: arcs for one that lives from its relaxation, when small."""
-    small = linear and count_arcs(chain_of(problem)) <= _MOST_ARCS
+    small = relaxation and count_arcs(chain_of(problem)) <= _MOST_ARCS
     return encode_arcs(problem) if small else encode_boundary(problem)
 
 

@@ -94,10 +94,10 @@ class Chunking(Formulation[Chain, Parts]):
         return all_parts(chain_of(problem))
 
     def encode(
-        self, problem: Problem, *, top: int = 1, linear: bool = False, known: Parts | None = None
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Parts | None = None
     ) -> Encoded[Parts]:
         """Return the encoding by boundaries, or by arcs (`encoding.py`)."""
-        return encode_chunks(problem, linear=linear)
+        return encode_chunks(problem, relaxation=relaxation)
 
 
 FORMULATION = Chunking()

@@ -139,7 +139,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         return all_schedules(shop_of(problem))
 
     def encode(
-        self, problem: Problem, *, top: int = 1, linear: bool = False, known: Schedule | None = None
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Schedule | None = None
     ) -> Encoded[Schedule]:
         """Return the formulation that suits what is asked (`encoding.py`)."""
         return encode_workload(problem, top=top, known=known)

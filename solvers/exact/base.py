@@ -32,7 +32,7 @@ class ExactBackend(ABC):
     largest_number: ClassVar[int]
     """Largest number that digits of the canonical order are taken together for."""
 
-    linear: ClassVar[bool] = False
+    relaxation: ClassVar[bool] = False
     """Whether the solver lives from the linear relaxation of a model."""
 
     @abstractmethod
@@ -45,7 +45,9 @@ class ExactBackend(ABC):
 
     def encode(self, problem: Problem, options: SolveOptions, start: Start) -> Encoded[Any]:
         """Return the model of a problem."""
-        return problem.formulation.encode(problem, top=options.top, linear=self.linear, known=start.code)
+        return problem.formulation.encode(
+            problem, top=options.top, relaxation=self.relaxation, known=start.code
+        )
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Enumerate the best plans with one model that grows by a cut a plan."""

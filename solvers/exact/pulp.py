@@ -35,7 +35,7 @@ class _MilpBackend(ExactBackend):
     """Models of all formulations as programs of PuLP."""
 
     largest_number: ClassVar[int] = 10**6
-    linear: ClassVar[bool] = True
+    relaxation: ClassVar[bool] = True
 
     @abstractmethod
     def runner(self) -> Runner:
