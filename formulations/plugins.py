@@ -49,7 +49,7 @@ def load_entry_point(group: str, name: str, *, what: str, like: type) -> Any:
     what
         What it is to be, for messages: "backend".
     like
-        The protocol that it has to follow.
+        The protocol that it has to follow, or the class that it has to be of.
 
     Returns
     -------
@@ -263,20 +263,28 @@ def _attribute(module: ModuleType, name: str) -> Any:
 
 def _made(found: Any, name: str, *, what: str, like: type) -> Any:
     """Return the object that was found, or what it makes when it is called, if it follows a protocol."""
-    members = [member for member in vars(like) if not member.startswith("_")]
     article = "an" if what[0] in "aeiou" else "a"
     try:
-        if isinstance(found, type) or (callable(found) and not all(hasattr(found, each) for each in members)):
+        if isinstance(found, type) or (callable(found) and _lacks(found, like)):
             name = f"{name}()"
             with contextlib.redirect_stdout(sys.stderr):
                 found = found()
-        missing = [member for member in members if not hasattr(found, member)]
+        lacks = _lacks(found, like)
     except (Exception, SystemExit) as error:
         said = f"{type(error).__name__}: {error}{python_hint(error)}"
         raise PluginError(f"{name} raised {said}{_place(error)}") from error
-    if missing:
-        raise PluginError(f"{name} is not {article} {what}: it has no {', '.join(map(repr, missing))}")
+    if lacks:
+        raise PluginError(f"{name} is not {article} {what}: {lacks}")
     return found
+
+
+def _lacks(found: Any, like: type) -> str:
+    """Return what is missing for something to follow a protocol or to be of a class; empty: nothing."""
+    if not getattr(like, "_is_protocol", False):
+        return "" if isinstance(found, like) else f"it is of {type(found).__name__}, not of {like.__name__}"
+    members = [member for member in vars(like) if not member.startswith("_")]
+    missing = [repr(member) for member in members if not hasattr(found, member)]
+    return f"it has no {', '.join(missing)}" if missing else ""
 
 
 def _place(error: BaseException) -> str:

@@ -189,6 +189,17 @@ def test_names_are_told_from_references() -> None:
     assert is_file_reference("folder/file:Class")
 
 
+@pytest.mark.usefixtures("folder")
+def test_what_is_found_may_have_to_be_of_a_class(folder: Path) -> None:
+    (folder / "path.py").write_text(
+        "from pathlib import Path\ndef make(): return Path('x')\nHERE = Path('.')\n"
+    )
+    for name in ("make", "HERE", "Path"):
+        assert isinstance(load_reference(f"path.py:{name}", what="path", like=Path), Path)
+    with pytest.raises(PluginError, match=r"Square\(\) is not a path: it is of Square, not of Path"):
+        load_reference("square.py:Square", what="path", like=Path)
+
+
 def test_entry_points(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     group = "gapless.test_shapes"
     targets = {"one": "gapless_test_one:Square", "lost": "gapless_test_lost:X", "gone": "gapless_test_one:X"}
