@@ -5,22 +5,16 @@ Both are checked by a digest of their sources, so that a worker runs what was lo
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol, Self
 
-from ..formulations.errors import GaplessError, InvalidModelError
-
-MAX_FILE_BYTES = 16 * 2**20
-"""Largest file that is read: far above any source, far below what would exhaust a board."""
+from ..formulations.errors import InvalidModelError
+from ..formulations.plugins import PluginError, complaint, execute, import_named, new_module, read_source
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
@@ -92,11 +86,6 @@ class CallableFile:
             There is no such file, or it cannot be read.
         """
         path = path.absolute()
-        try:
-            if not path.is_file():
-                raise InvalidModelError(f"there is no file {path}; a pipeline is named path.py:NAME")
-        except OSError as error:
-            raise InvalidModelError(f"cannot read {path}: {error.strerror or error}") from error
         return cls(path=path, source=_content(path))
 
     @property
@@ -112,16 +101,11 @@ class CallableFile:
         InvalidModelError
             It is not Python, or it raised an exception; the message says in which line.
         """
-        name = f"_gapless_{hashlib.sha256(str(self.path).encode()).hexdigest()[:16]}"
-        module = ModuleType(name)
-        module.__file__ = str(self.path)
-        with _neighbours(self.path.parent), contextlib.redirect_stdout(sys.stderr):
-            sys.modules[name] = module  # dataclasses look their module up by name
-            try:
-                exec(compile(self.source, str(self.path), "exec", dont_inherit=True), module.__dict__)
-            except (Exception, SystemExit) as error:
-                del sys.modules[name]
-                raise InvalidModelError(_complaint(self.where, self.path, error)) from error
+        module = new_module(self.path)
+        try:
+            execute(module, self.source)
+        except (Exception, SystemExit) as error:
+            raise InvalidModelError(complaint(self.where, self.path, error, vars(module))) from error
         return module
 
 
@@ -180,52 +164,13 @@ class CallableModule:
             It is not Python, or it raised an exception; the message says in which line.
         """
         try:
-            with contextlib.redirect_stdout(sys.stderr):
-                return import_module(self.name)
+            return import_named(self.name)
         except (Exception, SystemExit) as error:
-            raise InvalidModelError(_complaint(self.name, self.path, error)) from error
+            raise InvalidModelError(complaint(self.name, self.path, error)) from error
 
 
 def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            source = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InvalidModelError(f"cannot read {path}: {error.strerror or error}") from error
-    if len(source) > MAX_FILE_BYTES:
-        raise InvalidModelError(f"{path} is larger than {MAX_FILE_BYTES} bytes: no Python source")
-    return source
-
-
-@contextlib.contextmanager
-def _neighbours(folder: Path) -> Iterator[None]:
-    """Let a file import the modules beside it; afterwards their names are free for other folders."""
-    before = set(sys.modules)
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-        for name in set(sys.modules) - before:
-            file = getattr(sys.modules[name], "__file__", None)
-            if file is not None and folder in Path(file).parents and not name.startswith("_gapless_"):
-                del sys.modules[name]
-
-
-def _complaint(where: str, path: Path, error: BaseException) -> str:
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return f"{where}, line {error.lineno}: {error.msg}"
-    if isinstance(error, GaplessError):
-        return f"{where}: {error}"
-    line = f", line {number}" if (number := line_in(error, str(path))) else ""
-    return f"{where}{line} raised {type(error).__name__}: {error}"
-
-
-def line_in(error: BaseException, filename: str) -> int | None:
-    """Return the deepest line of a file that an exception came through, or None."""
-    found, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == filename:
-            found = trace.tb_lineno
-        trace = trace.tb_next
-    return found
+        return read_source(path, otherwise="a pipeline is named path.py:NAME")
+    except PluginError as error:
+        raise InvalidModelError(str(error)) from error

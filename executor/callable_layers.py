@@ -146,7 +146,7 @@ class CallableModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LayerCall:
     """A layer with one of its functions, ready to be called.
 
     Attributes

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from ..formulations.errors import ExecutionError, InvalidInputError, InvalidModelError
 from ..formulations.network import Layer, ModelRef, Network, Tensor
 from .callable_file import CallableSource, source_of
-from .callable_layers import CallableLayer, CallableModel, Function, Step, call, guarded, protected, require
+from .callable_layers import (
+    CallableLayer,
+    CallableModel,
+    Function,
+    LayerCall,
+    call,
+    guarded,
+    protected,
+    require,
+)
 from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
 
 if TYPE_CHECKING:
@@ -235,9 +244,9 @@ class CallablePipeline:
             uses[name][1].append(len(declared.layers))
         return uses
 
-    def _step(self, index: int) -> Step:
+    def _step(self, index: int) -> LayerCall:
         layer = self._declared.layers[index]
-        return Step(
+        return LayerCall(
             layer=layer.name,
             function=layer.variants[layer.reference_variant],
             inputs=self._declared.inputs_of(index),

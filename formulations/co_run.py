@@ -13,14 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Protocol
 
 from .costs import CostRows, CostTable, NetworkCosts, TransferRows, shape_of
 from .errors import BackendFailedError, InvalidInputError, InvalidProblemError
 from .hardware import Platform
 from .nearness import meant, shown
+from .plugins import PluginError, entry_point_names, load_entry_point
 
 ENTRY_POINT_GROUP = "gapless.co_run_models"
 
@@ -180,7 +179,7 @@ def possible_models(methods: Collection[str]) -> tuple[str, ...]:
 
 def co_run_model_names() -> tuple[str, ...]:
     """Return the names of all co-run cost models: built-in, registered, then entry points."""
-    return tuple(dict.fromkeys([*_BUILT_IN, *_REGISTERED, *_entry_points()]))
+    return tuple(dict.fromkeys([*_BUILT_IN, *_REGISTERED, *entry_point_names(ENTRY_POINT_GROUP)]))
 
 
 def register_co_run_model(model: CoRunModel) -> None:
@@ -211,19 +210,16 @@ def get_co_run_model(name: str) -> CoRunModel:
     model = _BUILT_IN.get(name) or _REGISTERED.get(name)
     if model is not None:
         return model
-    targets = _entry_points()
-    if name not in targets:
+    if name not in entry_point_names(ENTRY_POINT_GROUP):
         raise InvalidInputError(
             f"no co-run cost model is called {shown(name)}; {meant(name, co_run_model_names())}"
         )
-    module, attribute = targets[name]
     try:
-        loaded: CoRunModel = getattr(import_module(module), attribute)()
-    except Exception as error:
-        raise BackendFailedError(
-            f"co-run cost model {name!r} of the entry-point group {ENTRY_POINT_GROUP} cannot be loaded from "
-            f"{module}:{attribute}: {type(error).__name__}: {error}"
-        ) from error
+        loaded: CoRunModel = load_entry_point(
+            ENTRY_POINT_GROUP, name, what="co-run cost model", like=CoRunModel
+        )
+    except PluginError as error:
+        raise BackendFailedError(str(error)) from error
     return loaded
 
 
@@ -253,7 +249,3 @@ def combine(name: str, tables: Sequence[CostTable], platform: Platform) -> CoRun
             f"measured are {', '.join(known) or 'none'}"
         )
     return model.combine(known.get("isolated"), known.get("heavy"), platform)
-
-
-def _entry_points() -> dict[str, tuple[str, str]]:
-    return {point.name: (point.module, point.attr) for point in entry_points(group=ENTRY_POINT_GROUP)}

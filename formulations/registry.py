@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from .errors import InvalidProblemError
 from .formulation import Formulation
 from .nearness import meant, shown
+from .plugins import PluginError, entry_point_names, load_entry_point
 
 ENTRY_POINT_GROUP = "gapless.formulations"
 
@@ -43,7 +43,7 @@ def register_formulation(formulation: Formulation[Any, Any]) -> None:
 
 def formulation_names() -> tuple[str, ...]:
     """Return the names of all formulations: those of gapless, registered ones, entry points."""
-    return tuple(dict.fromkeys((*_built_in(), *_registered, *_entry_points())))
+    return tuple(dict.fromkeys((*_built_in(), *_registered, *entry_point_names(ENTRY_POINT_GROUP))))
 
 
 def formulation_named(name: str) -> Formulation[Any, Any]:
@@ -56,17 +56,12 @@ def formulation_named(name: str) -> Formulation[Any, Any]:
     """
     if name in _registered:
         return _registered[name]
-    home = _homes().get(name)
-    if home is None:
-        raise InvalidProblemError(f"no formulation {shown(name)}; {meant(name, formulation_names())}")
-    module, _, attribute = home.partition(":")
-    try:
-        found: Formulation[Any, Any] = getattr(import_module(module, __package__), attribute)
-    except Exception as error:
-        raise InvalidProblemError(
-            f"formulation {name!r} cannot be loaded from {home}: {type(error).__name__}: {error}"
-        ) from error
-    return found
+    package = _built_in().get(name)
+    if package is not None:
+        module, _, attribute = package.HOME.partition(":")
+        found: Formulation[Any, Any] = getattr(import_module(f".{name}.{module}", __package__), attribute)
+        return found
+    return _entry_point(name)
 
 
 def formulation_of(data: Any) -> Formulation[Any, Any]:
@@ -115,11 +110,11 @@ def _near_keys() -> dict[str, str | None]:
 
 def _data_keys() -> dict[str, str | None]:
     found = _near_keys()
-    return found | {name: formulation_named(name).data_key for name in _entry_points() if name not in found}
-
-
-def _homes() -> dict[str, str]:
-    return _entry_points() | {name: f".{name}.{package.HOME}" for name, package in _built_in().items()}
+    return found | {
+        name: formulation_named(name).data_key
+        for name in entry_point_names(ENTRY_POINT_GROUP)
+        if name not in found
+    }
 
 
 @cache
@@ -130,5 +125,13 @@ def _built_in() -> dict[str, Any]:
 
 
 @cache
-def _entry_points() -> dict[str, str]:
-    return {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
+def _entry_point(name: str) -> Formulation[Any, Any]:
+    if name not in entry_point_names(ENTRY_POINT_GROUP):
+        raise InvalidProblemError(f"no formulation {shown(name)}; {meant(name, formulation_names())}")
+    try:
+        found: Formulation[Any, Any] = load_entry_point(
+            ENTRY_POINT_GROUP, name, what="formulation", like=Formulation
+        )
+    except PluginError as error:
+        raise InvalidProblemError(str(error)) from error
+    return found

@@ -50,7 +50,7 @@ OPERATORS = Schema(format="gapless.operators", version=1, content=_Operators)
 
 
 @dataclass(slots=True, kw_only=True)
-class Progress:
+class MeasuringProgress:
     """How many measurements are done, out of how many that are known to be needed."""
 
     report: Report
@@ -68,7 +68,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class MeasuringSetting:
     """What decides the numbers besides model and unit: the engine with its version, and the device.
 
     Attributes
@@ -84,10 +84,10 @@ class Setting:
     digest: str
 
 
-def setting_of(engine: Engine) -> Setting:
+def setting_of(engine: Engine) -> MeasuringSetting:
     """Return the setting of measurements that an engine takes on this machine."""
     device = fingerprint()
-    return Setting(
+    return MeasuringSetting(
         engine=f"{engine.name} {engine.availability().version}".strip(),
         device=str(device),
         digest=device.digest,
@@ -120,11 +120,11 @@ class RecordedBench:
 
     bench: Bench
     platform: Platform
-    setting: Setting
+    setting: MeasuringSetting
     ledger: Ledger
     effort: Effort
     retries: int
-    progress: Progress
+    progress: MeasuringProgress
     warnings: list[str] = field(default_factory=list)
     reused: int = 0
     _known: set[str] = field(default_factory=set)

@@ -31,7 +31,7 @@ from .measuring import WorkerBench
 from .probes import Preparer, Probe, Span, choose_checks, choose_groups, choose_shortest, prepare_whole
 from .profile import Basis, ChunkCheck, MeasuredChunk, Method, Profile, ProfileOptions, UnitFit
 from .quality import compare_references
-from .records import Progress, RecordedBench, setting_of
+from .records import MeasuringProgress, RecordedBench, setting_of
 from .reduce import reduce
 from .slowdown.corun import companions, heavy_costs
 
@@ -67,7 +67,7 @@ def survey(
                 ledger=ledger,
                 effort=options.effort,
                 retries=options.retries,
-                progress=Progress(report=report),
+                progress=MeasuringProgress(report=report),
             ),
             options=options,
         )

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
+from ..formulations.errors import BackendFailedError
+from ..formulations.plugins import PluginError, entry_point_names, load_entry_point
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_names
 from .protocol import Claim, SolveOptions, Support
@@ -105,7 +106,7 @@ def family_of(formulation: str) -> Family:
     """Return what there is for a formulation; an empty `Family` where there is nothing."""
     if formulation in _registered:
         return _registered[formulation]
-    return _built_in(formulation) or _entry_points().get(formulation) or _NOTHING
+    return _built_in(formulation) or _entry_point(formulation) or _NOTHING
 
 
 def families() -> dict[str, Family]:
@@ -130,6 +131,11 @@ def _built_in(formulation: str) -> Family | None:
     return found
 
 
-@cache
-def _entry_points() -> dict[str, Family]:
-    return {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
+def _entry_point(formulation: str) -> Family | None:
+    if formulation not in entry_point_names(ENTRY_POINT_GROUP):
+        return None
+    try:
+        found: Family = load_entry_point(ENTRY_POINT_GROUP, formulation, what="solver family", like=Family)
+    except PluginError as error:
+        raise BackendFailedError(str(error)) from error
+    return found

@@ -1,14 +1,23 @@
-"""Backends by name. A backend is one file and one line here; others come as entry points."""
+"""Backends by name. A backend is one file and one line here; others come as plug-ins."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from ..formulations.errors import BackendFailedError, UnknownBackendError
 from ..formulations.nearness import meant, shown
+from ..formulations.plugins import (
+    REFERENCE_FORMS,
+    PluginError,
+    entry_point_names,
+    is_reference,
+    load_entry_point,
+    load_reference,
+    reference_hint,
+)
 from .families import Family, families
-from .protocol import Backend
+from .protocol import Backend, Capabilities
 
 ENTRY_POINT_GROUP = "gapless.backends"
 
@@ -24,16 +33,21 @@ _BUILT_IN = {
 
 def backend_names() -> tuple[str, ...]:
     """Return the names of all known backends: the built-in ones first, then entry points."""
-    return tuple(dict.fromkeys((*_BUILT_IN, *_of_families(), *_entry_points())))
+    return tuple(dict.fromkeys((*_BUILT_IN, *_of_families(), *entry_point_names(ENTRY_POINT_GROUP))))
 
 
 def get_backend(name: str) -> Backend:
     """Return a new backend by name; its solver is not imported yet.
 
+    Parameters
+    ----------
+    name
+        A registered name, or "module:Class" or "file.py:Class" of a backend of your own.
+
     Raises
     ------
     UnknownBackendError
-        There is no such name.
+        There is no such name, or a backend of your own could not be loaded.
     BackendFailedError
         An entry point could not be loaded.
     """
@@ -45,23 +59,37 @@ def get_backend(name: str) -> Backend:
         module, _, attribute = _BUILT_IN[name].partition(":")
         backend: Backend = getattr(import_module(module, __package__), attribute)()
         return backend
-    targets = _entry_points()
-    if name not in targets:
-        hint = meant(name, backend_names(), listed_by="`gapless doctor` lists them")
-        raise UnknownBackendError(f"no backend {shown(name)}; {hint}")
-    try:
-        loaded: Backend = import_module(targets[name][0]).__dict__[targets[name][1]]()
-    except Exception as error:
-        raise BackendFailedError(
-            f"backend {name!r} of the entry-point group {ENTRY_POINT_GROUP} cannot be loaded from "
-            f"{':'.join(targets[name])}: {type(error).__name__}: {error}"
-        ) from error
-    return loaded
+    if name in entry_point_names(ENTRY_POINT_GROUP):
+        try:
+            return _checked(load_entry_point(ENTRY_POINT_GROUP, name, what="backend", like=Backend), name)
+        except PluginError as error:
+            raise BackendFailedError(str(error)) from error
+    if is_reference(name):
+        try:
+            return _checked(load_reference(name, what="backend", like=Backend), name)
+        except PluginError as error:
+            raise UnknownBackendError(str(error)) from error
+    own = f"`gapless doctor` lists them; one of your own is {REFERENCE_FORMS}"
+    hint = reference_hint(name) or meant(name, backend_names(), listed_by=own)
+    raise UnknownBackendError(f"no backend {shown(name)}; {hint}")
+
+
+def get_backends(backends: Iterable[str | Backend]) -> list[Backend]:
+    """Return backends of which some are given by name; errors as for `get_backend`."""
+    return [get_backend(each) if isinstance(each, str) else each for each in backends]
 
 
 def _of_families() -> dict[str, Family]:
     return {name: family for family in families().values() for name in family.backends}
 
 
-def _entry_points() -> dict[str, tuple[str, str]]:
-    return {point.name: (point.module, point.attr) for point in entry_points(group=ENTRY_POINT_GROUP)}
+def _checked(backend: Backend, name: str) -> Backend:
+    """Return a backend of somebody else if what every caller reads from it is of the right kind."""
+    if not isinstance(backend.name, str) or not backend.name:
+        raise PluginError(f"backend {shown(name)} cannot be used: its name is {backend.name!r}, not a text")
+    if not isinstance(backend.capabilities, Capabilities):
+        kind = type(backend.capabilities).__name__
+        raise PluginError(
+            f"backend {shown(name)} cannot be used: its capabilities are {kind}, not Capabilities"
+        )
+    return backend

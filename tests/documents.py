@@ -37,7 +37,10 @@ SHOWN = ("text", "sh", "json", "toml")
 REASONS = {"it needs a board", "it needs the network", "it takes minutes"}
 """Why a block may be left out."""
 
-PRELUDES = {"README.md": {"my_rules.py": "def rule(view):\n    return view.uses('GPU')\n"}}
+PRELUDES = {
+    "README.md": {"my_rules.py": "def rule(view):\n    return view.uses('GPU')\n"},
+    "write-a-backend.md": {"shares_backend.py": (DOCS / "examples" / "shares_backend.py").read_text()},
+}
 """Files that a page takes for granted."""
 
 _BLOCK = re.compile(
@@ -99,6 +102,7 @@ def run_page(page: Path) -> None:
     """Run the blocks of a page in this folder; the first one that does not do what it says raises."""
     for name, text in PRELUDES.get(page.name, {}).items():
         Path(name).write_text(text)
+    sys.path.insert(0, "")  # Python blocks are typed into an interpreter, which imports from this folder
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks_of(page):
         if block.reason or block.language not in RUN:

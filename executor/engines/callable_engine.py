@@ -15,7 +15,7 @@ from ...formulations.availability import Availability
 from ...formulations.errors import ExecutionError, InvalidModelError, PlacementError
 from ...formulations.hardware import ProcessingUnit
 from ..callable_file import source_of
-from ..callable_layers import CallableModel, Step, protected
+from ..callable_layers import CallableModel, LayerCall, protected
 from ..callables import declared_in
 from ..engine import Artifact, OperatorTime, PlacementReceipt, artifact_of
 from ..model import Piece, TensorSpec
@@ -149,7 +149,7 @@ class CallableSession:
     def _begin(self) -> None:
         self._tensors = {name: protected(array) for name, array in self._inputs.items()}
 
-    def _call(self, step: Step) -> None:
+    def _call(self, step: LayerCall) -> None:
         try:
             step.run(self._tensors)
         except ExecutionError as error:
@@ -166,7 +166,7 @@ def _written(piece: Piece, folder: Path | None) -> Path:
     return path
 
 
-def _loaded(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+def _loaded(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
     """Return the layers of a piece with their functions for a unit, and which variants these are."""
     document = _document(artifact)
     declared = _declared(artifact, document)
@@ -181,7 +181,7 @@ def _loaded(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[Step, ...],
             )
         variants.append(variant)
         steps.append(
-            Step(
+            LayerCall(
                 layer=layer.name,
                 function=layer.variants[variant],
                 inputs=declared.inputs_of(index),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ONLY_ERRORS = 3
 
 
-def run_once(
+def reference_outputs(
     model: bytes, inputs: Mapping[str, NDArray[Any]], wanted: Sequence[str] | None = None
 ) -> dict[str, NDArray[Any]]:
     """Run a model once and return the right numbers.

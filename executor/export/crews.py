@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .sessions import BAD_INPUT, FAILED, Chunk, Export, Stopped, pin
+from .sessions import BAD_INPUT, FAILED, Export, OpenChunk, Stopped, pin_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ LAST = -1
 """Number in the frame that ends a stream: a pipe that ends without it was broken off."""
 
 
-class Job(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request on its way."""
 
     number: int
@@ -55,7 +55,7 @@ class Threads:
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._export, self._pinned, self._stopped = export, pinned, False
         places = [(s, c) for s, stream in enumerate(export.streams) for c in range(len(stream["chunks"]))]
-        self._queues: dict[tuple[int, int], queue.SimpleQueue[Job | None]] = {
+        self._queues: dict[tuple[int, int], queue.SimpleQueue[PendingRequest | None]] = {
             place: queue.SimpleQueue() for place in places
         }
         self._threads = []
@@ -71,7 +71,7 @@ class Threads:
             if isinstance(event := self.events.get(), BaseException):
                 raise event
 
-    def enter(self, stream: int, job: Job | None) -> None:
+    def enter(self, stream: int, job: PendingRequest | None) -> None:
         """Let a request in; None: no more will come."""
         self._queues[stream, 0].put(job)
 
@@ -88,9 +88,9 @@ class Threads:
         """Serve the requests with the same number in the order of the streams, then the next number."""
         try:
             if self._pinned:
-                pin(self._export.units[unit])
+                pin_thread(self._export.units[unit])
             opened: dict[str, Any] = {}
-            chunks = {(s, c): Chunk(self._export, s, c, opened) for s, c in own}
+            chunks = {(s, c): OpenChunk(self._export, s, c, opened) for s, c in own}
             self.events.put("ready")
             while chunks and not self._stopped:
                 for place in tuple(chunks):
@@ -103,7 +103,7 @@ class Threads:
         except BaseException as error:
             self.events.put(error)
 
-    def _pass_on(self, stream: int, chunk: int, job: Job | None) -> None:
+    def _pass_on(self, stream: int, chunk: int, job: PendingRequest | None) -> None:
         if (stream, chunk + 1) in self._queues:
             self._queues[stream, chunk + 1].put(job)
         elif job is not None:
@@ -135,7 +135,7 @@ class Processes:
                     row[-2].stdout.close()  # it is the child's now: when one dies, its neighbours notice
             threading.Thread(target=self._collect, args=(index,), daemon=True).start()
 
-    def enter(self, stream: int, job: Job | None) -> None:
+    def enter(self, stream: int, job: PendingRequest | None) -> None:
         """Let a request in; None: no more will come."""
         into = self._processes[stream][0].stdin
         assert into is not None
@@ -184,7 +184,7 @@ class Pipe:
     def __init__(self, source: IO[bytes], specs: Sequence[Any]) -> None:
         self._source, self._specs = source, specs
 
-    def read(self) -> Job | None:
+    def read(self) -> PendingRequest | None:
         """Return the next request; None: that was the last one."""
         head = bytearray(FRAME.size)
         self._fill(memoryview(head))
@@ -194,7 +194,7 @@ class Pipe:
         tensors = {spec["name"]: np.empty(spec["shape"], spec["dtype"]) for spec in self._specs}
         for array in tensors.values():
             self._fill(array.reshape(-1).view(np.uint8).data)
-        return Job(number, entered_ns, tensors)
+        return PendingRequest(number, entered_ns, tensors)
 
     def _fill(self, buffer: memoryview) -> None:
         while buffer.nbytes:
@@ -204,7 +204,7 @@ class Pipe:
             buffer = buffer[count:]
 
 
-def write_frame(target: IO[bytes], job: Job | None, specs: Sequence[Any]) -> None:
+def write_frame(target: IO[bytes], job: PendingRequest | None, specs: Sequence[Any]) -> None:
     """Write a request into a pipe; None: there are no more."""
     head = FRAME.pack(LAST, 0) if job is None else FRAME.pack(job.number, job.entered_ns)
     parts = [memoryview(head)]
@@ -223,13 +223,13 @@ def serve_chunk(export: Export, stream: int, number: int, target: IO[bytes], *, 
     Parameters
     ----------
     export, stream, number, pinned
-        As for `Chunk` and `Threads`.
+        As for `OpenChunk` and `Threads`.
     target
         The pipe to whoever comes next.
     """
     if pinned:
-        pin(export.units[export.streams[stream]["chunks"][number]["unit"]])
-    chunk = Chunk(export, stream, number, {})
+        pin_thread(export.units[export.streams[stream]["chunks"][number]["unit"]])
+    chunk = OpenChunk(export, stream, number, {})
     pipe, sends = Pipe(sys.stdin.buffer, export.alive(stream, number)), export.alive(stream, number + 1)
     while (job := pipe.read()) is not None:
         write_frame(target, job._replace(tensors=chunk.run(job.tensors)), sends)

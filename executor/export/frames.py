@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from .crews import Job
+from .crews import PendingRequest
 from .sessions import BAD_INPUT, Export, Stopped
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Account:
         self._kept: list[dict[int, Tensors]] = [{} for _ in export.streams]
         self._compared, self._worst = 0, 0.0
 
-    def add(self, stream: int, job: Job) -> None:
+    def add(self, stream: int, job: PendingRequest) -> None:
         """Note a request that has just left."""
         waited_ns = 1000 * self._export.streams[stream]["arrival_us"]
         self._times.append((job.number, job.entered_ns - waited_ns, time.monotonic_ns(), job.entered_ns))

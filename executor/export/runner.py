@@ -24,14 +24,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from .crews import Job, Pipe, Processes, Threads, serve_chunk, write_frame
+from .crews import PendingRequest, Pipe, Processes, Threads, serve_chunk, write_frame
 from .frames import Account, Frames, read_npz, write_npz
-from .sessions import BAD_INPUT, FAILED, INTERRUPTED, WRONG, Chunk, Export, Stopped, pin
+from .sessions import BAD_INPUT, FAILED, INTERRUPTED, WRONG, Export, OpenChunk, Stopped, pin_thread
 
 NO_LIMIT = 1 << 30
 
 
-class Feeder:
+class RequestFeeder:
     """Lets requests in, in threads of their own, and keeps as few on their way as the plan says.
 
     Parameters
@@ -78,7 +78,9 @@ class Feeder:
                 if self.stopped:
                     return
                 entered_ns = arrives_ns if self.rounds else time.monotonic_ns()
-                self._crew.enter(stream, Job(number, entered_ns, self._frames.inputs(stream, number)))
+                self._crew.enter(
+                    stream, PendingRequest(number, entered_ns, self._frames.inputs(stream, number))
+                )
             if self.rounds and self.rounds["mode"] == "batch":
                 for _ in lane:
                     self._left.acquire()
@@ -142,7 +144,7 @@ def run_all(export: Export, frames: Frames, asked: argparse.Namespace) -> Accoun
     crew = kind(export, pinned=asked.pin)
     account = Account(export, frames, warm_up=asked.warm_up, keep=asked.output is not None)
     total = asked.requests + asked.warm_up
-    feeder = Feeder(export, frames, crew, total)
+    feeder = RequestFeeder(export, frames, crew, total)
     try:
         crew.open()
         feeder.start()
@@ -163,9 +165,9 @@ def run_alone(export: Export, stream: int, asked: argparse.Namespace) -> None:
     if asked.output is None:
         raise Stopped("--chunk with --input needs --output, too", BAD_INPUT)
     if asked.pin:
-        pin(export.units[export.streams[stream]["chunks"][asked.chunk]["unit"]])
+        pin_thread(export.units[export.streams[stream]["chunks"][asked.chunk]["unit"]])
     arrays = read_npz(asked.input, export.alive(stream, asked.chunk))
-    chunk = Chunk(export, stream, asked.chunk, {})
+    chunk = OpenChunk(export, stream, asked.chunk, {})
     counts = {len(array) for array in arrays.values()}
     rows = [
         chunk.run({name: array[n, ...] for name, array in arrays.items()})
@@ -179,12 +181,12 @@ def run_alone(export: Export, stream: int, asked: argparse.Namespace) -> None:
 def feed(export: Export, frames: Frames, stream: int, total: int, target: IO[bytes]) -> None:
     """Write inputs into a pipe, for the first of several processes in a row."""
     for number in range(total):
-        job = Job(number, time.monotonic_ns(), frames.inputs(stream, number))
+        job = PendingRequest(number, time.monotonic_ns(), frames.inputs(stream, number))
         write_frame(target, job, export.alive(stream, 0))
     write_frame(target, None, [])
 
 
-def collect(export: Export, frames: Frames, stream: int, asked: argparse.Namespace) -> Account:
+def collect_outputs(export: Export, frames: Frames, stream: int, asked: argparse.Namespace) -> Account:
     """Take the outputs of the last of several processes in a row from standard input."""
     account = Account(export, frames, warm_up=asked.warm_up, keep=asked.output is not None)
     pipe = Pipe(sys.stdin.buffer, export.alive(stream, len(export.streams[stream]["chunks"])))
@@ -241,7 +243,9 @@ def act(asked: argparse.Namespace, target: IO[bytes]) -> int:
         feed(export, frames, stream, asked.requests + asked.warm_up, target)
         return 0
     warn(export)
-    account = collect(export, frames, stream, asked) if asked.collect else run_all(export, frames, asked)
+    account = (
+        collect_outputs(export, frames, stream, asked) if asked.collect else run_all(export, frames, asked)
+    )
     if asked.output is not None:
         write_npz(asked.output, account.outputs())
     found = account.document()

@@ -80,7 +80,7 @@ class Export:
         return [known[name] for name in chunks[chunk]["alive"]]
 
 
-class OrtSession:
+class OrtFileSession:
     """One model file, open in ONNX Runtime."""
 
     def __init__(self, path: Path, step: Any, unit: Any) -> None:
@@ -105,7 +105,7 @@ class OrtSession:
         return dict(zip(self._outputs, self._session.run(self._outputs, dict(inputs)), strict=True))
 
 
-class MnnSession:
+class MnnFileSession:
     """One model file, open in MNN."""
 
     def __init__(self, path: Path, step: Any, unit: Any) -> None:
@@ -151,10 +151,10 @@ def _host(tensor: Any) -> Any:
     return type(tensor)(data.shape, tensor.getDataType(), data, 1)
 
 
-SESSIONS = {"onnxruntime": OrtSession, "mnn": MnnSession}
+SESSIONS = {"onnxruntime": OrtFileSession, "mnn": MnnFileSession}
 
 
-class Chunk:
+class OpenChunk:
     """One chunk, open in this thread, which has been pinned before.
 
     Parameters
@@ -203,7 +203,7 @@ class Chunk:
             raise Stopped(f"{self._where}: {error}") from error
 
 
-def pin(unit: Any) -> None:
+def pin_thread(unit: Any) -> None:
     """Keep this thread, and the threads that it will start, on the cores of a unit."""
     if not unit["cores"]:
         return

@@ -112,7 +112,7 @@ class OnnxModel:
         InvalidModelError
             The file has changed since it was loaded.
         """
-        from ..engines.ort_session import run_once
+        from ..engines.ort_session import reference_outputs
 
         unknown = [name for name in also if name not in self.graph.specs]
         if unknown:
@@ -120,11 +120,11 @@ class OnnxModel:
                 f"model {self.network.name!r} has no tensor {', '.join(map(repr, unknown))}"
             )
         file = self._file()
-        right = run_once(file.model.SerializeToString(), {**_zeros(file), **inputs})
+        right = reference_outputs(file.model.SerializeToString(), {**_zeros(file), **inputs})
         if also:
             whole = self.cutter.extract(0, len(self.network.layers), also=set(also) - set(right))
             wanted = [name for name in also if name not in right]
-            right |= run_once(whole.SerializeToString(), inputs, wanted) if wanted else {}
+            right |= reference_outputs(whole.SerializeToString(), inputs, wanted) if wanted else {}
         return right
 
     def _file(self) -> ModelFile:

@@ -32,7 +32,7 @@ SPEED_NAMES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
+class CoreCache:
     """A cache, as one core sees it.
 
     Attributes
@@ -79,10 +79,10 @@ class Core:
     package: int | None = None
     node: int | None = None
     siblings: tuple[int, ...] = ()
-    caches: tuple[Cache, ...] = ()
+    caches: tuple[CoreCache, ...] = ()
 
     @property
-    def last_cache(self) -> Cache | None:
+    def last_cache(self) -> CoreCache | None:
         """The cache nearest to memory."""
         return self.caches[-1] if self.caches else None
 
@@ -238,12 +238,12 @@ def _read_core(folder: Path, number: int) -> Core:
     )
 
 
-def _read_cache(folder: Path) -> Cache | None:
+def _read_cache(folder: Path) -> CoreCache | None:
     level, kind = read_number(folder / "level"), read_text(folder / "type")
     cores = read_cores(folder / "shared_cpu_list")
     if level is None or kind is None or not cores:
         return None
-    return Cache(level=level, kind=kind.lower(), size_bytes=_size_bytes(folder / "size"), cores=cores)
+    return CoreCache(level=level, kind=kind.lower(), size_bytes=_size_bytes(folder / "size"), cores=cores)
 
 
 def _size_bytes(path: Path) -> int | None:

@@ -136,7 +136,7 @@ def counters_availability(events: Sequence[CounterEvent] = (INSTRUCTIONS,)) -> A
     return Availability(ok=True)
 
 
-def explain(code: int, *, proc: Path = Path("/proc")) -> str:
+def explain_errno(code: int, *, proc: Path = Path("/proc")) -> str:
     """Return why counters cannot be had, and what to do, for an error number of `perf_event_open`."""
     words = f"{os.strerror(code)} ({errno.errorcode.get(code, code)})"
     if code in (errno.EACCES, errno.EPERM):
@@ -167,7 +167,7 @@ def _open_event(event: CounterEvent) -> int:
         *map(ctypes.c_long, (0, -1, -1, _FD_CLOEXEC)),
     )
     if descriptor < 0:
-        raise ProfilingError(f"{event.name} cannot be counted: {explain(ctypes.get_errno())}")
+        raise ProfilingError(f"{event.name} cannot be counted: {explain_errno(ctypes.get_errno())}")
     return descriptor
 
 

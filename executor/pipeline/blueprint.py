@@ -22,7 +22,7 @@ MAX_PIPES = 480
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SessionSpec:
     """One session of a chunk.
 
     Attributes
@@ -57,7 +57,7 @@ class StreamBlueprint:
     """
 
     stream: Stream
-    chunks: tuple[tuple[Step, ...], ...]
+    chunks: tuple[tuple[SessionSpec, ...], ...]
     layout: SlotLayout
     slots_at: int
     inputs: tuple[TensorSpec, ...]
@@ -222,8 +222,8 @@ def _stream(
     )
 
 
-def _step(piece: Piece, artifact: Artifact) -> Step:
-    return Step(
+def _step(piece: Piece, artifact: Artifact) -> SessionSpec:
+    return SessionSpec(
         artifact=artifact,
         inputs=tuple(piece.prefix + spec.name for spec in artifact.inputs),
         outputs=tuple(piece.prefix + spec.name for spec in artifact.outputs),

@@ -68,7 +68,7 @@ class BoardShape:
         return sum(self.chunks) * RECORDS * _ROW.size
 
 
-class Progress:
+class WorkerProgress:
     """What one worker is at: five words that it writes and the parent reads."""
 
     def __init__(self, words: memoryview) -> None:
@@ -137,7 +137,7 @@ class Board:
         at = _STREAM_WORDS * streams * WORD_BYTES
         size = _UNIT_WORDS * WORD_BYTES
         self.progress = tuple(
-            Progress(memory.words(at + unit * size, _UNIT_WORDS)) for unit in range(shape.units)
+            WorkerProgress(memory.words(at + unit * size, _UNIT_WORDS)) for unit in range(shape.units)
         )
 
     def reset(self) -> None:

@@ -14,7 +14,7 @@ from ..engine import parse_receipt
 from ..workers import Message, Worker
 from .blueprint import Blueprint
 from .hops import Hop, NeighbourGoneError, send_hop
-from .runs import Run
+from .runs import PipelineRun
 from .state import SharedState
 from .watch import Watch
 from .wiring import Pipes, worker_settings
@@ -83,7 +83,7 @@ class Crew:
         """For each stream: the descriptor from which a parent that feeds it reads what is through."""
         return tuple(self._pipes.exits)
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: PipelineRun) -> None:
         """Start a run on all workers."""
         self._state.board.reset()
         self._done.clear()

@@ -12,7 +12,7 @@ from ..model import TensorSpec
 from .blueprint import Blueprint
 from .crew import Crew
 from .hops import Hop, receive_hop
-from .runs import Run
+from .runs import PipelineRun
 from .state import SharedState
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Feeder:
     def begin(self, crew: Crew) -> None:
         """Start the run, or go on with a new crew: what is on its way is given to it again."""
         self._crew = crew
-        crew.begin(Run(first=tuple(lane.oldest for lane in self._lanes), fed=True))
+        crew.begin(PipelineRun(first=tuple(lane.oldest for lane in self._lanes), fed=True))
         for stream, lane in enumerate(self._lanes):
             lane.ended = False
             for request in range(lane.oldest, lane.following):

@@ -23,7 +23,7 @@ from .crew import Crew
 from .evidence import Evidence, TaskCount
 from .feeding import Feeder, check_inputs, check_names
 from .rounds import RoundKeeper
-from .runs import Run, run_for
+from .runs import PipelineRun, run_for
 from .state import SharedState
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Pipeline:
         """
         if not 1 <= requests <= RECORDS:
             raise InvalidInputError(f"requests is {requests}, must be between 1 and {RECORDS}")
-        run = Run(first=(0,) * len(self.deployment.streams), requests=requests)
+        run = PipelineRun(first=(0,) * len(self.deployment.streams), requests=requests)
         with self._running():
             self._execute(run)
         return measured_trace(self.deployment, self._state.board, requests)
@@ -254,7 +254,7 @@ class Pipeline:
         self._is_running = False
         return done
 
-    def _execute(self, run: Run) -> Evidence:
+    def _execute(self, run: PipelineRun) -> Evidence:
         """Run on sample inputs; when workers are lost, start over with new ones."""
         self._fill_in_samples()
         try:
@@ -275,7 +275,7 @@ class Pipeline:
             ),
         )
 
-    def _begin(self, run: Run) -> tuple[int, ...]:
+    def _begin(self, run: PipelineRun) -> tuple[int, ...]:
         """Start a run; one in rounds is over when this returns when each of them began."""
         rounds = self.deployment.rounds
         if rounds is not None:

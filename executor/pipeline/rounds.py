@@ -9,7 +9,7 @@ from ..deployment import Rounds
 from .blueprint import Blueprint
 from .crew import Crew
 from .hops import Hop, receive_hop
-from .runs import Run
+from .runs import PipelineRun
 from .state import SharedState
 
 
@@ -35,7 +35,7 @@ class RoundKeeper:
         self._waiting: list[int] = []
         self._begins_ns: list[int] = []
 
-    def play(self, asked: Run) -> tuple[int, ...]:
+    def play(self, asked: PipelineRun) -> tuple[int, ...]:
         """Play round after round, and return when each of them began, in nanoseconds of the clock.
 
         Parameters
@@ -48,7 +48,7 @@ class RoundKeeper:
         UnitLostError, ExecutionError
             As for `Crew.wait`.
         """
-        self._crew.begin(Run(first=asked.first, warm_up=asked.warm_up, fed=True))
+        self._crew.begin(PipelineRun(first=asked.first, warm_up=asked.warm_up, fed=True))
         while self._wants_another(asked):
             self._begins_ns.append(monotonic_ns())
             self._waiting = list(range(len(self._chunks)))
@@ -62,7 +62,7 @@ class RoundKeeper:
             self._collect()
         return tuple(self._begins_ns)
 
-    def _wants_another(self, asked: Run) -> bool:
+    def _wants_another(self, asked: PipelineRun) -> bool:
         """Return whether another round is to be played; at least one counts."""
         number, warm_up = len(self._begins_ns), asked.warm_up
         if number <= warm_up:

@@ -13,7 +13,7 @@ from .board import Board
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class PipelineRun:
     """One run of an open pipeline.
 
     Attributes
@@ -51,7 +51,7 @@ class Run:
         return cls(**{**fields, "first": tuple(fields["first"])})
 
 
-def run_for(budget: Budget, streams: int) -> Run:
+def run_for(budget: Budget, streams: int) -> PipelineRun:
     """Return the run of a measurement.
 
     Raises
@@ -70,7 +70,7 @@ def run_for(budget: Budget, streams: int) -> Run:
         defects.append(f"warm_up_requests is {budget.warm_up_requests}, must be at least 0")
     if defects:
         raise InvalidInputError("the budget of a measurement is not valid:", defects)
-    return Run(
+    return PipelineRun(
         first=(0,) * streams,
         warm_up=budget.warm_up_requests,
         requests=budget.requests,
@@ -79,7 +79,7 @@ def run_for(budget: Budget, streams: int) -> Run:
     )
 
 
-class Window:
+class RequestWindow:
     """Which requests of a run are let in, and which of them count; each worker has its own.
 
     Parameters
@@ -90,7 +90,7 @@ class Window:
         Where the workers tell each other when each stream is warm, and when it has got everything.
     """
 
-    def __init__(self, run: Run, board: Board) -> None:
+    def __init__(self, run: PipelineRun, board: Board) -> None:
         self._run = run
         self._board = board
         self._deadline_ns: int | None = None

@@ -14,10 +14,10 @@ from ...formulations.errors import ExecutionError, GaplessError
 from ..engine import Artifact, Engine, Session, parse_artifact
 from ..engines.registry import get_engine
 from ..workers import Link
-from .board import Board, BoardShape, Doing, Progress, Stamps
+from .board import Board, BoardShape, Doing, Stamps, WorkerProgress
 from .hops import Hop, NeighbourGoneError, receive_hop, send_hop
 from .memory import SharedMemory
-from .runs import Run, Tally, Window
+from .runs import PipelineRun, RequestWindow, Tally
 from .slots import SlotHeader
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     Parameters
     ----------
     link
-        Messages from the parent: "run" (see `Run`), answered by "done"; "end".
+        Messages from the parent: "run" (see `PipelineRun`), answered by "done"; "end".
     settings
         See `WorkerSettings`.
     """
@@ -106,7 +106,7 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
         link.send({"kind": "ready", "receipts": [asdict(receipt) for receipt in unit.receipts]})
         while (message := link.receive()) is not None and message["kind"] == "run":
             try:
-                tallies = unit.run(Run.parse(message))
+                tallies = unit.run(PipelineRun.parse(message))
             except NeighbourGoneError:
                 link.receive()  # the parent has noticed too, and ends everything
                 return
@@ -150,9 +150,9 @@ class _UnitWorker:
             stamps = self._board.stamps(task.stream, task.chunk)
             self._tasks.append(_Task(index, task, slots, stamps, self._progress))
 
-    def run(self, run: Run) -> list[dict[str, int]]:
+    def run(self, run: PipelineRun) -> list[dict[str, int]]:
         """Serve one run, and return what counts of each task."""
-        window = Window(run, self._board)
+        window = RequestWindow(run, self._board)
         for task in self._tasks:
             task.begin(run)
         going = list(self._tasks)
@@ -199,7 +199,7 @@ class _Task:
         settings: TaskSettings,
         slots: list[tuple[SlotHeader, list[Step]]],
         stamps: Stamps,
-        progress: Progress,
+        progress: WorkerProgress,
     ) -> None:
         self.index = index
         self.settings = settings
@@ -209,12 +209,12 @@ class _Task:
         self._stamps = stamps
         self._progress = progress
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
         self.request = run.first[self.settings.stream]
         self.tally = Tally()
 
-    def serve(self, run: Run, window: Window) -> bool:
+    def serve(self, run: PipelineRun, window: RequestWindow) -> bool:
         """Serve the next request; return False when the stream has ended instead."""
         settings, request = self.settings, self.request
         self._progress.set(Doing.WAITING, self.index, request)
@@ -240,7 +240,7 @@ class _Task:
         self.request = request + 1
         return True
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: PipelineRun) -> None:
         """Take back the free slots that nobody used, so that the next run finds empty pipes."""
         if self.settings.chunk == 0 and not run.fed:
             for _ in range(len(self._slots) - 1):
@@ -269,7 +269,7 @@ class _Task:
         text = str(error) if isinstance(error, GaplessError) else f"{type(error).__name__}: {error}"
         return kind(f"request {self.request} of {self.settings.where} failed: {text}")
 
-    def _pass_on(self, run: Run, header: SlotHeader, slot: int) -> None:
+    def _pass_on(self, run: PipelineRun, header: SlotHeader, slot: int) -> None:
         settings = self.settings
         if settings.is_last and run.fed:
             send_hop(settings.delivers, Hop(settings.stream, self.request, slot))
@@ -280,7 +280,7 @@ class _Task:
         else:
             send_hop(settings.sends, Hop(settings.stream, self.request, slot))
 
-    def _end(self, run: Run, hop: Hop) -> None:
+    def _end(self, run: PipelineRun, hop: Hop) -> None:
         """Pass the end of the stream on; the last chunk tells only a parent that feeds it."""
         end = hop._replace(ends=True)
         if not self.settings.is_last:

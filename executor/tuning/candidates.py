@@ -239,7 +239,7 @@ def _dealt(problem: Problem, units: Sequence[str]) -> Plan:
     return Plan(chunks=tuple(chunks), order=shop.workload.names)
 
 
-def merged(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
+def without_duplicates(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
     """Return candidates with distinct deployments: those that are equal become one with all labels."""
     found: dict[str, TuningCandidate] = {}
     for candidate in candidates:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from ...formulations.errors import ExecutionError, InvalidInputError
 from ..progress import Report, silent
 from ..runner import Runner
-from .candidates import TuningCandidate, merged
+from .candidates import TuningCandidate, without_duplicates
 from .options import TuningOptions
 from .race import Race
 from .result import TuningResult, TuningStop
@@ -18,7 +18,7 @@ from .summary import summarise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class TuningSubject:
     """What the candidates are about: two runs with the same subject, candidates and options are one.
 
     Attributes
@@ -42,7 +42,7 @@ def tune(
     *,
     store: Store,
     options: TuningOptions = TuningOptions(),
-    subject: Subject = Subject(),
+    subject: TuningSubject = TuningSubject(),
     resume: bool = False,
     report: Report = silent,
 ) -> TuningResult:
@@ -80,7 +80,7 @@ def tune(
     StoreError
         The store cannot be used, or another process works on this very run.
     """
-    contest = merged(candidates)
+    contest = without_duplicates(candidates)
     if not contest:
         raise InvalidInputError("there is nothing to tune: no candidates are given")
     with store.begin(_description(contest, options, subject), resume=resume) as run:
@@ -97,7 +97,7 @@ def tune(
 
 
 def _description(
-    contest: Sequence[TuningCandidate], options: TuningOptions, subject: Subject
+    contest: Sequence[TuningCandidate], options: TuningOptions, subject: TuningSubject
 ) -> RunDescription:
     asked = asdict(options)
     del asked["budget_s"]  # a run that has used up its budget goes on with a larger one

@@ -31,7 +31,7 @@ from ..executor.tuning.candidates import (
 from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult, TuningRow
 from ..executor.tuning.store import Store
-from ..executor.tuning.tuner import Subject, tune
+from ..executor.tuning.tuner import TuningSubject, tune
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import dump_problem
 from ..formulations.judge import check
@@ -105,7 +105,7 @@ class Course:
             self.runner,
             store=self.store,
             options=replace(self.options, budget_s=budget_s),
-            subject=Subject(
+            subject=TuningSubject(
                 problem=dump_problem(written),
                 device=self.device,
                 after=tuple(result.run for result in after),

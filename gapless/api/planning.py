@@ -11,7 +11,7 @@ from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
-from ..solvers.registry import backend_names, get_backend
+from ..solvers.registry import backend_names, get_backends
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
 
@@ -98,7 +98,8 @@ def plan(
     problem
         From `load_problem`, `table_problem`, or built from its parts.
     backend
-        Name of a backend (`gapless doctor` lists them), or a backend of your own.
+        Name of a backend (`gapless doctor` lists them), or a backend of your own: itself, or as
+        "module:Class" or "file.py:Class".
     top
         How many of the best plans to return, in order.
     distance
@@ -184,7 +185,7 @@ def compare(
     time_limit_s, memory_limit_bytes
         As for `plan`, for each backend; without a time limit, workloads get the usual one.
     backends
-        Names or backends; None: the usual ones (`default_backends`).
+        Names or backends, as for `plan`; None: the usual ones (`default_backends`).
     on_backend
         Called with the name of each backend before it starts.
     on_result
@@ -207,7 +208,7 @@ def compare(
         raise InvalidInputError(f"no backends are given; choose from {', '.join(backend_names())}")
     asked = problem if objective is None else problem.with_objective(objective)
     asked = asked.with_rules(*rules)
-    workers = [get_backend(entry) if isinstance(entry, str) else entry for entry in backends]
+    workers = get_backends(backends)
     results: list[SolveResult] = []
     failures: list[BackendFailure] = []
     for worker in workers:

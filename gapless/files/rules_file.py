@@ -18,7 +18,6 @@ rules of that list.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -27,12 +26,11 @@ from ..formulations import rules as chain_rules
 from ..formulations.errors import ExpressionError, InvalidInputError
 from ..formulations.flow_shop import rules as workload_rules
 from ..formulations.nearness import python_hint
+from ..formulations.plugins import execute, line_in, new_module
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, OpaqueRule, Rule, RuleFunction
 
 MAX_FILE_BYTES = 2**20
-
-_MODULE_NAME = "gapless_rules_file"
 
 RuleSource = RuleFunction | AnyRule
 
@@ -77,8 +75,6 @@ def add_rules(problem: Problem, path: str | Path) -> Problem:
 
 
 def _run(path: Path) -> ModuleType:
-    module = ModuleType(_MODULE_NAME)
-    module.__file__ = str(path)
     try:
         source = path.read_bytes()[: MAX_FILE_BYTES + 1]
     except (OSError, ValueError) as error:
@@ -86,13 +82,13 @@ def _run(path: Path) -> ModuleType:
         raise InvalidInputError(f"cannot read the rules file {path}: {reason}") from error
     if len(source) > MAX_FILE_BYTES:
         raise InvalidInputError(f"the rules file {path} has more than {MAX_FILE_BYTES} bytes")
+    module = new_module(path)
     try:
-        sys.modules[_MODULE_NAME] = module  # dataclasses look up the module in which they are defined
-        exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
+        execute(module, source)
     except SyntaxError as error:
         raise InvalidInputError(f"{path}, line {error.lineno or 1}: {error.msg}") from None
     except (Exception, SystemExit) as error:
-        where = f"{path}, line {_line_in(error, path) or 1}"
+        where = f"{path}, line {line_in(error, str(path)) or 1}"
         hint = python_hint(error, vars(module))
         raise InvalidInputError(f"{where}: {type(error).__name__}: {error}{hint}") from error
     return module
@@ -134,20 +130,10 @@ def _is_rule(function: FunctionType, module: ModuleType) -> bool:
 def _where(error: Exception, rule: RuleSource, path: Path) -> str:
     """Return the line where a rule went wrong, or else where it begins, as the start of a message."""
     causes = (error, error.__cause__, getattr(error.__cause__, "__cause__", None))
-    lines = [line for cause in causes if cause is not None and (line := _line_in(cause, path))]
+    lines = [line for cause in causes if cause is not None and (line := line_in(cause, str(path)))]
     if not lines and isinstance(rule, FunctionType) and rule.__code__.co_filename == str(path):
         lines = [rule.__code__.co_firstlineno]
     return f"line {lines[-1]}: " if lines else ""
-
-
-def _line_in(error: BaseException, path: Path) -> int | None:
-    """Return the last line of the file that an error passed through."""
-    trace, line = error.__traceback__, None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
 
 
 def _one_line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from .work import LayerWork, works_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Affine:
+class BatchTime:
     """The time of a batch of b inferences: fixed + b x each (Hetero2Pipe, Appendix D), microseconds."""
 
     fixed_us: float
@@ -71,7 +71,7 @@ def network_costs(network: Network, model: AnalyticModel, *, batch: int = 1) -> 
     )
 
 
-def time_of(network: Network, unit: UnitModel) -> Affine | None:
+def time_of(network: Network, unit: UnitModel) -> BatchTime | None:
     """Return the time of a whole network on one unit; None: it cannot run all of it.
 
     Without the rounding of each layer to whole microseconds.
@@ -83,23 +83,23 @@ def time_of(network: Network, unit: UnitModel) -> Affine | None:
     """
     if not all(_runs(network, unit)):
         return None
-    copy = Affine(fixed_us=unit.copy_us, each_us=network.boundary_bytes[0] / unit.copy_bytes_per_us)
+    copy = BatchTime(fixed_us=unit.copy_us, each_us=network.boundary_bytes[0] / unit.copy_bytes_per_us)
     layers = _computed_layers(network, unit)
     scale = _scale(network, unit, layers)
-    return Affine(
+    return BatchTime(
         fixed_us=copy.fixed_us + scale * sum(layer.fixed_us for layer in layers),
         each_us=copy.each_us + scale * sum(layer.each_us for layer in layers),
     )
 
 
-def _computed_layers(network: Network, unit: UnitModel) -> tuple[Affine, ...]:
+def _computed_layers(network: Network, unit: UnitModel) -> tuple[BatchTime, ...]:
     """Return the time of each layer as the rates say, not scaled to any known total."""
     return tuple(_computed(work, unit) for work in works_of(network))
 
 
-def _computed(work: LayerWork, unit: UnitModel) -> Affine:
+def _computed(work: LayerWork, unit: UnitModel) -> BatchTime:
     rate = unit.product_flops_per_us if work.product else unit.flops_per_us
-    return Affine(
+    return BatchTime(
         fixed_us=unit.launch_us + work.weight_bytes / unit.bytes_per_us,
         each_us=work.flops / rate + work.moved_bytes / unit.bytes_per_us,
     )
@@ -118,7 +118,7 @@ def _runs(network: Network, unit: UnitModel) -> list[bool]:
     return [frozenset(unit.unsupported).isdisjoint(layer.op_types) for layer in network.layers]
 
 
-def _scale(network: Network, unit: UnitModel, layers: Sequence[Affine]) -> float:
+def _scale(network: Network, unit: UnitModel, layers: Sequence[BatchTime]) -> float:
     """Return what computed times are multiplied by so that one inference takes the known total."""
     total_us = unit.total_of(network.name)
     if total_us is None:

@@ -21,7 +21,7 @@ from ...formulations.nearness import meant, shown
 from ...formulations.network import Network
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
-from ..analytic.costs import Affine, batched, network_costs, time_of
+from ..analytic.costs import BatchTime, batched, network_costs, time_of
 from ..analytic.model import ANALYTIC, AnalyticModel
 from .catalog import network_names, platform_names, shipped_platform, shipped_problem
 from .shipped import file_names, folders_with, read_shipped
@@ -171,7 +171,7 @@ def _interference(platform: str, networks: Sequence[str]) -> Interference:
     )
 
 
-def _solo_times(platform: str, networks: Collection[str]) -> dict[str, Affine]:
+def _solo_times(platform: str, networks: Collection[str]) -> dict[str, BatchTime]:
     """Return the time of each network on the big cores of a phone, by the size of the batch."""
     big = next(unit.name for unit in shipped_platform(platform).units if unit.kind is UnitKind.CPU)
     model = next(unit for unit in phone_model(platform).units if unit.unit == big)

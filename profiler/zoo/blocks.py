@@ -88,7 +88,7 @@ class Blocks:
         """Add a convolution; `kernel` is square or (height, width), `pad` None keeps the size at stride 1."""
         kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
         pads = tuple(size // 2 if pad is None else pad for size in kernel)
-        shape = (channels, shape_of(x)[1] // groups, *kernel)
+        shape = (channels, tensor_shape(x)[1] // groups, *kernel)
         return self.named(
             name,
             op.conv(
@@ -107,7 +107,7 @@ class Blocks:
 
         Built from one ONNX node, because the constructor of spox gives it the outputs of training mode.
         """
-        shape = shape_of(x)
+        shape = tensor_shape(x)
         means = {"weight": scale, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}
         values = [self.weight(f"{name}.{key}", around(mean, shape[1])) for key, mean in means.items()]
         inputs = [("x", shape), *((key, shape[1:2]) for key in means)]
@@ -189,7 +189,7 @@ class Blocks:
 
     def linear(self, x: Var, name: str, features: int, *, after: After = RECTIFIED) -> Var:
         """Add a fully connected operator with bias."""
-        weight = self.weight(f"{name}.weight", filters((features, shape_of(x)[1]), after))
+        weight = self.weight(f"{name}.weight", filters((features, tensor_shape(x)[1]), after))
         return self.named(
             name, op.gemm(x, weight, self.weight(f"{name}.bias", around(0.0, features)), transB=1)
         )
@@ -233,7 +233,7 @@ class Blocks:
 _RELU6 = {"low": 0.0, "high": 6.0}
 
 
-def shape_of(x: Var) -> tuple[int, ...]:
+def tensor_shape(x: Var) -> tuple[int, ...]:
     """Return the shape of a tensor under construction: batch, channels, height, width."""
     shape = x.unwrap_tensor().shape
     assert shape is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
-from .blocks import CLASSES, RESIDUAL_SCALE, Activation, Blocks, Outputs, shape_of
+from .blocks import CLASSES, RESIDUAL_SCALE, Activation, Blocks, Outputs, tensor_shape
 from .weights import HARD_SWISH, IMAGE, LINEAR, RECTIFIED
 
 V1_BODY = (
@@ -59,7 +59,9 @@ def mobilenet_v1(net: Blocks, image: Var) -> Outputs:
     """Build MobileNet 1.0."""
     x = net.conv_bn(image, "stem", 32, 3, stride=2, after=IMAGE)
     for index, (channels, stride) in enumerate(V1_BODY, start=1):
-        x = net.conv_bn(x, f"block{index}.depthwise", shape_of(x)[1], 3, stride=stride, groups=shape_of(x)[1])
+        x = net.conv_bn(
+            x, f"block{index}.depthwise", tensor_shape(x)[1], 3, stride=stride, groups=tensor_shape(x)[1]
+        )
         x = net.conv_bn(x, f"block{index}.pointwise", channels)
     return net.classify(x)
 
@@ -87,7 +89,7 @@ def mobilenet_v3_large(net: Blocks, image: Var) -> Outputs:
 
 
 def _inverted_residual(net: Blocks, x: Var, name: str, channels: int, *, stride: int, expansion: int) -> Var:
-    before = shape_of(x)[1]
+    before = tensor_shape(x)[1]
     wide = before * expansion
     summed = stride == 1 and before == channels
     y = x
@@ -101,7 +103,7 @@ def _inverted_residual(net: Blocks, x: Var, name: str, channels: int, *, stride:
 
 def _squeezed_residual(net: Blocks, x: Var, index: int) -> Var:
     kernel, wide, channels, squeezed, activation, stride = V3_BODY[index - 1]
-    name, before, after = f"block{index}", shape_of(x)[1], _AFTER[activation]
+    name, before, after = f"block{index}", tensor_shape(x)[1], _AFTER[activation]
     summed = stride == 1 and before == channels
     y = x
     if wide > before:
@@ -120,6 +122,6 @@ def _squeezed_residual(net: Blocks, x: Var, index: int) -> Var:
 def _squeeze_excite(net: Blocks, x: Var, name: str, squeezed: int) -> Var:
     """Multiply each channel by a number between 0 and 1 that depends on the means of all."""
     y = net.conv_relu(net.global_average_pool(x, f"{name}.pool"), f"{name}.squeeze", squeezed)
-    y = net.conv(y, f"{name}.excite", shape_of(x)[1], bias=True)
+    y = net.conv(y, f"{name}.excite", tensor_shape(x)[1], bias=True)
     y = net.named(f"{name}.hard_sigmoid", op.hard_sigmoid(y, alpha=1.0 / 6.0))
     return net.named(f"{name}.scale", op.mul(x, y))

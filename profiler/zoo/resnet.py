@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from spox import Var
 
-from .blocks import RESIDUAL_SCALE, Blocks, Outputs, shape_of
+from .blocks import RESIDUAL_SCALE, Blocks, Outputs, tensor_shape
 from .weights import IMAGE
 
 WIDTHS = (64, 128, 256, 512)
@@ -63,6 +63,6 @@ def _bottleneck(net: Blocks, x: Var, name: str, width: int, stride: int) -> Var:
 
 def _summed(net: Blocks, x: Var, y: Var, name: str, stride: int) -> Var:
     """Add the branch to its input, which is projected where the shapes differ."""
-    if shape_of(x) != shape_of(y):
-        x = net.conv_bn(x, f"{name}.shortcut", shape_of(y)[1], stride=stride, activation="none")
+    if tensor_shape(x) != tensor_shape(y):
+        x = net.conv_bn(x, f"{name}.shortcut", tensor_shape(y)[1], stride=stride, activation="none")
     return net.activation(net.add(x, y, f"{name}.add"), name)

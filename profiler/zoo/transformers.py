@@ -11,8 +11,8 @@ import numpy as np
 import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
-from .blocks import CLASSES, RESIDUAL_SCALE, Blocks, Outputs, shape_of
-from .weights import GELU, IMAGE, LINEAR, After, around, matrix, table
+from .blocks import CLASSES, RESIDUAL_SCALE, Blocks, Outputs, tensor_shape
+from .weights import GELU, IMAGE, LINEAR, After, around, lookup_table, matrix
 
 WIDTH, HIDDEN, HEADS, DEPTH = 768, 3072, 12, 12
 """Of the base size: Devlin et al. 2018 (arXiv 1810.04805), section 3, and Dosovitskiy et al. 2020
@@ -26,10 +26,10 @@ PATCH = 16
 
 def bert_base(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
     """Build BERT-base with its pooler; sequences fill their length, so that there is no mask."""
-    length = shape_of(input_ids)[1]
+    length = tensor_shape(input_ids)[1]
     tables = {"word": VOCABULARY, "segment": SEGMENTS, "position": POSITIONS}
     word, segment, position = (
-        net.weight(f"embed.{name}.weight", table((rows, WIDTH), variance=1.0 / 3.0))
+        net.weight(f"embed.{name}.weight", lookup_table((rows, WIDTH), variance=1.0 / 3.0))
         for name, rows in tables.items()
     )
     words = net.named("embed.word", op.gather(word, input_ids))
@@ -53,8 +53,8 @@ def vit_b16(net: Blocks, image: Var) -> Outputs:
     x = net.conv(image, "patches", WIDTH, PATCH, stride=PATCH, pad=0, bias=True, after=IMAGE)
     x = _reshaped(net, x, "patches.flat", (1, WIDTH, -1))
     x = net.named("patches.tokens", op.transpose(x, perm=(0, 2, 1)))
-    x = net.concat([net.weight("class_token", table((1, 1, WIDTH), variance=1.0)), x], "tokens")
-    positions = net.weight("positions", table((1, shape_of(x)[1], WIDTH), variance=0.1))
+    x = net.concat([net.weight("class_token", lookup_table((1, 1, WIDTH), variance=1.0)), x], "tokens")
+    positions = net.weight("positions", lookup_table((1, tensor_shape(x)[1], WIDTH), variance=0.1))
     x = net.add(x, positions, "tokens.add")
     for index in range(1, DEPTH + 1):
         name = f"block{index}"
@@ -105,7 +105,7 @@ def _gelu(net: Blocks, x: Var, name: str) -> Var:
 
 def _dense(net: Blocks, x: Var, name: str, features: int, *, after: After = LINEAR) -> Var:
     """Add a fully connected operator on every token: a product, and the sum with a bias."""
-    weight = net.weight(f"{name}.weight", matrix(shape_of(x)[-1], features, after))
+    weight = net.weight(f"{name}.weight", matrix(tensor_shape(x)[-1], features, after))
     product = net.named(f"{name}.matmul", op.matmul(x, weight))
     return net.add(product, net.weight(f"{name}.bias", around(0.0, features)), name)
 

@@ -99,7 +99,7 @@ def matrix(inputs: int, outputs: int, after: After) -> Weight:
     )
 
 
-def table(shape: tuple[int, ...], *, variance: float) -> Weight:
+def lookup_table(shape: tuple[int, ...], *, variance: float) -> Weight:
     """Return weights of mean 0, of which rows are looked up."""
     bound = sqrt(3.0 * variance)
     return Weight(shape=shape, draw=lambda random: random.uniform(-bound, bound, shape).astype(np.float32))

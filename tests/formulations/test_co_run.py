@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
-from types import ModuleType
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -29,6 +28,7 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.validation import MAX_COUNT
+from tests.entry_points import install
 
 from .cost_tables import UNITS, table
 
@@ -230,13 +230,12 @@ def test_an_unknown_model() -> None:
         combine("nosuch", [])
 
 
-def test_models_come_as_entry_points_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("somebodys_models")
-    module.__dict__["Mine"] = Pessimist
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    targets = {"mine": (module.__name__, "Mine"), "broken": (module.__name__, "Gone")}
-    monkeypatch.setattr(co_run, "_entry_points", lambda: targets)
-    assert co_run_model_names() == (*BUILT_IN_MODELS, "mine", "broken")
+def test_models_come_as_entry_points_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    targets = {"mine": f"{__name__}:Pessimist", "broken": f"{__name__}:Gone", "odd": f"{__name__}:tables"}
+    install(monkeypatch, tmp_path, "gapless.co_run_models", targets)
+    assert co_run_model_names() == (*BUILT_IN_MODELS, *targets)
     assert get_co_run_model("mine") == Pessimist()
     with pytest.raises(BackendFailedError, match=r"'broken' of the entry-point group gapless.co_run_models"):
         get_co_run_model("broken")
+    with pytest.raises(BackendFailedError, match=r"'odd' .* tables\(\) raised TypeError"):
+        get_co_run_model("odd")

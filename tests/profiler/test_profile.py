@@ -22,7 +22,7 @@ from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import PreparedPiece
 from gapless.profiler.probes import Preparer
 from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
-from gapless.profiler.records import Progress, RecordedBench, Setting
+from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.summary import Timing
 from gapless.profiler.survey import Survey
 
@@ -53,11 +53,11 @@ def take(
     recorded = RecordedBench(
         bench=bench,
         platform=platform,
-        setting=Setting(engine="fake 1.0", device="a test", digest="d1"),
+        setting=MeasuringSetting(engine="fake 1.0", device="a test", digest="d1"),
         ledger=ledger,
         effort=chosen.effort,
         retries=chosen.retries,
-        progress=Progress(report=(steps if steps is not None else []).append),
+        progress=MeasuringProgress(report=(steps if steps is not None else []).append),
     )
     try:
         return Survey(

@@ -36,7 +36,12 @@ def plan(
     asked: Asked,
     *,
     backend: Annotated[
-        str, typer.Option(help="Who solves; `gapless doctor` lists them.", rich_help_panel="How to solve")
+        str,
+        typer.Option(
+            help="Who solves: a name (`gapless doctor` lists them), or a backend of your own as module:Class "
+            "or file.py:Class.",
+            rich_help_panel="How to solve",
+        ),
     ] = "native",
     top: TopOption = 1,
     distance: DistanceOption = 1,
@@ -88,7 +93,8 @@ def compare(
     backends: Annotated[
         str | None,
         typer.Option(
-            help=f"Comma-separated names; otherwise {','.join(CHAIN_BACKENDS.names)}, for a workload "
+            help="Comma-separated, each as for `plan --backend`; otherwise "
+            f"{','.join(CHAIN_BACKENDS.names)}, for a workload "
             f"{','.join(WORKLOAD_BACKENDS.names)} with {WORKLOAD_BACKENDS.time_limit_s:.0f} s for each.",
             rich_help_panel="How to solve",
             show_default=False,
@@ -105,15 +111,16 @@ def compare(
     json: JsonOption = False,
 ) -> Answer:
     """Solve a problem with several backends and compare what they prove. --out writes the JSON document."""
+    from ...solvers.registry import get_backends
     from ...view.terminal import tables
     from ..tasks.solving import compare_watched
 
     check_writable(out)
-    named = () if backends is None else tuple(name.strip() for name in backends.split(","))
+    named = None if backends is None else get_backends(name.strip() for name in backends.split(","))
     problem = asked.problem
     comparison, interrupted = compare_watched(
         problem,
-        None if backends is None else named,
+        named,
         top=top,
         distance=distance,
         time_limit_s=time_limit,
@@ -123,7 +130,7 @@ def compare(
         threads=threads,
     )
     document = documents.comparison_document(comparison, interrupted=interrupted)
-    code = code_of_comparison(comparison, required=named)
+    code = code_of_comparison(comparison, required=[each.name for each in named or ()])
     notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
     return Answer(
         document=lambda: document,

@@ -39,8 +39,9 @@ class Values:
         done, comma, last = word.rpartition(",") if self.listed else ("", "", word)
         taken = set(done.split(",")) if comma else set()
         found = [name for name in self.names(said) if name.startswith(last) and name not in taken]
-        values = [f"{done}{comma}{name}{self.ending}" for name in found]
-        return values + (_paths(word, self.suffixes) if self.suffixes else [])
+        values = [f"{name}{self.ending}" for name in found]
+        values += _paths(last, self.suffixes) if self.suffixes else []
+        return [f"{done}{comma}{value}" for value in values]
 
 
 def _paths(word: str, suffixes: tuple[str, ...]) -> list[str]:
@@ -137,19 +138,20 @@ def _modes(said: Mapping[str, str]) -> Iterable[str]:
 
 
 JSON = (".json",)
+PYTHON = (".py",)
 MODEL = Values(names=_networks, suffixes=(".onnx", ".py"))
 PROBLEM = Values(names=_problems, suffixes=JSON)
 FILE = Values(suffixes=JSON)
 
 VALUES: Mapping[str, Values] = {
     "at": Values(suffixes=(".onnx",)),
-    "backend": Values(names=_backends),
-    "backends": Values(names=_backends, listed=True),
+    "backend": Values(names=_backends, suffixes=PYTHON),
+    "backends": Values(names=_backends, suffixes=PYTHON, listed=True),
     "beside": Values(names=_units, listed=True),
     "contention": FILE,
     "costs": Values(names=_costs),
     "emulate": Values(names=_units, ending="="),
-    "engine": Values(names=_engines),
+    "engine": Values(names=_engines, suffixes=PYTHON),
     "executions": FILE,
     "files": PROBLEM,
     "format": Values(names=_formats),
@@ -163,7 +165,7 @@ VALUES: Mapping[str, Values] = {
     "plan": FILE,
     "platform": Values(names=_phones),
     "problem": PROBLEM,
-    "rules": Values(suffixes=(".py",)),
+    "rules": Values(suffixes=PYTHON),
     "subjects": Values(names=_subjects, suffixes=(".onnx", ".py", ".json")),
     "truth": Values(names=_costs),
     "units": Values(names=_units, listed=True),

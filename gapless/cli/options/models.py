@@ -67,8 +67,9 @@ SubjectsArgument = Annotated[
 EngineOption = Annotated[
     str | None,
     typer.Option(
-        help="Who runs the layers (`gapless doctor` lists the engines); otherwise mnn for ONNX files, "
-        "callable for Python functions. `tune` also takes simulated.",
+        help="Who runs the layers: a name (`gapless doctor` lists the engines), or module:Class or "
+        "file.py:Class of your own; otherwise mnn for ONNX files, callable for Python functions. `tune` also "
+        "takes simulated.",
         rich_help_panel=_DEVICE,
         show_default=False,
     ),

@@ -7,8 +7,8 @@ from typing import Any
 
 from ...api.planning import Comparison, compare, default_backends, plan
 from ...formulations.problem import Problem
-from ...solvers.protocol import Claim, SolveStatus, StopReason, handling_of
-from ...solvers.registry import get_backend
+from ...solvers.protocol import Backend, Claim, SolveStatus, StopReason, handling_of
+from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile
 from ..base.progress import Progress
@@ -28,14 +28,14 @@ def plan_watched(problem: Problem, backend: str, *, top: int, **options: Any) ->
         try:
             result = plan(problem, backend=backend, top=top, on_progress=progress.publish, **options)
         except KeyboardInterrupt:
-            return _so_far(problem, progress, top), True
+            return _so_far(problem, get_backend(backend), progress, top), True
     return result, False
 
 
 def compare_watched(
-    problem: Problem, backends: Sequence[str] | None, **options: Any
+    problem: Problem, backends: Sequence[str | Backend] | None, **options: Any
 ) -> tuple[Comparison, bool]:
-    """Compare with progress.
+    """Compare with progress; parameters as for `compare`.
 
     Returns
     -------
@@ -46,27 +46,30 @@ def compare_watched(
     results: list[SolveResult] = []
     usual = default_backends(problem)
     limit_s = options.get("time_limit_s") or usual.time_limit_s
-    shown = usual.names if backends is None else backends
-    with Progress(problem.objective, time_limit_s=limit_s, backends=shown) as progress:
+    workers = get_backends(usual.names if backends is None else backends)
+    names = [worker.name for worker in workers]
+    with Progress(problem.objective, time_limit_s=limit_s, backends=names) as progress:
         try:
             done = compare(
                 problem,
-                backends=backends,
+                backends=workers,
                 on_backend=progress.start,
                 on_progress=progress.publish,
                 on_result=results.append,
                 **options,
             )
         except KeyboardInterrupt:
-            stopped = _so_far(problem, progress, options["top"])
+            if progress.backend not in names:  # not even the first one has started
+                raise
+            stopped = _so_far(problem, workers[names.index(progress.backend)], progress, options["top"])
             partial = Comparison(problem=problem, results=(*results, stopped), failures=(), disagreements=())
             return partial, True
     return done, False
 
 
-def _so_far(problem: Problem, progress: Progress, top: int) -> SolveResult:
+def _so_far(problem: Problem, backend: Backend, progress: Progress, top: int) -> SolveResult:
     """Return what the interrupted backend had shown, as a judged result."""
-    backend, shown = get_backend(progress.backend), progress.claim
+    shown = progress.claim
     plans = shown.plans[:top] if shown is not None else ()
     slack = problem.objective.period_slack_permille is not None
     claim = Claim(

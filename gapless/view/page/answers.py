@@ -9,7 +9,7 @@ from ..words import seconds, stop_words, term_name, term_value
 from .scale import share
 from .standing import best_bound
 from .subject import SolverAnswer, Subject
-from .table import Cell, Column, Table, columns, numbers, table
+from .table import Table, TableCell, TableColumn, columns, numbers, table
 from .texts import clipped
 
 
@@ -98,7 +98,7 @@ def _table(found: tuple[SolverAnswer, ...], term: str) -> Table:
         "guarantee",
         "status",
         *numbers(term_name(term), "bound", "gap", "time"),
-        Column(title="its best plan, or why there is none"),
+        TableColumn(title="its best plan, or why there is none"),
     )
     best = min((a.objective for a in found if a.objective is not None), default=None)
     strong = [i for i, a in enumerate(found) if a.objective is not None and a.objective == best]
@@ -107,10 +107,10 @@ def _table(found: tuple[SolverAnswer, ...], term: str) -> Table:
     return table("What each backend answered", titles, (_row(a, term) for a in found), strong=strong)
 
 
-def _row(answer: SolverAnswer, term: str) -> list[Cell | str]:
-    name = Cell(text=answer.backend, kind="name", note=answer.version)
+def _row(answer: SolverAnswer, term: str) -> list[TableCell | str]:
+    name = TableCell(text=answer.backend, kind="name", note=answer.version)
     if answer.failure:
-        failed = Cell(text="gave no answer", kind="bad")
+        failed = TableCell(text="gave no answer", kind="bad")
         return [
             name,
             answer.guarantee or "-",
@@ -119,7 +119,7 @@ def _row(answer: SolverAnswer, term: str) -> list[Cell | str]:
             "-",
             "-",
             "-",
-            Cell(text=answer.failure, kind="text"),
+            TableCell(text=answer.failure, kind="text"),
         ]
     status, kind = _STATUS[SolveStatus(answer.status)]
     stop = StopReason(answer.stop) if answer.stop else StopReason.COMPLETE
@@ -127,10 +127,10 @@ def _row(answer: SolverAnswer, term: str) -> list[Cell | str]:
     return [
         name,
         answer.guarantee or "-",
-        Cell(text=status, kind=kind, note=stopped),
+        TableCell(text=status, kind=kind, note=stopped),
         term_value(term, answer.objective),
         term_value(term, answer.bound),
         "-" if answer.gap is None else f"{100 * answer.gap:.2f} %",
         seconds(answer.runtime_s),
-        Cell(text=clipped(answer.plan or "-"), kind="code"),
+        TableCell(text=clipped(answer.plan or "-"), kind="code"),
     ]

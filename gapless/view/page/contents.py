@@ -9,15 +9,15 @@ from ..words import microseconds, millis, percent, size
 from .answers import Answers, answers
 from .execution import achieved, predicted_pace_us
 from .headline import Headline, difference, headline, utilised
-from .layers import MOST_ROWS, HeatMap, heat_maps
+from .layers import MOST_ROWS, LayerHeatMap, heat_maps
 from .memory import Memory, memory
-from .origin import Origin, origin
-from .race import Race, race
+from .origin import OriginSection, origin
+from .race import RaceSection, race
 from .reasoning import Reasoning, reasoning
 from .receipts import Receipts, receipts
 from .standing import standing
 from .subject import Subject
-from .table import Cell, Table, columns, numbers, table
+from .table import Table, TableCell, columns, numbers, table
 from .texts import clipped
 from .timeline import Timeline, timeline
 from .utilisation import Utilisation, chunk_table, utilisation
@@ -46,13 +46,13 @@ class Contents:
     chunks: Table
     timeline: Timeline | None
     utilisation: Utilisation | None
-    race: Race | None
+    race: RaceSection | None
     answers: Answers | None
     memory: Memory | None
-    heat_maps: tuple[HeatMap, ...]
+    heat_maps: tuple[LayerHeatMap, ...]
     reasoning: Reasoning | None
     receipts: Receipts | None
-    origin: Origin
+    origin: OriginSection
 
     @property
     def busy_title(self) -> str:
@@ -105,7 +105,7 @@ def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
     )
 
 
-def side_by_side(subjects: Sequence[Subject], keys: Sequence[str]) -> Table:
+def comparison_table(subjects: Sequence[Subject], keys: Sequence[str]) -> Table:
     """Return a table that compares subjects, with links to each."""
     titles = columns(
         "what",
@@ -118,17 +118,17 @@ def side_by_side(subjects: Sequence[Subject], keys: Sequence[str]) -> Table:
     return table("What is compared", titles, rows)
 
 
-def _compared(subject: Subject, key: str) -> list[Cell | str]:
+def _compared(subject: Subject, key: str) -> list[TableCell | str]:
     predicted, found, judged = predicted_pace_us(subject), achieved(subject), subject.score
     off, state = difference(predicted, found), standing(subject)
     return [
-        Cell(text=clipped(subject.title, _MOST_TITLE), kind="name", link=key),
-        Cell(text=clipped(str(subject.deployment)), kind="code"),
-        Cell(text=subject.problem.platform.name, kind="name"),
+        TableCell(text=clipped(subject.title, _MOST_TITLE), kind="name", link=key),
+        TableCell(text=clipped(str(subject.deployment)), kind="code"),
+        TableCell(text=subject.problem.platform.name, kind="name"),
         "-" if predicted is None else f"{millis(predicted)} ({subject.deployment.pace})",
         "-" if found is None else microseconds(found.pace_us),
         "-" if off is None else f"{off:+.1f} %",
         percent(utilised(subject)),
         size(None if judged is None else judged.peak_bytes or None),
-        Cell(text=state.label, kind=state.kind),
+        TableCell(text=state.label, kind=state.kind),
     ]

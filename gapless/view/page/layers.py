@@ -52,7 +52,7 @@ class HeatRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap:
+class LayerHeatMap:
     """The layers of one network.
 
     Attributes
@@ -79,7 +79,7 @@ class HeatMap:
     scale: tuple[str, str]
 
 
-def heat_maps(subject: Subject, most: int = MOST_ROWS) -> tuple[HeatMap, ...]:
+def heat_maps(subject: Subject, most: int = MOST_ROWS) -> tuple[LayerHeatMap, ...]:
     """Return the times of all networks that a deployment runs.
 
     Parameters
@@ -95,7 +95,7 @@ def heat_maps(subject: Subject, most: int = MOST_ROWS) -> tuple[HeatMap, ...]:
     return tuple(_heat_map(subject, network, rows) for network in networks)
 
 
-def _heat_map(subject: Subject, network: Network, most: int) -> HeatMap:
+def _heat_map(subject: Subject, network: Network, most: int) -> LayerHeatMap:
     units = subject.problem.platform.unit_names
     times = charged_for(subject.problem, subject.deployment).costs.of(network.name).layer_us
     known = [time for row in times for time in row if time is not None]
@@ -119,7 +119,7 @@ def _heat_map(subject: Subject, network: Network, most: int) -> HeatMap:
         )
         for number, (layer, row) in enumerate(zip(network.layers[:most], times[:most], strict=True))
     )
-    return HeatMap(
+    return LayerHeatMap(
         network=network.name,
         units=units,
         rows=rows,

@@ -9,7 +9,7 @@ from ...formulations.flow_shop.memory import Usage
 from ..words import percent, size
 from .scale import Tick, nice_step, share, time_ticks
 from .subject import Subject
-from .table import Cell, Table, columns, numbers, table
+from .table import Table, TableCell, columns, numbers, table
 
 WIDTH, HEIGHT = 4000, 1000
 """Units of the drawing: how fine it is."""
@@ -136,7 +136,7 @@ def _units(subject: Subject) -> Table:
         needs = None if judged is None else judged.memory_bytes[index]
         if needs is None and unit.name not in worker:
             continue
-        row: list[Cell | str] = [Cell(text=unit.name, kind="name"), size(needs)]
+        row: list[TableCell | str] = [TableCell(text=unit.name, kind="name"), size(needs)]
         if unit.memory_bytes is None:
             row += ["none of its own", "-"]
         else:

@@ -11,7 +11,7 @@ from ...formulations.hardware import ProcessingUnit
 from ...formulations.limits import LIMIT_NAMES
 from ..words import objective_words, percent, size
 from .subject import Subject
-from .table import Cell, Table, columns, table
+from .table import Table, TableCell, columns, table
 from .texts import clipped
 
 _MOST_LETTERS = 2000
@@ -21,7 +21,7 @@ Fact = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class OriginSection:
     """Where everything comes from: facts, tables of costs, units, rules."""
 
     facts: tuple[Fact, ...]
@@ -30,14 +30,14 @@ class Origin:
     rules: Table
 
 
-def origin(subject: Subject) -> Origin:
+def origin(subject: Subject) -> OriginSection:
     """Return where a subject comes from."""
     problem = subject.problem
     rules = (
-        (Cell(text=rule.name, kind="name"), Cell(text=rule.text or "(no words)", kind="text"))
+        (TableCell(text=rule.name, kind="name"), TableCell(text=rule.text or "(no words)", kind="text"))
         for rule in problem.rules
     )
-    return Origin(
+    return OriginSection(
         facts=tuple((name, text) for name, text in _facts(subject) if text),
         tables=_tables(subject),
         units=_units(subject),
@@ -103,15 +103,15 @@ def _tables(subject: Subject) -> Table:
     return table("Tables of costs", titles, (_provenance(name, entry) for name, entry in known))
 
 
-def _provenance(name: str, entry: Provenance) -> list[Cell | str]:
+def _provenance(name: str, entry: Provenance) -> list[TableCell | str]:
     how = f"{entry.method or '-'}{', estimated' if entry.estimated else ''}"
     taken = "; ".join(filter(None, (entry.device, entry.engine, entry.taken_at)))
     return [
         name,
-        Cell(text=how, kind="warn" if entry.estimated else ""),
-        Cell(text=entry.source or "-", kind="text"),
-        Cell(text=taken or "-", kind="text"),
-        Cell(text=entry.notes or "-", kind="text"),
+        TableCell(text=how, kind="warn" if entry.estimated else ""),
+        TableCell(text=entry.source or "-", kind="text"),
+        TableCell(text=taken or "-", kind="text"),
+        TableCell(text=entry.notes or "-", kind="text"),
     ]
 
 
@@ -120,10 +120,10 @@ def _units(subject: Subject) -> Table:
     return table("Units", columns("unit", "kind", "cores", "threads", "engine", "speed"), units)
 
 
-def _unit(unit: ProcessingUnit) -> list[Cell | str]:
+def _unit(unit: ProcessingUnit) -> list[TableCell | str]:
     engine = unit.engine
     return [
-        Cell(text=unit.name, kind="name"),
+        TableCell(text=unit.name, kind="name"),
         str(unit.kind),
         ", ".join(map(str, unit.cores)) or "-",
         "-" if unit.threads is None else str(unit.threads),

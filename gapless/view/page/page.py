@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
-from .contents import Contents, contents, side_by_side
+from .contents import Contents, comparison_table, contents
 from .layers import MOST_ROWS
 from .race import SHAPES
 from .subject import Subject
@@ -58,7 +58,7 @@ def report_page(
         .render(
             title=title or _title(subjects),
             subjects=_sections(subjects, keys),
-            compared=side_by_side(subjects, keys) if len(subjects) > 1 else None,
+            compared=comparison_table(subjects, keys) if len(subjects) > 1 else None,
             glossary=GLOSSARY,
             shape_paths=SHAPES,
             version=__version__,

@@ -11,7 +11,7 @@ from ...executor.tuning.tables import outcome
 from ..words import microseconds
 from .scale import Axis, Tick
 from .subject import Subject
-from .table import Cell, Table, columns, numbers, table
+from .table import Table, TableCell, columns, numbers, table
 from .texts import clipped, visible
 
 _MOST_ROWS = 60
@@ -83,7 +83,7 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Race:
+class RaceSection:
     """A race: how it went in words, the scatter (None: nothing to compare), qualities, candidates."""
 
     words: str
@@ -92,12 +92,12 @@ class Race:
     candidates: Table
 
 
-def race(subject: Subject) -> Race | None:
+def race(subject: Subject) -> RaceSection | None:
     """Return the race that a subject took part in, or None."""
     result = subject.tuning
     if result is None:
         return None
-    return Race(
+    return RaceSection(
         words=_words(result),
         scatter=_scatter(result),
         quality=_quality(result),
@@ -213,7 +213,7 @@ def _candidates(result: TuningResult, key: str) -> Table:
     return table("Everybody who was measured", titles, rows, strong=strong, most=_MOST_ROWS)
 
 
-def _candidate_rows(result: TuningResult, names: Sequence[str]) -> Iterator[list[Cell | str]]:
+def _candidate_rows(result: TuningResult, names: Sequence[str]) -> Iterator[list[TableCell | str]]:
     for place, row in enumerate(result.rows, start=1):
         candidate, kind = row.candidate, ""
         if row.failure is not None:
@@ -222,14 +222,14 @@ def _candidate_rows(result: TuningResult, names: Sequence[str]) -> Iterator[list
             kind = "good"
         yield [
             str(place),
-            Cell(text=candidate.label, kind="name"),
+            TableCell(text=candidate.label, kind="name"),
             str(candidate.kind),
-            Cell(text=clipped(str(candidate.deployment)), kind="code"),
+            TableCell(text=clipped(str(candidate.deployment)), kind="code"),
             *(microseconds(candidate.predicted(name)) for name in names),
             microseconds(row.comparable_us),
             "-" if row.ratio is None else f"{row.ratio:.3f}",
             microseconds(row.latency_p50_us),
-            Cell(text=outcome(row, result), kind=kind or "text"),
+            TableCell(text=outcome(row, result), kind=kind or "text"),
         ]
 
 

@@ -9,7 +9,7 @@ from ..explaining.explanation import Alternative, Binding, CutReason, Explanatio
 from ..explaining.reasons import alternative_words, listed, plan_words
 from ..words import term_name, term_value
 from .subject import Subject
-from .table import Cell, Column, Table, columns, table
+from .table import Table, TableCell, TableColumn, columns, table
 
 _MOST_ROWS = 60
 
@@ -65,18 +65,20 @@ def _words(known: Explanation, other: Alternative | None) -> str:
     return alternative_words(known.terms, known.values, other)
 
 
-def _cell(known: Explanation, other: Alternative | None) -> Cell:
+def _cell(known: Explanation, other: Alternative | None) -> TableCell:
     """Return what another plan costs; what is no plan at all is set softly."""
     valid = other is not None and other.plan is not None and not other.reason
-    return Cell(text=_words(known, other), kind="text" if valid else "soft")
+    return TableCell(text=_words(known, other), kind="text" if valid else "soft")
 
 
 def _cuts(subject: Subject, known: Explanation) -> Table:
-    titles = columns("cut", "between", Column(title="one place earlier"), Column(title="one place later"))
+    titles = columns(
+        "cut", "between", TableColumn(title="one place earlier"), TableColumn(title="one place later")
+    )
     rows = (
         (
-            Cell(text=_place(subject, cut), kind="name"),
-            Cell(text=f"{cut.before} | {cut.after}", kind="name"),
+            TableCell(text=_place(subject, cut), kind="name"),
+            TableCell(text=f"{cut.before} | {cut.after}", kind="name"),
             _cell(known, cut.earlier),
             _cell(known, cut.later),
         )
@@ -97,11 +99,11 @@ def _units(known: Explanation) -> Table:
     return table("Why these units: the best plan without a used one, with an unused one", titles, rows)
 
 
-def _unit(reason: UnitReason) -> Iterator[Cell]:
-    yield Cell(text=reason.unit, kind="name")
+def _unit(reason: UnitReason) -> Iterator[TableCell]:
+    yield TableCell(text=reason.unit, kind="name")
     no = f"no: shares cores with {listed(reason.excluded_by)}" if reason.excluded_by else "no"
-    yield Cell(text="yes" if reason.used else no, kind="good" if reason.used else "")
-    yield Cell(text=_unsupported(reason) or "-", kind="text" if reason.unsupported else "soft")
+    yield TableCell(text="yes" if reason.used else no, kind="good" if reason.used else "")
+    yield TableCell(text=_unsupported(reason) or "-", kind="text" if reason.unsupported else "soft")
 
 
 def _unsupported(reason: UnitReason) -> str:
@@ -115,18 +117,18 @@ def _unsupported(reason: UnitReason) -> str:
     return f"{count} layer{'' if count == 1 else 's'}: {shown}"
 
 
-def _otherwise(known: Explanation, other: Alternative) -> Iterator[Cell]:
+def _otherwise(known: Explanation, other: Alternative) -> Iterator[TableCell]:
     yield _cell(known, other)
-    yield Cell(text="-" if other.plan is None else plan_words(other.plan), kind="code")
+    yield TableCell(text="-" if other.plan is None else plan_words(other.plan), kind="code")
 
 
 def _demands(known: Explanation) -> Table:
     titles = columns("demand", "what it asks", "binds", "the best plan without it")
     rows = (
         (
-            Cell(text=entry.name, kind="name"),
-            Cell(text=entry.text, kind="text"),
-            Cell(text="yes" if entry.binds else "no", kind="warn" if entry.binds else ""),
+            TableCell(text=entry.name, kind="name"),
+            TableCell(text=entry.text, kind="text"),
+            TableCell(text="yes" if entry.binds else "no", kind="warn" if entry.binds else ""),
             _without(known, entry),
         )
         for entry in known.bindings
@@ -134,8 +136,8 @@ def _demands(known: Explanation) -> Table:
     return table("What rules, limits and the device demand, and what that costs", titles, rows)
 
 
-def _without(known: Explanation, entry: Binding) -> Cell:
+def _without(known: Explanation, entry: Binding) -> TableCell:
     if entry.binds:
         return _cell(known, entry.without)
     proven = entry.without.proven
-    return Cell(text="no better" if proven else "nothing better was found (not proved)", kind="soft")
+    return TableCell(text="no better" if proven else "nothing better was found (not proved)", kind="soft")

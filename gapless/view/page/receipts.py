@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...executor.engine import PlacementReceipt
 from .execution import race_row
 from .subject import Subject
-from .table import Cell, Table, columns, table
+from .table import Table, TableCell, columns, table
 
 _MOST_ROWS = 60
 
@@ -53,26 +53,26 @@ def _known(subject: Subject) -> Sequence[PlacementReceipt]:
     return () if row is None else row.receipts
 
 
-def _row(receipt: PlacementReceipt) -> Iterator[Cell | str]:
+def _row(receipt: PlacementReceipt) -> Iterator[TableCell | str]:
     wrong = receipt.mismatches
-    yield Cell(text=receipt.unit, kind="name")
-    yield Cell(text=receipt.piece, kind="name")
-    yield Cell(text=receipt.engine, kind="name")
+    yield TableCell(text=receipt.unit, kind="name")
+    yield TableCell(text=receipt.piece, kind="name")
+    yield TableCell(text=receipt.engine, kind="name")
     yield _pair(receipt.asked_backend, receipt.granted_backend)
     yield _pair(_number(receipt.asked_threads), _number(receipt.granted_threads))
     yield _pair(_cores(receipt.asked_cores), _cores(receipt.granted_cores))
     quota = "" if receipt.quota_permille is None else f"; emulated at {receipt.quota_permille / 10:g} %"
     yield f"{receipt.precision}, {receipt.memory}{quota}"
-    yield Cell(text="; ".join(wrong) if wrong else "as asked", kind="bad" if wrong else "good")
+    yield TableCell(text="; ".join(wrong) if wrong else "as asked", kind="bad" if wrong else "good")
 
 
-def _pair(asked: str, granted: str) -> Cell:
+def _pair(asked: str, granted: str) -> TableCell:
     """Return what was asked, and what was granted where that is something else."""
     if granted in ("", asked):
-        return Cell(text=asked or "-")
+        return TableCell(text=asked or "-")
     if not asked:
-        return Cell(text=granted)
-    return Cell(text=f"asked {asked}, got {granted}", kind="bad")
+        return TableCell(text=granted)
+    return TableCell(text=f"asked {asked}, got {granted}", kind="bad")
 
 
 def _number(value: int | None) -> str:

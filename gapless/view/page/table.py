@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """A column: its title, whether it holds numbers, and what the title means, if that is not plain."""
 
     title: str
@@ -16,7 +16,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TableCell:
     """A cell.
 
     Attributes
@@ -38,10 +38,10 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """A row; `strong` for the one that the others are compared with."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     strong: bool = False
 
 
@@ -60,15 +60,15 @@ class Table:
     """
 
     caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
     hidden: int = 0
 
 
 def table(
     caption: str,
-    titles: Sequence[Column],
-    rows: Iterable[Sequence[Cell | str]],
+    titles: Sequence[TableColumn],
+    rows: Iterable[Sequence[TableCell | str]],
     *,
     strong: Iterable[int] = (),
     most: int | None = None,
@@ -89,7 +89,9 @@ def table(
         Rows to keep; None: all.
     """
     marked = frozenset(strong)
-    built = tuple(Row(cells=tuple(map(_cell, row)), strong=index in marked) for index, row in enumerate(rows))
+    built = tuple(
+        TableRow(cells=tuple(map(_cell, row)), strong=index in marked) for index, row in enumerate(rows)
+    )
     kept = built if most is None else built[:most]
     return Table(
         caption=caption,
@@ -99,15 +101,15 @@ def table(
     )
 
 
-def columns(*given: Column | str) -> tuple[Column, ...]:
+def columns(*given: TableColumn | str) -> tuple[TableColumn, ...]:
     """Return columns, some of them given by their titles alone."""
-    return tuple(Column(title=one) if isinstance(one, str) else one for one in given)
+    return tuple(TableColumn(title=one) if isinstance(one, str) else one for one in given)
 
 
-def numbers(*titles: str) -> tuple[Column, ...]:
+def numbers(*titles: str) -> tuple[TableColumn, ...]:
     """Return columns of numbers."""
-    return tuple(Column(title=title, number=True) for title in titles)
+    return tuple(TableColumn(title=title, number=True) for title in titles)
 
 
-def _cell(content: Cell | str) -> Cell:
-    return Cell(text=content) if isinstance(content, str) else content
+def _cell(content: TableCell | str) -> TableCell:
+    return TableCell(text=content) if isinstance(content, str) else content

@@ -15,7 +15,7 @@ from ..words import microseconds, millis
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .scale import share
 from .subject import Subject
-from .table import Cell, Table, columns, numbers, table
+from .table import Table, TableCell, columns, numbers, table
 
 _MOST_CHUNKS = 48
 
@@ -139,7 +139,7 @@ _Taken = tuple[float, float | None]
 
 def _chunk_rows(
     subject: Subject, beside: dict[_Key, int], took: dict[_Key, _Taken], *, several: bool
-) -> Iterator[list[Cell | str]]:
+) -> Iterator[list[TableCell | str]]:
     chains = _chains(subject)
     layers = {network.name: network.layer_names for network in subject.problem.networks}
     for stream in subject.deployment.streams:
@@ -147,11 +147,11 @@ def _chunk_rows(
             names, key = layers[chunk.network], (stream.name, index)
             first, last = names[chunk.start], names[chunk.stop - 1]
             alone = _charged_us(chains[chunk.network], chunk)
-            row: list[Cell | str] = [Cell(text=stream.name, kind="name")] if several else []
+            row: list[TableCell | str] = [TableCell(text=stream.name, kind="name")] if several else []
             row += [
                 f"{chunk.start}-{chunk.stop - 1}",
-                Cell(text=first if first == last else f"{first}, {last}", kind="name"),
-                Cell(text=chunk.unit, kind="name"),
+                TableCell(text=first if first == last else f"{first}, {last}", kind="name"),
+                TableCell(text=chunk.unit, kind="name"),
                 millis(alone),
             ]
             row += [millis(beside.get(key))] if beside else []
@@ -179,7 +179,7 @@ def _took(subject: Subject) -> dict[_Key, _Taken]:
     return {key: (time, None) for key, time in zip(keys, row.chunk_us, strict=True)}
 
 
-def _taken(times: _Taken | None, predicted: int | None) -> list[Cell | str]:
+def _taken(times: _Taken | None, predicted: int | None) -> list[TableCell | str]:
     if times is None:
         return ["-", "-", "-"]
     busy, copies = times

@@ -31,7 +31,7 @@ _LEGEND = (1.0, 1.4, 2.0, 2.8, 4.0, 5.7, SLOWEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LayerRange:
     """Consecutive layers `[start, stop)` of a map.
 
     Attributes
@@ -86,8 +86,8 @@ class LayerMap:
     """
 
     units: tuple[str, ...]
-    rows: tuple[Row, ...]
-    total: Row
+    rows: tuple[LayerRange, ...]
+    total: LayerRange
     hidden: int = 0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -178,7 +178,7 @@ def layer_svg(grids: Sequence[Grid], notes: Sequence[str]) -> str:
     return grid_svg(grids, [words, *notes], scale=scale)
 
 
-def _row(network: Network, costs: CostTable, plan: Plan | None, start: int, stop: int) -> Row:
+def _row(network: Network, costs: CostTable, plan: Plan | None, start: int, stop: int) -> LayerRange:
     table = costs.of(network.name).layer_us[start:stop]
     times = []
     for column in zip(*table, strict=True):
@@ -189,7 +189,7 @@ def _row(network: Network, costs: CostTable, plan: Plan | None, start: int, stop
     whole = len(layers) == len(network.layers) > 1
     chunks = () if plan is None else plan.chunks
     on = {chunk.unit for chunk in chunks if chunk.start < stop and chunk.stop > start}
-    return Row(
+    return LayerRange(
         start=start,
         stop=stop,
         name=_WHOLE if whole else " to ".join(names),
@@ -199,7 +199,7 @@ def _row(network: Network, costs: CostTable, plan: Plan | None, start: int, stop
     )
 
 
-def _cell(row: Row, unit: int, width: int) -> Text:
+def _cell(row: LayerRange, unit: int, width: int) -> Text:
     ratio = row.ratio(unit)
     text = _CANNOT if ratio is None else f"{_digits(row.times_us[unit])} {_mark(ratio)}"
     opening, closing = "[]" if row.chosen == unit else "  "
@@ -221,7 +221,7 @@ def _colour(ratio: float) -> str:
     return blend(2 * math.log(min(ratio, SLOWEST)) / math.log(SLOWEST) - 1)
 
 
-def _drawn(row: Row, unit: int, name: str) -> Cell | None:
+def _drawn(row: LayerRange, unit: int, name: str) -> Cell | None:
     ratio, time = row.ratio(unit), row.times_us[unit]
     if ratio is None:
         return None
@@ -259,5 +259,5 @@ def _short(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 1]}~"
 
 
-def _weights(row: Row) -> str:
+def _weights(row: LayerRange) -> str:
     return size(row.weight_bytes) if row.weight_bytes else "-"

@@ -27,7 +27,7 @@ from ....formulations.errors import InvalidInputError, ProfilingError
 from ....formulations.hardware import Platform
 from ...probes import Preparer
 from ...quality import MAX_SPREAD
-from ...records import Progress, setting_of
+from ...records import MeasuringProgress, setting_of
 from .bench import ContentionBench
 from .observations import CoRun
 from .probe import PROBE, sweep_bytes
@@ -79,7 +79,7 @@ def measure_contention(
     )
     with ContentionBench(platform, joined, seed=options.seed) as bench:
         survey = ContentionSurvey(
-            platform=platform, options=options, bench=bench, progress=Progress(report=report)
+            platform=platform, options=options, bench=bench, progress=MeasuringProgress(report=report)
         )
         return take(survey, models, Preparer(joined, engine, bench.feed), provenance)
 

@@ -12,7 +12,7 @@ from ....formulations.errors import ExecutionError, InvalidInputError, Profiling
 from ....formulations.hardware import Platform
 from ...measuring import NOTHING, PreparedPiece
 from ...probes import Preparer
-from ...records import Progress, effort_on
+from ...records import MeasuringProgress, effort_on
 from ...sampling import Effort, TimeBase
 from .bench import CountingBench
 from .observations import CoRun, label_of
@@ -97,7 +97,7 @@ class ContentionSurvey:
     platform: Platform
     options: ContentionOptions
     bench: CountingBench
-    progress: Progress
+    progress: MeasuringProgress
     pieces: dict[str, PreparedPiece] = field(default_factory=dict)
     networks: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()

@@ -18,7 +18,7 @@ from gapless.executor.engine import Artifact, Engine, Session
 from gapless.executor.engines.conversion import convert
 from gapless.executor.engines.helper import Helper
 from gapless.executor.engines.mnn_engine import MnnEngine
-from gapless.executor.engines.ort_session import run_once
+from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.model import Piece, TensorSpec, relative_error
 from gapless.executor.workers import unit_data
 from gapless.formulations.errors import ExecutionError, PlacementError
@@ -138,7 +138,7 @@ def case_artifacts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Artifa
 @pytest.mark.parametrize("case", CASES)
 def test_every_type_and_shape_is_carried(case: str, case_artifacts: dict[str, Artifact]) -> None:
     inputs = inputs_of(CASES[case])
-    right = run_once(CASES[case].content.read(), inputs)
+    right = reference_outputs(CASES[case].content.read(), inputs)
     session = ENGINE.open(case_artifacts[case], UNIT)
     for _ in range(2):
         found = run(session, *inputs.values())
@@ -196,7 +196,7 @@ def in_layout_of_mnn(tmp_path: Path) -> Artifact:
 
 def test_layouts_of_mnn_are_undone(in_layout_of_mnn: Artifact) -> None:
     inputs = inputs_of(conv())
-    right = run_once(conv().content.read(), inputs)
+    right = reference_outputs(conv().content.read(), inputs)
     session = ENGINE.open(in_layout_of_mnn, UNIT)
     for s, array in zip(conv().outputs, run(session, *inputs.values()), strict=True):
         assert relative_error(array, right[s.name]) < 1e-4
@@ -237,7 +237,7 @@ def test_an_absent_backend_is_refused() -> None:
     session = MnnEngine(allow_mismatch=True).open(artifact, OPENCL)
     assert session.receipt.mismatches == ("backend: asked for opencl, got cpu",)
     inputs = inputs_of(conv())
-    right = run_once(conv().content.read(), inputs)
+    right = reference_outputs(conv().content.read(), inputs)
     assert relative_error(run(session, *inputs.values())[0], right["z"]) < 1e-3
 
 

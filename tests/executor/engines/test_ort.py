@@ -12,7 +12,7 @@ from onnx.helper import make_node
 
 from gapless.executor.engine import Engine
 from gapless.executor.engines.ort_engine import OrtEngine
-from gapless.executor.engines.ort_session import run_once
+from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.model import Piece, relative_error
 from gapless.formulations.errors import ExecutionError, InvalidInputError, PlacementError
 
@@ -24,23 +24,23 @@ ONES = np.ones((1, 3, 16, 16), np.float32)
 
 def test_once_gives_what_is_wanted() -> None:
     model = conv().content.read()
-    both = run_once(model, {"x": ONES, "more": ONES})
+    both = reference_outputs(model, {"x": ONES, "more": ONES})
     assert set(both) == {"y", "z"}
     np.testing.assert_array_equal(np.maximum(both["y"], 0), both["z"])
-    assert set(run_once(model, {"x": ONES}, ["y"])) == {"y"}
+    assert set(reference_outputs(model, {"x": ONES}, ["y"])) == {"y"}
 
 
 def test_once_says_all_that_is_wrong() -> None:
     with pytest.raises(InvalidInputError) as caught:
-        run_once(conv().content.read(), {}, ["w", "y"])
+        reference_outputs(conv().content.read(), {}, ["w", "y"])
     assert caught.value.problems == (
         "'x' is an input of the model, but was not given",
         "'w' is no output of the model",
     )
     with pytest.raises(ExecutionError, match="cannot load the model"):
-        run_once(b"garbage", {})
+        reference_outputs(b"garbage", {})
     with pytest.raises(ExecutionError, match=r"cannot run the model.*x"):
-        run_once(conv().content.read(), {"x": ONES[:, :, :4]})
+        reference_outputs(conv().content.read(), {"x": ONES[:, :, :4]})
 
 
 def test_a_real_model_has_the_right_numbers() -> None:
@@ -78,7 +78,7 @@ CASES = {
 def test_every_type_and_shape_is_carried(case: str) -> None:
     of = CASES[case]
     inputs = {s.name: np.full(s.shape, 1, s.dtype) for s in of.inputs}
-    right = run_once(of.content.read(), inputs)
+    right = reference_outputs(of.content.read(), inputs)
     found = run(ENGINE.open(ENGINE.prepare([of])[0], UNIT), *inputs.values())
     for s, array in zip(of.outputs, found, strict=True):
         np.testing.assert_array_equal(array, right[s.name])
@@ -107,7 +107,7 @@ def test_a_model_of_tomorrow_gets_a_hint() -> None:
     model = onnx.load_model_from_string(conv().content.read())
     model.ir_version = 99
     with pytest.raises(ExecutionError, match=r"newer than ONNX Runtime .* upgrade onnxruntime, or write"):
-        run_once(model.SerializeToString(), {"x": ONES}, ["y"])
+        reference_outputs(model.SerializeToString(), {"x": ONES}, ["y"])
 
 
 def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:

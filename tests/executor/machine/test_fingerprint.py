@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.executor.machine.counters import counters_availability, explain
+from gapless.executor.machine.counters import counters_availability, explain_errno
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.machine.load import machine_load
 from gapless.executor.machine.memory import total_bytes, usable_bytes
@@ -144,10 +144,10 @@ def test_counters_are_there_or_a_reason_is() -> None:
 
 def test_refused_counters_say_what_to_do(tmp_path: Path) -> None:
     write(tmp_path / "sys/kernel/perf_event_paranoid", 4)
-    assert "perf_event_paranoid is 4; `sudo sysctl" in explain(errno.EACCES, proc=tmp_path)
-    assert "perf_event_paranoid is unknown" in explain(errno.EPERM, proc=tmp_path / "none")
-    assert "virtual machines" in explain(errno.ENOENT)
-    assert "EMFILE" in explain(errno.EMFILE)
+    assert "perf_event_paranoid is 4; `sudo sysctl" in explain_errno(errno.EACCES, proc=tmp_path)
+    assert "perf_event_paranoid is unknown" in explain_errno(errno.EPERM, proc=tmp_path / "none")
+    assert "virtual machines" in explain_errno(errno.ENOENT)
+    assert "EMFILE" in explain_errno(errno.EMFILE)
 
 
 def test_a_process_is_told_from_a_later_one(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from gapless.executor.tuning.candidates import (
     CandidateKind,
     TuningCandidate,
     baselines,
-    merged,
     plan_candidates,
     predicted_us,
+    without_duplicates,
     workload_baselines,
 )
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
@@ -95,7 +95,7 @@ def test_a_plan_on_one_unit_is_the_serial_baseline_measured_once() -> None:
     problem = table_problem([[5, 9], [5, 9]], ["a", "b"], network="net")
     plans = [candidate.plan for candidate in gapless.plan(problem, top=4).candidates]
     proposed = plan_candidates(plans, tables={"isolated": problem, "heavy": problem})
-    found = merged((*proposed, *baselines("net", 2, problem.platform)))
+    found = without_duplicates((*proposed, *baselines("net", 2, problem.platform)))
     assert len(found) == len({candidate.key for candidate in found}) == 5
     alone = next(candidate for candidate in found if "serial on a" in candidate.labels)
     rank = plans.index(Plan(chunks=(Chunk(network="net", start=0, stop=2, unit="a"),))) + 1
@@ -111,7 +111,7 @@ def test_the_order_of_merging_does_not_matter_for_what_is_known() -> None:
     problem = table_problem([[5]], ["a"], network="net")
     plan = Plan(chunks=(Chunk(network="net", start=0, stop=1, unit="a"),))
     ours, theirs = plan_candidates([plan], tables={"t": problem}), baselines("net", 1, problem.platform)
-    (one,), (other,) = merged(ours + theirs), merged(theirs + ours)
+    (one,), (other,) = without_duplicates(ours + theirs), without_duplicates(theirs + ours)
     assert (one.kind, one.rank, one.predicted_us) == (other.kind, other.rank, other.predicted_us)
     assert one.deployment == deploy(plan)
 

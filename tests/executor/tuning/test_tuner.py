@@ -25,7 +25,7 @@ from gapless.executor.tuning.result import TuningResult, TuningRow, TuningStop
 from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tables import csv_text, markdown_text, outcome, rows_table
 from gapless.executor.tuning.trials import Failure
-from gapless.executor.tuning.tuner import Subject, tune
+from gapless.executor.tuning.tuner import TuningSubject, tune
 from gapless.formulations.errors import (
     EngineUnavailableError,
     ExecutionError,
@@ -287,7 +287,7 @@ def test_other_subjects_and_options_are_other_runs(tmp_path: Path) -> None:
     with Store(tmp_path / "tuning.db") as store:
 
         def run(options: TuningOptions = OPTIONS, device: str = "") -> int:
-            subject = Subject(device=device)
+            subject = TuningSubject(device=device)
             runner = SimulatedRunner(problem())
             return tune(contest(), runner, store=store, options=options, subject=subject, resume=True).run
 

@@ -70,7 +70,7 @@ def test_ctrl_c_loses_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_pat
         options.publish(fakes.feasible(best, bound=7000))
         raise KeyboardInterrupt
 
-    for module in ("solvers.session", "solving", "workflow"):
+    for module in ("solvers.session", "solvers.registry", "cli.tasks.solving"):
         monkeypatch.setattr(f"gapless.{module}.get_backend", fake(show_and_stop))
     out = tmp_path / "best.json"
     run = cli("plan", SPARSE, "--out", out)
@@ -91,7 +91,7 @@ def test_ctrl_c_before_anything_was_found(cli: Cli, monkeypatch: pytest.MonkeyPa
     def stop(problem: Problem, options: SolveOptions) -> Claim:
         raise KeyboardInterrupt
 
-    for module in ("solvers.session", "solving"):
+    for module in ("solvers.session", "cli.tasks.solving"):
         monkeypatch.setattr(f"gapless.{module}.get_backend", fake(stop))
     run = cli("plan", SPARSE, "--json")
     assert (run.code, run.document["status"], run.document["candidates"]) == (130, "no_solution", [])
@@ -157,7 +157,7 @@ def test_exit_codes_of_comparisons() -> None:
 
 
 def test_compare_shows_who_failed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gapless.api.planning.get_backend", fake(fakes.fail))
+    monkeypatch.setattr("gapless.solvers.registry.get_backend", fake(fakes.fail))
     run = cli("compare", SPARSE, "--backends", "fake")
     assert run.code == ExitCode.FAILURE
     assert "fake FAILED: backend 'fake' failed: ZeroDivisionError" in run.out
@@ -167,7 +167,7 @@ def test_compare_shows_who_failed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_feasible_answer_shows_bound_and_gap(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = fakes.feasible(fakes.plan(*BEST, network="alexnet-sparse"), bound=7000)
-    for module in ("solvers.session", "workflow"):
+    for module in ("solvers.session", "solvers.registry"):
         monkeypatch.setattr(f"gapless.{module}.get_backend", fake(lambda problem, options: claim))
     run = cli("plan", SPARSE)
     assert run.code == 0

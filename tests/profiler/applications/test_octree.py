@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gapless import Chunk, Plan, open_pipeline
-from gapless.executor.callable_layers import CallableModel, Step
+from gapless.executor.callable_layers import CallableModel, LayerCall
 from gapless.executor.callables import load_callable
 from gapless.executor.machine.cores import usable_cores
 from gapless.executor.model import TensorSpec
@@ -46,7 +46,7 @@ def tensors_of(model: CallableModel, kind: str, inputs: dict[str, Any]) -> dict[
             TensorSpec(name=name, shape=array.shape, dtype=array.dtype.name)
             for name, array in zip(layer.output_names, found, strict=True)
         )
-        Step(layer=layer.name, function=function, inputs=names, outputs=outputs).run(tensors)
+        LayerCall(layer=layer.name, function=function, inputs=names, outputs=outputs).run(tensors)
     return tensors
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spox import Var
 
 from gapless.executor.engines.mnn_engine import MnnEngine
-from gapless.executor.engines.ort_session import run_once
+from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.graph.onnx_model import load_onnx
 from gapless.executor.model import TensorSpec, relative_error
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
@@ -67,11 +67,11 @@ def test_mnn_and_onnx_runtime_agree(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_numbers_are_finite_and_depend_on_the_image(name: str) -> None:
-    one, two = (run_once(small(name), image(seed))["logits"] for seed in (1, 2))
+    one, two = (reference_outputs(small(name), image(seed))["logits"] for seed in (1, 2))
     assert np.isfinite(one).all()
     assert 0.02 < one.std() < 10
     assert relative_error(two, one) > 0.05
-    np.testing.assert_array_equal(one, run_once(small(name), image(1))["logits"])
+    np.testing.assert_array_equal(one, reference_outputs(small(name), image(1))["logits"])
 
 
 @pytest.mark.parametrize("name", ["mobilenetv2", "squeezenet"])
@@ -79,7 +79,7 @@ def test_activations_stay_of_order_one_through_the_whole_depth(name: str) -> Non
     model = onnx.load_from_string(small(name))
     inferred = onnx.shape_inference.infer_shapes(model)
     model.graph.output.extend(inferred.graph.value_info)
-    for tensor, values in run_once(model.SerializeToString(), image(3)).items():
+    for tensor, values in reference_outputs(model.SerializeToString(), image(3)).items():
         if len(values.shape) == 4 and values.shape[2] > 1:
             assert 0.1 < values.std() < 3, tensor
             assert np.abs(values).max() < 30, tensor
@@ -89,7 +89,9 @@ def test_activations_stay_of_order_one_through_the_whole_depth(name: str) -> Non
 def test_small_errors_stay_small(name: str) -> None:
     exact = image(4)["image"]
     noise = np.random.default_rng(5).normal(0, 1e-4, exact.shape).astype(np.float32)
-    right, found = (run_once(small(name), {"image": pixels})["logits"] for pixels in (exact, exact + noise))
+    right, found = (
+        reference_outputs(small(name), {"image": pixels})["logits"] for pixels in (exact, exact + noise)
+    )
     assert relative_error(found, right) < 50 * 1e-4
 
 
@@ -112,7 +114,7 @@ def test_bert_computes_what_the_paper_says(tmp_path: Path) -> None:
     }
     hidden = bert_by_hand(weights, inputs)
     pooled = np.tanh(hidden[0] @ weights["pooler.weight"].T + weights["pooler.bias"])
-    found = run_once(data, inputs)
+    found = reference_outputs(data, inputs)
     np.testing.assert_allclose(found["last_hidden_state"][0], hidden, atol=1e-4)
     np.testing.assert_allclose(found["pooler_output"][0], pooled, atol=1e-4)
     assert 0.5 < hidden.std() < 2
@@ -152,12 +154,12 @@ def test_vit_depends_on_every_patch_and_engines_agree(tmp_path: Path) -> None:
     net = Blocks("vit-of-one-block", IMAGE)
     data = net.serialise(transformers.vit_b16(net, *net.inputs.values()))
     pixels = image(7)["image"]
-    right = run_once(data, {"image": pixels})["logits"]
+    right = reference_outputs(data, {"image": pixels})["logits"]
     assert 0.1 < right.std() < 10
     for row, column in ((0, 0), (0, 13), (13, 0), (13, 13)):
         other = pixels.copy()
         other[..., 16 * row, 16 * column] += 1
-        assert relative_error(run_once(data, {"image": other})["logits"], right) > 1e-4
+        assert relative_error(reference_outputs(data, {"image": other})["logits"], right) > 1e-4
     assert mnn_error(data, tmp_path) < 5e-4
 
 
@@ -184,5 +186,5 @@ def test_inner_values_of_activations() -> None:
     kinds: tuple[Activation, ...] = ("leaky", "mish", "hard_swish", "relu6")
     net = Blocks("activations", (TensorSpec(name="x", shape=x.shape),))
     outputs: dict[str, Var] = {kind: net.activation(net.inputs["x"], "x", kind) for kind in kinds}
-    for kind, values in run_once(net.serialise(outputs), {"x": x}).items():
+    for kind, values in reference_outputs(net.serialise(outputs), {"x": x}).items():
         np.testing.assert_allclose(values, formulas[kind](x.astype(np.float64)), atol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gapless.profiler.zoo import weights
-from gapless.profiler.zoo.weights import After, around, filters, matrix, table
+from gapless.profiler.zoo.weights import After, around, filters, lookup_table, matrix
 
 Values = NDArray[np.float64]
 
@@ -54,6 +54,6 @@ def test_filters_on_images_have_no_mean() -> None:
 
 def test_tables_and_channels() -> None:
     random = np.random.RandomState(3)
-    assert table((50, 80), variance=2.0).draw(random).var() == pytest.approx(2, rel=0.1)
+    assert lookup_table((50, 80), variance=2.0).draw(random).var() == pytest.approx(2, rel=0.1)
     near = around(1.0, 1000).draw(random)
     assert 0.9 <= near.min() < near.max() <= 1.1

@@ -107,6 +107,8 @@ def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
     assert bash("gapless run pixel7a/octree pl") == ["plan.json"]
     assert bash("gapless run pixel7a/octree pix") == []
     assert bash("gapless plan --rules ") == ["gapless-out/", "my_rules.py"]
+    assert bash("gapless plan --backend my") == bash("gapless tune --engine my") == ["my_rules.py"]
+    assert bash("gapless compare --backends native,my") == ["native,my_rules.py"]
     assert bash("gapless inspect n") == ["net.onnx"]
     assert bash("gapless show nowhere/") == []
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gapless.executor.machine.cores import Cache, Core, Topology, read_topology
+from gapless.executor.machine.cores import Core, CoreCache, Topology, read_topology
 from gapless.formulations.errors import PlacementError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.profiler.slowdown.contention.probe import (
@@ -34,7 +34,7 @@ def pinned() -> tuple[int, ...]:
 
 
 def with_cache(size: int | None) -> Topology:
-    cache = Cache(level=3, kind="unified", size_bytes=size, cores=(0,))
+    cache = CoreCache(level=3, kind="unified", size_bytes=size, cores=(0,))
     found = read_topology()
     return type(found)(cores=(Core(number=0, caches=(cache,)),), clusters=found.clusters)
 

@@ -14,7 +14,7 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import NOTHING, PreparedPiece
 from gapless.profiler.probes import Preparer
-from gapless.profiler.records import Progress
+from gapless.profiler.records import MeasuringProgress
 from gapless.profiler.sampling import Effort, Samples
 from gapless.profiler.slowdown.contention.features import Features
 from gapless.profiler.slowdown.contention.measure import take
@@ -114,7 +114,7 @@ def measured(
     joined = join(models)
     report = (lambda step: None) if steps is None else steps.append
     survey = ContentionSurvey(
-        platform=platform, options=options, bench=bench, progress=Progress(report=report)
+        platform=platform, options=options, bench=bench, progress=MeasuringProgress(report=report)
     )
     feed = Feed(joined, seed=0)
     try:

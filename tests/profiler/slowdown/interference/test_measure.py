@@ -19,7 +19,7 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import NOTHING, PreparedPiece
 from gapless.profiler.probes import Preparer
-from gapless.profiler.records import Progress, RecordedBench, Setting
+from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.sampling import Effort
 from gapless.profiler.slowdown.contention.survey import unit_pairs
 from gapless.profiler.slowdown.interference.measure import REST, InterferenceSurvey, measure_loads
@@ -88,11 +88,11 @@ def surveyed(
     recorded = RecordedBench(
         bench=fake,
         platform=PLATFORM,
-        setting=Setting(engine="fake 1.0", device="a test", digest="d1"),
+        setting=MeasuringSetting(engine="fake 1.0", device="a test", digest="d1"),
         ledger=ledger,
         effort=options.profiling.effort,
         retries=0,
-        progress=Progress(report=(steps if steps is not None else []).append),
+        progress=MeasuringProgress(report=(steps if steps is not None else []).append),
     )
     profiling = Survey(
         model=model,
