@@ -1,4 +1,4 @@
-"""Backends by name. A backend is one file and one line here; others come as plug-ins."""
+"""Backends by name: those for every formulation here, those for one with its `Family`, others as plug-ins."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def get_backend(name: str) -> Backend:
     BackendFailedError
         An entry point could not be loaded.
     """
-    family = _of_families().get(name)
-    if family is not None:
-        found: Backend = family.load(family.backends[name])()
-        return found
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         backend: Backend = getattr(import_module(module, __package__), attribute)()
         return backend
+    family = _of_families().get(name)
+    if family is not None:
+        found: Backend = family.load(family.backends[name])()
+        return found
     if name in entry_point_names(ENTRY_POINT_GROUP):
         try:
             return _checked(load_entry_point(ENTRY_POINT_GROUP, name, what="backend", like=Backend), name)
