@@ -71,7 +71,7 @@ def _told(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 @cache
-def _usual(kind: type) -> tuple[tuple[str, Any], ...]:
+def _usual(kind: Any) -> tuple[tuple[str, Any], ...]:
     """Return name and default value of each field of a dataclass; MISSING where there is none."""
     made = (
         (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
