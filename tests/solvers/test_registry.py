@@ -10,7 +10,7 @@ import pytest
 
 import gapless
 from gapless.formulations.errors import BackendFailedError, UnknownBackendError, UnsupportedFeatureError
-from gapless.formulations.rules import pin
+from gapless.rules import pin
 from gapless.solvers.registry import backend_names, get_backend, get_backends
 from tests.entry_points import install
 
@@ -55,14 +55,13 @@ def test_every_form_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_backend_of_a_file_that_asks_for_it_runs_in_a_child(tmp_path: Path) -> None:
     """Its claim comes back from another process, and so does what it raises."""
     (tmp_path / "child.py").write_text(
-        SHARES.read_text().replace("isolated=False", "isolated=True")
-        + "\n\nimport os\n\nclass Told(SharesBackend):\n"
+        SHARES.read_text() + "\n\nimport os\nfrom dataclasses import replace\n\nclass Told(SharesBackend):\n"
+        "    capabilities = replace(SharesBackend.capabilities, isolated=True)\n"
         "    def solve(self, problem, options):\n"
         "        claim = super().solve(problem, options)\n"
         "        return replace(claim, statistics={'process': os.getpid()})\n\n"
-        "class Crashing(SharesBackend):\n"
-        "    def solve(self, problem, options):\n        os._exit(7)\n\n"
-        "from dataclasses import replace\n"
+        "class Crashing(Told):\n"
+        "    def solve(self, problem, options):\n        os._exit(7)\n"
     )
     problem = gapless.load_problem(SPARSE)
     found = gapless.plan(problem, backend=f"{tmp_path}/child.py:Told")
