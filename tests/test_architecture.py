@@ -9,8 +9,6 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("formulations", "solvers", "executor", "profiler", "gapless")
 MAY_IMPORT = {
@@ -40,6 +38,25 @@ ONLY_IN = {
     "rich": {"gapless"},
 }
 NOT_IN_FORMULATIONS = {"numpy", "scipy", "onnx", "networkx"}
+LAYERS = (
+    ("gapless",),  # the modules beside the packages: the public names, `python -m gapless`
+    ("gapless.cli.main",),
+    ("gapless.cli.commands",),
+    ("gapless.cli.completion", "gapless.cli.tasks"),
+    ("gapless.cli.options",),
+    ("gapless.cli.base",),
+    ("gapless.view.page", "gapless.view.plots", "gapless.view.terminal"),
+    ("gapless.view.explaining",),
+    ("gapless.view",),
+    ("gapless.files",),
+    ("gapless.api.slowdown",),
+    ("gapless.api",),
+    ("gapless.profiler", "gapless.executor", "gapless.solvers", "gapless.formulations", "gapless.version"),
+)
+"""Packages of `gapless`, the highest first: each imports those below it, and none beside it.
+
+A module belongs to the longest name that it begins with. The lowest row has its own rule, `MAY_IMPORT`.
+"""
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
@@ -54,9 +71,15 @@ def sources(*folders: str) -> list[Path]:
     ]
 
 
-def imports(path: Path) -> Iterator[tuple[int, str, list[str]]]:
+def trees(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the files of top folders, by their path below the root, with what is in them."""
+    for path in sources(*folders):
+        yield path.relative_to(ROOT), ast.parse(path.read_text())
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str, list[str]]]:
     """Yield (level, module, names) of each import statement, at any depth."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield 0, alias.name, []
@@ -64,42 +87,79 @@ def imports(path: Path) -> Iterator[tuple[int, str, list[str]]]:
             yield node.level, node.module or "", [alias.name for alias in node.names]
 
 
-def folder_imports(path: Path) -> Iterator[str]:
-    """Yield the top folders that a file imports from."""
-    inside = path.relative_to(ROOT).parts
-    for level, module, names in imports(path):
-        parts = module.split(".")
-        if level == 0:
-            if parts[0] == "gapless":
-                yield parts[1] if len(parts) > 1 else "gapless"
-            elif parts[0] in FOLDERS:
-                yield f"absolute {parts[0]}"
-        elif level == len(inside) and inside[0] != "gapless":
-            yield from [parts[0]] if module else names
-        elif level == len(inside) - 1 and inside[0] == "gapless":
-            yield parts[0] if parts[0] in FOLDERS else "gapless"
+def module_name(where: Path) -> str:
+    """Return the name under which a file is imported."""
+    parts = where.with_suffix("").parts
+    return ".".join((() if parts[0] == "gapless" else ("gapless",)) + parts)
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_downwards(path: Path) -> None:
-    folder = path.relative_to(ROOT).parts[0]
-    assert set(folder_imports(path)) - {folder} <= MAY_IMPORT[folder]
+def imported(where: Path, tree: ast.Module) -> Iterator[str]:
+    """Yield the full name of everything that a file imports, whether it is a module or a name in one."""
+    inside = module_name(where).split(".")
+    for level, module, names in imports(tree):
+        parts = inside[: len(inside) - level] if level else []
+        parts += [module] if module else []
+        yield from (".".join([*parts, name]) for name in names or [""])
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_third_party_code_has_one_home(path: Path) -> None:
-    where = path.relative_to(ROOT)
-    for level, module, _ in imports(path):
-        top = module.split(".")[0]
-        if level == 0 and top in ONLY_IN:
-            assert {str(where), *map(str, where.parents)} & ONLY_IN[top], f"{where} imports {top}"
-        if level == 0 and where.parts[0] == "formulations":
-            assert top not in NOT_IN_FORMULATIONS
+def folder_of(name: str) -> str:
+    """Return the top folder of a full name; `gapless` for its own packages, and "" for all other code."""
+    first, _, rest = name.partition(".")
+    if first in FOLDERS[:4]:
+        return f"absolute {first}"
+    second = rest.partition(".")[0]
+    return "" if first != "gapless" else second if second in FOLDERS else "gapless"
 
 
-def functions(path: Path) -> Iterator[tuple[str, int]]:
+def test_imports_point_downwards() -> None:
+    offences = [
+        f"{where} imports {name}"
+        for where, tree in trees()
+        for name in imported(where, tree)
+        if folder_of(name) not in {"", where.parts[0], *MAY_IMPORT[where.parts[0]]}
+    ]
+    assert not offences, "\n".join(offences)
+
+
+def layer_of(name: str) -> tuple[int, str]:
+    """Return the row of `LAYERS` that a full name is in, and its package there."""
+    found = [
+        (row, package)
+        for row, packages in enumerate(LAYERS)
+        for package in packages
+        if f"{name}.".startswith(f"{package}.")
+    ]
+    return max(found, key=lambda one: len(one[1]))
+
+
+def test_packages_of_gapless_import_what_is_below_them() -> None:
+    offences = []
+    for where, tree in trees("gapless"):
+        row, package = layer_of(module_name(where).removesuffix(".__init__"))
+        for name in imported(where, tree):
+            if name.partition(".")[0] == "gapless":
+                below, other = layer_of(name)
+                if other != package and below <= row:
+                    offences.append(f"{where} imports {name}, which is not below {package}")
+    assert not offences, "\n".join(offences)
+
+
+def test_third_party_code_has_one_home() -> None:
+    offences = []
+    for where, tree in trees():
+        homes = {str(where), *map(str, where.parents)}
+        for level, module, _ in imports(tree):
+            top = module.split(".")[0]
+            if level == 0 and not homes & ONLY_IN.get(top, homes):
+                offences.append(f"{where} imports {top}, which is for {sorted(ONLY_IN[top])}")
+            if level == 0 and where.parts[0] == "formulations" and top in NOT_IN_FORMULATIONS:
+                offences.append(f"{where} imports {top}")
+    assert not offences, "\n".join(offences)
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Yield (name, lines without the docstring) of each function."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             lines = node.end_lineno - node.lineno + 1
@@ -110,49 +170,68 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
             yield node.name, lines
 
 
-@pytest.mark.parametrize(
-    "path", sources(*FOLDERS, "tests", "benchmarks"), ids=lambda path: str(path.relative_to(ROOT))
-)
-def test_files_and_functions_stay_small(path: Path) -> None:
-    assert path.read_text().count("\n") <= MAX_FILE_LINES
-    assert [(name, lines) for name, lines in functions(path) if lines > MAX_FUNCTION_LINES] == []
+def test_files_and_functions_stay_small() -> None:
+    offences = []
+    for where, tree in trees(*FOLDERS, "tests", "benchmarks"):
+        length = (ROOT / where).read_text().count("\n")
+        if length > MAX_FILE_LINES:
+            offences.append(f"{where} has {length} lines")
+        offences += [
+            f"{where}: {name} has {lines} lines"
+            for name, lines in functions(tree)
+            if lines > MAX_FUNCTION_LINES
+        ]
+    assert not offences, "\n".join(offences)
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_public_name_is_documented(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    missing = [] if ast.get_docstring(tree) else ["the module"]
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            if ast.get_docstring(node) is None:
-                missing.append(node.name)
-    assert missing == []
+def test_every_public_name_is_documented() -> None:
+    offences = []
+    for where, tree in trees():
+        offences += [] if ast.get_docstring(tree) else [f"{where} has no docstring"]
+        offences += [
+            f"{where}: {node.name} has no docstring"
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            and not node.name.startswith("_")
+            and ast.get_docstring(node) is None
+        ]
+    assert not offences, "\n".join(offences)
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_is_pickled_or_run_through_a_shell(path: Path) -> None:
-    modules = {module.split(".")[0] for level, module, _ in imports(path) if level == 0}
-    assert modules.isdisjoint({"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"})
-    assert "shell=True" not in path.read_text()
+def test_nothing_is_pickled_or_run_through_a_shell() -> None:
+    unsafe = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+    offences = []
+    for where, tree in trees():
+        modules = {module.split(".")[0] for level, module, _ in imports(tree) if level == 0}
+        offences += [f"{where} imports {module}" for module in sorted(modules & unsafe)]
+        offences += [f"{where} says shell=True"] if "shell=True" in (ROOT / where).read_text() else []
+    assert not offences, "\n".join(offences)
 
 
 def test_the_package_list_equals_the_folders() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    expected = set()
-    for path in sources():
-        if path.name == "__init__.py":
-            dotted = ".".join(path.relative_to(ROOT).parent.parts)
-            expected.add(dotted if dotted.startswith("gapless") else f"gapless.{dotted}")
+    expected = {
+        module_name(path.relative_to(ROOT)).removesuffix(".__init__")
+        for path in sources()
+        if path.name == "__init__.py"
+    }
     assert set(config["packages"]) == expected
-    for package, folder in config["package-dir"].items():
-        assert (ROOT / folder / "__init__.py").is_file(), package
+    missing = [
+        package
+        for package, folder in config["package-dir"].items()
+        if not (ROOT / folder / "__init__.py").is_file()
+    ]
+    assert not missing, missing
 
 
-@pytest.mark.parametrize("folder", FOLDERS[:4])
-def test_the_links_make_one_import_name(folder: str) -> None:
-    link = ROOT / "gapless" / folder
-    assert link.is_symlink()
-    assert link.resolve() == ROOT / folder
+def test_the_links_make_one_import_name() -> None:
+    links = {folder: ROOT / "gapless" / folder for folder in FOLDERS[:4]}
+    offences = [
+        str(link)
+        for folder, link in links.items()
+        if not link.is_symlink() or link.resolve() != ROOT / folder
+    ]
+    assert not offences, "\n".join(offences)
 
 
 def test_importing_gapless_loads_nothing_heavy() -> None:

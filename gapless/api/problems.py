@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.errors import InvalidInputError, InvalidProblemError
+from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.flow_shop.tables import workload_of
 from ..formulations.flow_shop.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload, requests_of
@@ -118,9 +119,9 @@ def load_workload(
         task_slots=task_slots,
     )
     if contention is not None:
-        from .slowdown.contention import load_contention
+        from ..profiler.slowdown.contention.result import CONTENTION
 
-        base = replace(base, interference=load_contention(Path(contention)).interference)
+        base = replace(base, interference=load(contention, CONTENTION).interference)
     return replace(base, data=served).with_objective(objective)
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from ...executor.engine import Engine
 from ...executor.model import Model
 from ...executor.progress import Report, silent
-from ...formulations.files import dump, load, save
 from ...formulations.hardware import Platform
 from ...profiler.slowdown.contention.measure import measure_contention as measure
-from ...profiler.slowdown.contention.result import CONTENTION, Contention, ContentionOptions
+from ...profiler.slowdown.contention.result import Contention, ContentionOptions
 from ..device import this_device
 from ..execution import resolve_engine
 from ..models import open_each
@@ -63,22 +62,6 @@ def measure_contention(
     found = resolve_engine(engine, *opened)
     units = this_device(engine=found) if platform is None else platform
     return measure(opened, units, found, options=options, report=report)
-
-
-def save_contention(found: Contention, path: str | Path) -> None:
-    """Write what was measured to a JSON file.
-
-    Raises
-    ------
-    InvalidInputError
-        The place cannot be written.
-    """
-    save(dump(found, CONTENTION), path)
-
-
-def load_contention(path: str | Path) -> Contention:
-    """Read what `save_contention` wrote; errors as for `formulations.files.load`."""
-    return load(path, CONTENTION)
 
 
 def _opened(model: Model | str | Path) -> list[Model]:

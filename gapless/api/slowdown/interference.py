@@ -16,7 +16,6 @@ from ...executor.tuning.store import Store
 from ...formulations.co_run import co_run_model_names, get_co_run_model
 from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError, InvalidPlanError
-from ...formulations.files import dump, load, save
 from ...formulations.flow_shop.tables import workload_in
 from ...formulations.hardware import Platform
 from ...formulations.judge import check, score
@@ -33,7 +32,6 @@ from ...profiler.platforms.workloads import phone_names
 from ...profiler.profile import Method, Profile
 from ...profiler.slowdown.interference.measure import measure_loads, measure_plans
 from ...profiler.slowdown.interference.ratios import (
-    INTERFERENCE,
     Foretold,
     InterferenceOptions,
     InterferenceRatios,
@@ -218,22 +216,6 @@ def interference_of_tables(subject: str | Profile) -> InterferenceRatios:
 def is_shipped_subject(name: str) -> bool:
     """Return whether a shipped platform or problem has this name, with tables or without."""
     return name in (*platform_names(), *phone_names()) or is_shipped_name(name)
-
-
-def save_interference(found: InterferenceRatios, path: str | Path) -> None:
-    """Write what was found to a JSON file.
-
-    Raises
-    ------
-    InvalidInputError
-        The place cannot be written.
-    """
-    save(dump(found, INTERFERENCE), path)
-
-
-def load_interference(path: str | Path) -> InterferenceRatios:
-    """Read what `save_interference` wrote; errors as for `formulations.files.load`."""
-    return load(path, INTERFERENCE)
 
 
 def _joined(each: Sequence[InterferenceRatios]) -> InterferenceRatios:

@@ -8,7 +8,7 @@ import typer
 
 from ...files import documents
 from ...formulations.hardware import Precision
-from ..base.answer import Answer, command
+from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
 from ..options.models import (
     MEASURING,
@@ -77,9 +77,10 @@ def contention(
     """Measure how much networks on different units slow each other down through the memory they share."""
     from ...api.device import common_engine
     from ...api.models import open_each
-    from ...api.slowdown import contention as story
+    from ...api.slowdown import contention as measured
     from ...executor.graph.shapes import parse_shapes
-    from ...profiler.slowdown.contention.result import ContentionOptions
+    from ...formulations.files import dump
+    from ...profiler.slowdown.contention.result import CONTENTION, ContentionOptions
     from ...view.terminal.contention import contention_view
     from ..base.progress import StepLine
     from ..tasks import measuring
@@ -93,12 +94,10 @@ def contention(
     runner = device.engine or common_engine(models)
     platform, notes = device.platform(runner), measuring.busy_notes()
     with StepLine() as line:
-        found = story.measure_contention(
+        found = measured.measure_contention(
             models, platform=platform, engine=runner, options=options, report=line.report
         )
-    if out is not None:
-        story.save_contention(found, out)
-        notes.append(f"wrote {out}")
+    notes += write_out(out, lambda: dump(found, CONTENTION))
     return Answer(
         document=lambda: {**documents.header("contention"), **documents.plain_data(found)},
         view=lambda: contention_view(found),

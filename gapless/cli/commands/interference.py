@@ -104,8 +104,8 @@ def interference(
     json: JsonOption = False,
 ) -> Answer:
     """Show how much longer, or less, layers take while other units are busy: a heat map of ratios."""
-    from ...api.slowdown.interference import save_interference
-    from ...profiler.slowdown.interference.ratios import InterferenceOptions, heat_maps
+    from ...formulations.files import dump
+    from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceOptions, heat_maps
     from ...view.terminal.interference import interference_svg, interference_view
     from ..tasks.interference import InterferenceChoice
     from ..tasks.measuring import DeviceChoice
@@ -132,9 +132,7 @@ def interference(
     if svg is not None and not maps:
         raise InvalidInputError(_NO_MAP)
     notes += write_out(svg, lambda: interference_svg(found))
-    if out is not None:
-        save_interference(found, out)
-        notes.append(f"wrote {out}")
+    notes += write_out(out, lambda: dump(found, INTERFERENCE))
     return Answer(
         document=lambda: {
             **documents.header("interference"),

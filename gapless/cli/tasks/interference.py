@@ -20,7 +20,7 @@ from ...formulations.nearness import near
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import platform_names, shipped_names
 from ...profiler.profile import PROFILE, Profile
-from ...profiler.slowdown.interference.ratios import InterferenceOptions, InterferenceRatios
+from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceOptions, InterferenceRatios
 from ..base.progress import StepLine
 from .measuring import DeviceChoice, busy_notes
 
@@ -122,7 +122,7 @@ def _of_file(path: str) -> InterferenceRatios:
     if format_of(path) == PROFILE.format:
         return story.interference_of_tables(load(path, PROFILE))
     try:
-        return story.load_interference(path)
+        return load(path, INTERFERENCE)
     except SchemaVersionError as error:
         raise SchemaVersionError(
             f"{error}; without --plan, name the profile.json of `gapless profile` or what "

@@ -10,11 +10,12 @@ import pytest
 
 import gapless.cli.commands.contention  # noqa: F401 - registers the command
 from gapless.api.device import this_device
-from gapless.api.slowdown.contention import load_contention, measure_contention
+from gapless.api.slowdown.contention import measure_contention
 from gapless.cli.base.console import console
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.files import load
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.profiler.slowdown.contention.result import ContentionOptions
+from gapless.profiler.slowdown.contention.result import CONTENTION, ContentionOptions
 from gapless.profiler.slowdown.contention.survey import unit_pairs
 from gapless.view.terminal.contention import contention_view
 from tests.executor.graph.models import residual
@@ -51,7 +52,7 @@ def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path:
     ):
         assert text in run.out, text
     assert f"wrote {out}" in run.err.replace("\n", " ")
-    found = load_contention(out)
+    found = load(out, CONTENTION)
     assert found.networks == ("a", "b")
     assert found.interference.units == PAIRS[0]
 

@@ -16,22 +16,25 @@ from gapless.api.device import this_device
 from gapless.api.execution import profiled_problem
 from gapless.api.slowdown.interference import (
     interference_of_tables,
-    load_interference,
     measure_interference,
     measure_plan_interference,
-    save_interference,
 )
 from gapless.executor.deployment import deploy
 from gapless.executor.measurement import Measurement
 from gapless.executor.tuning.documents import MEASUREMENT
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.files import dump, dump_plan, dump_problem
+from gapless.formulations.files import dump, dump_plan, dump_problem, load, save
 from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.profile import PROFILE, Profile, ProfileOptions
 from gapless.profiler.slowdown.contention.survey import unit_pairs
-from gapless.profiler.slowdown.interference.ratios import HeatMap, InterferenceOptions, InterferenceRatios
+from gapless.profiler.slowdown.interference.ratios import (
+    INTERFERENCE,
+    HeatMap,
+    InterferenceOptions,
+    InterferenceRatios,
+)
 from gapless.view.terminal.heat_map import heat_map_svg, shade, sign
 
 from ..conftest import Cli
@@ -67,7 +70,7 @@ def test_a_shipped_problem_as_json_and_files(cli: Cli, tmp_path: Path) -> None:
     (shown,) = run.document["maps"]
     assert shown["rows"] == ["CPU", "GPU"]
     assert shown["columns"] == ["octree"]
-    assert load_interference(out) == interference_of_tables("jetson-orin-nano/octree")
+    assert load(out, INTERFERENCE) == interference_of_tables("jetson-orin-nano/octree")
     assert {element.tag.rpartition("}")[2] for element in ElementTree.parse(svg).iter()} == {
         "svg", "title", "style", "text", "rect",
     }  # fmt: skip
@@ -82,14 +85,14 @@ def test_networks_are_measured_and_kept(cli: Cli, tmp_path: Path) -> None:
     run = cli("interference", *words)
     assert run.code == 0, run.err
     assert "one on " in run.out
-    first = load_interference(out)
+    first = load(out, INTERFERENCE)
     assert {one.chunk.unit for one in first.ratios} == set(PAIRS[0])
     assert {(receipt.unit, receipt.mismatches) for receipt in first.receipts} == {
         (unit, ()) for unit in PAIRS[0]
     }
     kept = cli("interference", *words, "--resume")
     assert kept.code == 0, kept.err
-    assert load_interference(out).ratios == first.ratios
+    assert load(out, INTERFERENCE).ratios == first.ratios
     one_way = cli("interference", *words, "--beside", PAIRS[0][0], "--json")
     assert {one["chunk"]["unit"] for one in one_way.document["ratios"]} == {PAIRS[0][1]}
 
@@ -146,7 +149,7 @@ def test_the_rest_of_a_plan_makes_load(cli: Cli, profile: Profile, split: Plan, 
     assert run.code == 0, run.err
     for text in ("chunks beside the rest", "chunks alone", "interpolated", "measured run", "against the run"):
         assert text in run.out, text
-    (one,) = load_interference(paths["out"]).plans
+    (one,) = load(paths["out"], INTERFERENCE).plans
     assert one.period_us == 123.0
     for said in one.predicted:
         assert said.period_us == score(profiled_problem(profile, costs=said.by), split).period_us
@@ -239,5 +242,5 @@ def test_a_picture_escapes_names_and_marks_what_was_not_measured() -> None:
 
 def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
     found: InterferenceRatios = interference_of_tables("oneplus11")
-    save_interference(found, tmp_path / "ratios.json")
-    assert load_interference(tmp_path / "ratios.json") == found
+    save(dump(found, INTERFERENCE), tmp_path / "ratios.json")
+    assert load(tmp_path / "ratios.json", INTERFERENCE) == found
