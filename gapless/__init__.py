@@ -26,7 +26,7 @@ def _modules_of_names() -> dict[str, str]:
 
 
 _MODULES = _modules_of_names()
-__all__ = sorted(_MODULES)  # noqa: PLE0605 - checkers read the stub
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers read the stub
 
 
 def __getattr__(name: str) -> Any:

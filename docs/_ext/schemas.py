@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gapless.files.formats import FORMATS, FileFormat
-from gapless.files.schema import json_schema
-from gapless.files.schema_tables import ObjectTable, object_tables
+from gapless.files.schema import ObjectTable, json_schema, object_tables
 
 from .commands import code, prose
 

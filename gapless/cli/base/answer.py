@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -17,7 +17,6 @@ from .catalog import entry
 from .console import stdout_kept_clean
 from .exits import ExitCode
 from .general_options import ColorOption, QuietOption
-from .signatures import takes
 
 
 class _InOrder(TyperGroup):
@@ -90,6 +89,14 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
     takes(registered, parameters)
     app.command(name=name, rich_help_panel=known.panel, epilog=known.epilog)(registered)
     return registered
+
+
+def takes(function: Callable[..., Any], parameters: Iterable[inspect.Parameter]) -> None:
+    """Give a function, which takes anything, the parameters that typer is to see in it."""
+    signature = inspect.Signature(list(parameters))
+    # Python looks for this attribute (PEP 362), but functions do not declare it.
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()}
 
 
 def write_out(out: Path | None, text: Callable[[], str]) -> list[str]:

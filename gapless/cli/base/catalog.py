@@ -1,6 +1,6 @@
-"""Which commands there are: in which room, under which heading, with which examples.
+"""Which commands there are: in which module, under which heading, with which examples.
 
-`gapless --help` shows the commands in this order. A room is loaded when one of its commands is asked for.
+`gapless --help` shows the commands in this order. A module is loaded when one of its commands is asked for.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ ABOUT = "About gapless"
 OTHER = "Other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """What is known about a command before its room is loaded.
+    """What is known about a command before its module is loaded.
 
     Attributes
     ----------
-    room
-        Module in this package that registers it.
+    module
+        Module in `cli.commands` that registers it.
     panel
         Heading in `gapless --help`.
     examples
         Command lines that work, with a remark behind "#".
     """
 
-    room: str
+    module: str
     panel: str
     examples: tuple[str, ...] = ()
 
@@ -50,121 +50,93 @@ class Entry:
 
 COMMANDS = {
     "plan": Entry(
-        room="planning",
-        panel=PLAN,
-        examples=(
+        "planning",
+        PLAN,
+        (
             "gapless plan pixel7a/alexnet-sparse --top 5 --out plan.json",
             "gapless plan pixel7a/octree --objective slack:50 --max-units 3",
             'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2 --out batch.json',
         ),
     ),
     "compare": Entry(
-        room="planning",
-        panel=PLAN,
-        examples=(
+        "planning",
+        PLAN,
+        (
             "gapless compare pixel7a/alexnet-sparse",
             "gapless compare pixel7a/octree --backends native,exhaustive --top 3",
         ),
     ),
     "check": Entry(
-        room="planning",
-        panel=PLAN,
-        examples=(
-            "gapless check plan.json",
-            "gapless check pixel7a/alexnet-sparse plan.json --min-balance 60%",
-        ),
+        "planning",
+        PLAN,
+        ("gapless check plan.json", "gapless check pixel7a/alexnet-sparse plan.json --min-balance 60%"),
     ),
     "simulate": Entry(
-        room="planning",
-        panel=PLAN,
-        examples=("gapless simulate plan.json --requests 5", "gapless simulate batch.json"),
+        "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
     ),
-    "explain": Entry(room="explaining", panel=PLAN, examples=("gapless explain plan.json",)),
+    "explain": Entry("explaining", PLAN, ("gapless explain plan.json",)),
     "tune": Entry(
-        room="tuning",
-        panel=HERE,
-        examples=(
+        "tuning",
+        HERE,
+        (
             "gapless tune squeezenet --top 5 --budget 60",
             "gapless tune pixel7a/alexnet-sparse --engine simulated --top 5",
         ),
     ),
     "profile": Entry(
-        room="running",
-        panel=HERE,
-        examples=(
+        "running",
+        HERE,
+        (
             "gapless profile squeezenet --units core0",
             "gapless profile model.onnx --shape x=1,3,480,640 --out gapless-out",
         ),
     ),
     "run": Entry(
-        room="running",
-        panel=HERE,
-        examples=("gapless run gapless-out/problem.json gapless-out/plan.json --seconds 2",),
+        "running", HERE, ("gapless run gapless-out/problem.json gapless-out/plan.json --seconds 2",)
     ),
     "trace": Entry(
-        room="running",
-        panel=HERE,
-        examples=("gapless trace pixel7a/alexnet-sparse plan.json --simulated --out trace.json",),
+        "running", HERE, ("gapless trace pixel7a/alexnet-sparse plan.json --simulated --out trace.json",)
     ),
     "export": Entry(
-        room="exporting",
-        panel=HERE,
-        examples=("gapless export gapless-out/problem.json gapless-out/plan.json --to onnx",),
+        "exporting", HERE, ("gapless export gapless-out/problem.json gapless-out/plan.json --to onnx",)
     ),
     "report": Entry(
-        room="reporting",
-        panel=LOOK,
-        examples=("gapless report gapless-out --out report.html", "gapless report plan.json"),
+        "reporting", LOOK, ("gapless report gapless-out --out report.html", "gapless report plan.json")
     ),
     "show": Entry(
-        room="showing",
-        panel=LOOK,
-        examples=(
+        "showing",
+        LOOK,
+        (
             "gapless show pixel7a/alexnet-sparse --out problem.json",
             'gapless show --workload "yolov4,bert" --platform kirin990',
         ),
     ),
-    "platforms": Entry(
-        room="about", panel=MODELS, examples=("gapless platforms", "gapless platforms --detect")
-    ),
-    "networks": Entry(room="about", panel=MODELS, examples=("gapless networks",)),
-    "inspect": Entry(room="models", panel=MODELS, examples=("gapless inspect squeezenet",)),
-    "bench-engine": Entry(
-        room="models",
-        panel=MODELS,
-        examples=("gapless bench-engine squeezenet --units core0 --seconds 0.2",),
-    ),
+    "platforms": Entry("about", MODELS, ("gapless platforms", "gapless platforms --detect")),
+    "networks": Entry("about", MODELS, ("gapless networks",)),
+    "inspect": Entry("models", MODELS, ("gapless inspect squeezenet",)),
+    "bench-engine": Entry("models", MODELS, ("gapless bench-engine squeezenet --units core0 --seconds 0.2",)),
     "interference": Entry(
-        room="interference",
-        panel=SLOWDOWN,
-        examples=(
-            "gapless interference pixel7a --svg map.svg",
-            "gapless interference squeezenet --beside core1",
-        ),
+        "interference",
+        SLOWDOWN,
+        ("gapless interference pixel7a --svg map.svg", "gapless interference squeezenet --beside core1"),
     ),
     "contention": Entry(
-        room="contention",
-        panel=SLOWDOWN,
-        examples=("gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",),
+        "contention", SLOWDOWN, ("gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",)
     ),
-    "predict": Entry(
-        room="prediction",
-        panel=SLOWDOWN,
-        examples=("gapless predict gapless-out/executions.json --costs heavy",),
-    ),
-    "doctor": Entry(room="about", panel=ABOUT, examples=("gapless doctor",)),
-    "schema": Entry(room="formats", panel=ABOUT, examples=("gapless schema plan --out plan.schema.json",)),
-    "cache": Entry(room="models", panel=ABOUT, examples=("gapless cache",)),
+    "predict": Entry("prediction", SLOWDOWN, ("gapless predict gapless-out/executions.json --costs heavy",)),
+    "doctor": Entry("about", ABOUT, ("gapless doctor",)),
+    "schema": Entry("formats", ABOUT, ("gapless schema plan --out plan.schema.json",)),
+    "cache": Entry("models", ABOUT, ("gapless cache",)),
     "completion": Entry(
-        room="completion",
-        panel=ABOUT,
-        examples=(
+        "completion",
+        ABOUT,
+        (
             "gapless completion bash > gapless.bash    # then: source gapless.bash",
             "gapless completion zsh > ~/.zfunc/_gapless",
             "gapless completion fish > ~/.config/fish/completions/gapless.fish",
         ),
     ),
-    "version": Entry(room="about", panel=ABOUT, examples=("gapless version",)),
+    "version": Entry("about", ABOUT, ("gapless version",)),
 }
 """In the order of `gapless --help`."""
 
@@ -190,7 +162,7 @@ SYNONYMS = {
 }
 """What people try first, and the command that does it."""
 
-_UNKNOWN = Entry(room="", panel=OTHER)
+_UNKNOWN = Entry("", OTHER)
 
 
 def entry(name: str) -> Entry:
@@ -199,15 +171,15 @@ def entry(name: str) -> Entry:
 
 
 def load(names: Sequence[str] = ()) -> None:
-    """Load the rooms of some commands; of all without names."""
-    rooms = dict.fromkeys(found.room for name, found in COMMANDS.items() if not names or name in names)
-    for room in rooms:
-        import_module(f"..commands.{room}", __package__)
+    """Load the modules of some commands; of all without names."""
+    modules = dict.fromkeys(found.module for name, found in COMMANDS.items() if not names or name in names)
+    for module in modules:
+        import_module(f"..commands.{module}", __package__)
 
 
 def summary(name: str) -> str:
-    """Return what a command does, as its room says, without loading the room; empty if it is not there."""
-    path = Path(__file__).parents[1] / "commands" / f"{COMMANDS[name].room}.py"
+    """Return what a command does, from its docstring, without loading its module; empty if it has none."""
+    path = Path(__file__).parents[1] / "commands" / f"{COMMANDS[name].module}.py"
     if not path.is_file():
         return ""
     written = name.replace("-", "_")

@@ -33,10 +33,10 @@ def version(*, json: JsonOption = False) -> Answer:
 @command
 def doctor(*, json: JsonOption = False) -> Answer:
     """Say what works here: Python, the machine, and every backend with what it can do."""
-    from ...api import diagnosis as room
+    from ...api.diagnosis import diagnose
     from ...view.terminal.describe import doctor_view
 
-    diagnosis = room.diagnose()
+    diagnosis = diagnose()
     return Answer(
         document=lambda: {**documents.header("diagnosis"), **documents.diagnosis_data(diagnosis)},
         view=lambda: doctor_view(diagnosis),

@@ -21,10 +21,9 @@ FormatArgument = Annotated[
 def schema(format: FormatArgument = None, *, out: OutOption = None, json: JsonOption = False) -> Answer:
     """List the kinds of files; or show the keys of one: --json or --out give its JSON Schema."""
     from ...files.formats import FORMATS, file_format
-    from ...files.schema import json_schema
-    from ...files.schema_tables import object_tables
+    from ...files.schema import json_schema, object_tables
     from ...formulations.errors import InvalidInputError
-    from ...view.terminal.schemas import format_view, formats_view
+    from ...view.terminal.formats import format_view, formats_view
 
     if format is None:
         if out is not None:

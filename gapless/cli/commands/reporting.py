@@ -74,8 +74,7 @@ def report(
     json: JsonOption = False,
 ) -> Answer:
     """Write a page about plans and runs: traces, bubbles, proofs, predictions, memory, reasons, receipts."""
-    from ..tasks.report_note import written_view
-    from ..tasks.reporting import NoPlanError, Wish, report_watched
+    from ..tasks.reporting import NoPlanError, Wish, report_watched, written_view
 
     check_writable(out)
     wish = Wish(

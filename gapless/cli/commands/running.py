@@ -207,7 +207,7 @@ def trace(
 ) -> Answer:
     """Write a trace for ui.perfetto.dev or chrome://tracing: one track a unit, arrows along each request."""
     from ...files import run_files
-    from ...view.terminal.traces import written_view
+    from ...view.terminal.gantt import written_view
     from ..tasks import running
 
     check_writable(out)

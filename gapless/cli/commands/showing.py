@@ -17,10 +17,9 @@ from ...formulations.files import PLAN, dump_problem, load_origin
 from ...formulations.flow_shop.tables import workload_in
 from ...solvers.exhaustive import count_plans
 from ...view.terminal import describe
-from ..base.answer import Answer, command, write_out
+from ..base.answer import Answer, command, takes, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
-from ..base.signatures import takes
 from ..options.problem import Asked, OutOption, ask, asking, check_writable
 
 ShownArgument = Annotated[

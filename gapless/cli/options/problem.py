@@ -16,7 +16,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.flow_shop.tables import workload_in
 from ...formulations.flow_shop.workload import Execution, Mode, RequestOrder
 from ..base import general_options
-from ..base.signatures import takes
+from ..base.answer import takes
 
 if TYPE_CHECKING:
     from ...formulations.files import Origin

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Group, RenderableType
+from rich.text import Text
+
 from ...api.planning import Comparison, default_backends
 from ...files.origins import asked_problem, problem_of
 from ...files.rules_file import add_rules
@@ -16,6 +19,7 @@ from ...solvers.result import SolveResult
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, answers_of, subject, write_report
+from ...view.words import size
 from ..base.progress import StepLine
 from ..options.models import parse_names
 from .solving import compare_watched, plan_watched
@@ -151,3 +155,10 @@ def _best(known: Known, compared: Comparison | None, wish: Wish) -> Plan:
     if best.plan is None:
         raise NoPlanError(known.problem, best)
     return best.plan
+
+
+def written_view(written: WrittenReport) -> RenderableType:
+    """Return where the page is and what it shows."""
+    head = Text(written.path, style="bold")
+    head.append(f" ({size(written.size_bytes)}): open it in a browser; it needs no network", style="not bold")
+    return Group(head, *(Text(f"  {title}: {deployment}") for title, deployment in written.subjects))

@@ -1,10 +1,11 @@
-"""A text Gantt chart: which unit works on which request, when."""
+"""Traces in the terminal: a text Gantt chart of which unit works on which request, when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from ...executor.measurement import MeasuredTrace
@@ -123,3 +124,34 @@ def legend_view(trace: Trace | MeasuredTrace) -> list[Text]:
     hidden = len(legend) - len(named)
     words = ", ".join([*named, *([f"... and {hidden} more"] if hidden else [])])
     return [Text(words, style="dim")] if words else []
+
+
+def written_view(trace: MeasuredTrace | Trace, out: Path) -> Group:
+    """Return what `gapless trace` shows."""
+    file = Text(f"wrote {out}: open it at ui.perfetto.dev; `gapless show {out}` shows it here again")
+    return Group(*traced_view(trace), "", file)
+
+
+def traced_view(trace: MeasuredTrace | Trace) -> list[RenderableType]:
+    """Return what was traced in one line, and its chart."""
+    block = "one request on one unit"
+    if isinstance(trace, MeasuredTrace):
+        block += ", from copying its inputs to copying its outputs"
+    text = Text(traced_words(trace), style="bold")
+    text.append(f": each block is {block}; dots are idle time", style="not bold")
+    return [text, gantt_view(trace), *legend_view(trace)]
+
+
+def traced_words(trace: MeasuredTrace | Trace) -> str:
+    """Return what was traced, e.g. "20 rounds of 3 requests, measured"."""
+    if isinstance(trace, Trace):
+        return f"{_counted(len(trace.arrivals_us), 'request')}, simulated"
+    streams, count = len(trace.deployment.streams), 1 + max(event.request for event in trace.events)
+    if trace.deployment.rounds is not None:
+        return f"{_counted(count, 'round')} of {_counted(streams, 'request')}, measured"
+    each = f" of each of {streams} streams" if streams > 1 else ""
+    return f"{_counted(count, 'request')}{each}, measured"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -23,11 +23,11 @@ from ...formulations.simulate import Trace, simulate
 from ...profiler.prediction.executions import Executions
 from ...profiler.profile import MeasuredChunk, Profile
 from ..words import microseconds, millis, percent, seconds, size
+from .gantt import traced_view
 from .layer_times import layer_map
 from .layout import indented, plain_table
 from .running import profile_view, receipt_words
 from .tables import check_view
-from .traces import traced_view
 from .tuning import verdict_view
 
 MAX_ROWS_SHOWN = 30

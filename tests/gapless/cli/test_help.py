@@ -52,12 +52,12 @@ def words_of(example: str) -> list[str]:
     return words
 
 
-def test_the_catalog_is_what_the_rooms_register(every: dict[str, Any]) -> None:
+def test_the_catalog_is_what_the_modules_register(every: dict[str, Any]) -> None:
     assert sorted(every) == sorted(COMMANDS)
     assert list(every) == list(COMMANDS), "help is in the order of the catalog"
-    rooms = {name: inspect.unwrap(command.callback).__module__ for name, command in every.items()}
-    assert {name: room.rpartition(".")[2] for name, room in rooms.items()} == {
-        name: entry.room for name, entry in COMMANDS.items()
+    modules = {name: inspect.unwrap(command.callback).__module__ for name, command in every.items()}
+    assert {name: module.rpartition(".")[2] for name, module in modules.items()} == {
+        name: entry.module for name, entry in COMMANDS.items()
     }
 
 
@@ -123,16 +123,16 @@ def test_what_follows_two_dashes_is_no_option(cli: Cli) -> None:
     assert run.err.startswith("error: '--json' is neither a file nor a built-in network")
 
 
-def test_a_command_loads_only_its_room(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_a_command_loads_only_its_module(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     loaded: list[str] = []
     monkeypatch.setattr(catalog, "import_module", lambda name, package: loaded.append(name))
     catalog.load(["plan", "compare", "tune"])
     assert loaded == ["..commands.planning", "..commands.tuning"]
     catalog.load()
-    assert len(set(loaded)) == len({entry.room for entry in COMMANDS.values()})
+    assert len(set(loaded)) == len({entry.module for entry in COMMANDS.values()})
 
 
-def test_summaries_are_read_without_loading_rooms(every: dict[str, Any]) -> None:
+def test_summaries_are_read_without_loading_modules(every: dict[str, Any]) -> None:
     assert {name: catalog.summary(name) for name in COMMANDS} == {
         name: (inspect.getdoc(command.callback) or "").split("\n")[0] for name, command in every.items()
     }

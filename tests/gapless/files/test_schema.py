@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from gapless.api.planning import plan
 from gapless.api.problems import load_problem, load_workload
 from gapless.files.formats import FORMATS, file_format
-from gapless.files.schema import json_schema
-from gapless.files.schema_tables import object_tables
+from gapless.files.schema import json_schema, object_tables
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_plan, dump_problem, format_of, parse, parse_problem
 from gapless.rules import at_most, before, pin

@@ -17,8 +17,7 @@ from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.workload import Mode
 from gapless.formulations.plan import Plan
 from gapless.formulations.simulate import Trace, simulate, simulate_workload
-from gapless.view.terminal.gantt import gantt, gantt_view
-from gapless.view.terminal.traces import traced_view, traced_words
+from gapless.view.terminal.gantt import gantt, gantt_view, traced_view, traced_words
 from gapless.view.traces import steady, timeline
 from tests.executor.pipeline.test_pipeline import stream
 from tests.executor.pipeline.traces import measured_traces

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...files.formats import FileFormat
-from ...files.schema_tables import ObjectTable
+from ...files.schema import ObjectTable
 from .layout import indented, plain_table
 
 
