@@ -41,8 +41,8 @@ from ..formulations.problem import Problem
 from ..formulations.rules import OpaqueRule
 from ..profiler.prediction.corrections import Corrections, fit_corrections
 from ..profiler.prediction.executions import ExecutedPlan
-from ..solvers.protocol import StopReason
-from .planning import Comparison, compare
+from ..solvers.protocol import SolveOptions, StopReason
+from .planning import Comparison, compare_backends
 from .rounds import CORRECTED, Loop, LoopStop, Outlook, Round, cut_off
 
 FEWEST_NEW = 3
@@ -59,8 +59,8 @@ class Course:
         Executes candidates.
     device
         Fingerprint of the device and of the engine.
-    backends, top, distance, time_limit_s
-        Who plans how many plans, how different, and for how long.
+    backends, solving
+        Who plans, and how: how many plans, how different, for how long.
     options, store, resume, report
         As for `executor.tuning.tuner.tune`; the budget is for all rounds together.
     """
@@ -68,9 +68,7 @@ class Course:
     runner: Runner
     device: str
     backends: Sequence[str]
-    top: int
-    distance: int
-    time_limit_s: float | None
+    solving: SolveOptions
     options: TuningOptions
     store: Store
     resume: bool
@@ -83,13 +81,7 @@ class Course:
     def plan(self, problem: Problem, *, top: int) -> tuple[Comparison, list[Plan]]:
         """Have all backends plan; return what they say, and their plans without repetitions."""
         self.report(Step(text=f"planning with {', '.join(self.backends)}"))
-        found = compare(
-            problem,
-            backends=self.backends,
-            top=top,
-            distance=self.distance,
-            time_limit_s=self.time_limit_s,
-        )
+        found = compare_backends(problem, replace(self.solving, top=top), backends=self.backends)
         return found, list(dict.fromkeys(c.plan for result in found.results for c in result.candidates))
 
     def race(
@@ -185,7 +177,7 @@ def _learn(problem: Problem, done: Sequence[Round], course: Course) -> _Lesson:
         predicate=lambda plan: plan not in tried and not check(problem, plan),
         text="it was not measured yet, and breaks nothing by the costs that were given",
     )
-    comparison, plans = course.plan(corrected.with_rules(new), top=_batch(course.top))
+    comparison, plans = course.plan(corrected.with_rules(new), top=_batch(course.solving.top))
     if any(result.stop is StopReason.INTERRUPTED for result in comparison.results):
         raise KeyboardInterrupt
     plans.sort(key=lambda plan: predicted_us(corrected, plan))
@@ -266,7 +258,7 @@ def _next_round(
     """Race the most promising plans against the best so far."""
     known = {**tables, CORRECTED: lesson.problem}
     rank = 1 + max(row.candidate.rank or 0 for one in done for row in one.result.rows)
-    new = plan_candidates(lesson.plans[: _batch(course.top)], tables=known, first_rank=rank)
+    new = plan_candidates(lesson.plans[: _batch(course.solving.top)], tables=known, first_rank=rank)
     # Corrections say nothing of baselines.
     kept = [
         predicted(candidate, known if candidate.kind is CandidateKind.PLAN else tables)

@@ -1,4 +1,4 @@
-"""The user stories: plan one problem, compare backends on it."""
+"""Planning: solve one problem with one backend, or compare several backends on it."""
 
 from __future__ import annotations
 
@@ -152,11 +152,10 @@ def plan(
         memory_limit_bytes=memory_limit_bytes,
         seed=seed,
         threads=threads,
+        publish=on_progress or _unwatched,
     )
-    if on_progress is not None:
-        options = replace(options, publish=on_progress)
-    asked = problem if objective is None else problem.with_objective(objective)
-    return solve(asked.with_rules(*rules), backend, options, isolate=isolate, strict_rules=strict_rules)
+    asked = with_objective_and_rules(problem, objective, rules)
+    return solve(asked, backend, options, isolate=isolate, strict_rules=strict_rules)
 
 
 def compare(
@@ -201,13 +200,41 @@ def compare(
     InvalidInputError, ExpressionError
         The objective, a rule, an option or a name of a backend is not valid.
     """
+    options = SolveOptions(
+        top=top,
+        distance=distance,
+        time_limit_s=time_limit_s,
+        memory_limit_bytes=memory_limit_bytes,
+        seed=seed,
+        threads=threads,
+        publish=on_progress or _unwatched,
+    )
+    return compare_backends(
+        with_objective_and_rules(problem, objective, rules),
+        options,
+        backends=backends,
+        strict_rules=strict_rules,
+        on_backend=on_backend,
+        on_result=on_result,
+    )
+
+
+def compare_backends(
+    problem: Problem,
+    options: SolveOptions,
+    *,
+    backends: Sequence[str | Backend] | None = None,
+    strict_rules: bool = False,
+    on_backend: Callable[[str], None] | None = None,
+    on_result: Callable[[SolveResult], None] | None = None,
+) -> Comparison:
+    """Do what `compare` does, with the options as one."""
     usual = default_backends(problem)
     backends = usual.names if backends is None else backends
-    time_limit_s = usual.time_limit_s if time_limit_s is None else time_limit_s
     if not backends:
         raise InvalidInputError(f"no backends are given; choose from {', '.join(backend_names())}")
-    asked = problem if objective is None else problem.with_objective(objective)
-    asked = asked.with_rules(*rules)
+    if options.time_limit_s is None:
+        options = replace(options, time_limit_s=usual.time_limit_s)
     workers = get_backends(backends)
     results: list[SolveResult] = []
     failures: list[BackendFailure] = []
@@ -215,18 +242,7 @@ def compare(
         if on_backend is not None:
             on_backend(worker.name)
         try:
-            answer = plan(
-                asked,
-                backend=worker,
-                top=top,
-                distance=distance,
-                time_limit_s=time_limit_s,
-                memory_limit_bytes=memory_limit_bytes,
-                strict_rules=strict_rules,
-                seed=seed,
-                threads=threads,
-                on_progress=on_progress,
-            )
+            answer = solve(problem, worker, options, strict_rules=strict_rules)
         except BackendError as error:
             failures.append(BackendFailure(backend=worker.name, error=error))
         else:
@@ -234,11 +250,23 @@ def compare(
             if on_result is not None:
                 on_result(answer)
     return Comparison(
-        problem=asked,
+        problem=problem,
         results=tuple(results),
         failures=tuple(failures),
         disagreements=tuple(_disagreements(results)),
     )
+
+
+def with_objective_and_rules(
+    problem: Problem, objective: str | Objective | None, rules: Iterable[RuleFunction | AnyRule]
+) -> Problem:
+    """Return a problem with another objective, if one is given, and with further rules."""
+    asked = problem if objective is None else problem.with_objective(objective)
+    return asked.with_rules(*rules)
+
+
+def _unwatched(claim: Claim) -> None:
+    """Take no notice of an intermediate claim."""
 
 
 def _disagreements(results: Sequence[SolveResult]) -> list[str]:

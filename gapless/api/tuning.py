@@ -1,4 +1,4 @@
-"""The user story of tuning: profile, plan, measure the best plans and the baselines, keep the fastest."""
+"""Tuning: profile, plan, measure the best plans and the baselines, keep the fastest."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
+from ..solvers.protocol import SolveOptions
 from .closed_loop import Course, check_rounds, close_loop
 from .device import this_device
 from .execution import (
@@ -48,7 +49,7 @@ from .execution import (
     resolve_model,
     take_profile,
 )
-from .planning import Comparison
+from .planning import Comparison, with_objective_and_rules
 from .rounds import Loop, LoopStop
 
 DEFAULT_TOP = 10
@@ -185,14 +186,14 @@ def tune(
             tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
         placed = next(iter(tables.values())).platform
         runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
-        asked = {name: _asked(problem, objective, rules) for name, problem in tables.items()}
+        asked = {
+            name: with_objective_and_rules(problem, objective, rules) for name, problem in tables.items()
+        }
         course = Course(
             runner=runner,
             device=f"{fingerprint().digest} {found.name} {found.availability().version}",
             backends=backends,
-            top=top,
-            distance=distance,
-            time_limit_s=time_limit_s,
+            solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=options,
             store=kept,
             resume=resume,
@@ -243,15 +244,13 @@ def tune_simulated(
             runner=simulated(truth, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
-            top=top,
-            distance=distance,
-            time_limit_s=time_limit_s,
+            solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=options,
             store=open_store(store, stack),
             resume=resume,
             report=report,
         )
-        asked = {name: _asked(table, objective, rules) for name, table in tables.items()}
+        asked = {name: with_objective_and_rules(table, objective, rules) for name, table in tables.items()}
         return _tuned(asked, None, course, rounds=rounds)
 
 
@@ -281,7 +280,7 @@ def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dic
 
 def _tuned(tables: Mapping[str, Problem], taken: Profile | None, course: Course, *, rounds: int) -> Tuned:
     problem = next(iter(tables.values()))
-    comparison, plans = course.plan(problem, top=course.top)
+    comparison, plans = course.plan(problem, top=course.solving.top)
     if not plans:
         raise InvalidInputError(
             "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"
@@ -326,10 +325,3 @@ def _able(problem: Problem) -> list[str]:
         for column, unit in enumerate(problem.platform.unit_names)
         if all(row[column] is not None for row in rows)
     ]
-
-
-def _asked(
-    problem: Problem, objective: str | Objective | None, rules: Iterable[RuleFunction | AnyRule]
-) -> Problem:
-    asked = problem if objective is None else problem.with_objective(objective)
-    return asked.with_rules(*rules)

@@ -11,6 +11,7 @@ from ...api.planning import CHAIN_BACKENDS, WORKLOAD_BACKENDS
 from ...files import documents
 from ...formulations.errors import InvalidInputError, InvalidPlanError
 from ...formulations.flow_shop.tables import workload_in
+from ...solvers.protocol import SolveOptions
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_result
 from ..base.general_options import JsonOption
@@ -63,13 +64,15 @@ def plan(
     result, interrupted = plan_watched(
         problem,
         backend,
-        top=top,
-        distance=distance,
-        time_limit_s=time_limit,
-        memory_limit_bytes=_bytes(memory_limit),
+        SolveOptions(
+            top=top,
+            distance=distance,
+            time_limit_s=time_limit,
+            memory_limit_bytes=_bytes(memory_limit),
+            seed=seed,
+            threads=threads,
+        ),
         strict_rules=strict_rules,
-        seed=seed,
-        threads=threads,
     )
     best = result.plan
     notes = ["interrupted: this is the best until then"] if interrupted else []
@@ -121,13 +124,15 @@ def compare(
     comparison, interrupted = compare_watched(
         problem,
         named,
-        top=top,
-        distance=distance,
-        time_limit_s=time_limit,
-        memory_limit_bytes=_bytes(memory_limit),
+        SolveOptions(
+            top=top,
+            distance=distance,
+            time_limit_s=time_limit,
+            memory_limit_bytes=_bytes(memory_limit),
+            seed=seed,
+            threads=threads,
+        ),
         strict_rules=strict_rules,
-        seed=seed,
-        threads=threads,
     )
     document = documents.comparison_document(comparison, interrupted=interrupted)
     code = code_of_comparison(comparison, required=[each.name for each in named or ()])

@@ -11,6 +11,7 @@ import typer
 
 from ...files import documents
 from ...formulations.problem import Problem
+from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
@@ -74,21 +75,21 @@ def report(
     json: JsonOption = False,
 ) -> Answer:
     """Write a page about plans and runs: traces, bubbles, proofs, predictions, memory, reasons, receipts."""
-    from ..tasks.reporting import NoPlanError, Wish, report_watched, written_view
+    from ..tasks.reporting import NoPlanError, ReportOptions, report_watched, written_view
 
     check_writable(out)
-    wish = Wish(
+    asked = ReportOptions(
         title=title,
         objective=objective,
         rules=rules,
         requests=requests,
         backends=backends,
-        time_limit_s=time_limit,
+        solving=SolveOptions(time_limit_s=time_limit),
         explain=explain,
         command=shlex.join(["gapless", *sys.argv[1:]]),
     )
     try:
-        written, notes = report_watched(given, wish, out)
+        written, notes = report_watched(given, asked, out)
     except NoPlanError as none:
         return _no_plan(none.problem, none.result, out)
     return Answer(

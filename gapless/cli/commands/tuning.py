@@ -140,7 +140,7 @@ def tune(
 
     _check_simulated(engine, truth, noise)
     place = measuring.folder(out)
-    wish = measuring.TuneChoice(
+    choice = measuring.TuneChoice(
         workload=workload,
         objective=objective,
         rules=rules,
@@ -155,13 +155,13 @@ def tune(
         resume=resume,
     )
     if engine == _SIMULATED:
-        tuned, notes = measuring.tune_simulated_watched(subjects, wish, truth=truth, noise=noise)
+        tuned, notes = measuring.tune_simulated_watched(subjects, choice, truth=truth, noise=noise)
     else:
-        choice = measuring.DeviceChoice.of(
+        target = measuring.DeviceChoice.of(
             engine, units=units, emulate=emulate, precision=precision, file=device
         )
-        subject = wish.subject(subjects, shape, granularity, materialize=materialize)
-        tuned, notes = measuring.tune_watched(subject, choice, wish)
+        subject = choice.subject(subjects, shape, granularity, materialize=materialize)
+        tuned, notes = measuring.tune_watched(subject, target, choice)
         notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
     return _answer(tuned, [*run_files.write_tuned(tuned, place), *notes])
 

@@ -15,6 +15,7 @@ from ...files.rules_file import add_rules
 from ...formulations.files import Origin
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
@@ -28,7 +29,7 @@ NO_BACKENDS = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ReportOptions:
     """What the user wants to see.
 
     Attributes
@@ -41,8 +42,8 @@ class Wish:
         Of the predicted trace, or None.
     backends
         Names, "none", or None for the usual ones.
-    time_limit_s
-        Seconds for each of them.
+    solving
+        How they solve.
     explain
         Whether to say why.
     command
@@ -54,7 +55,7 @@ class Wish:
     rules: Path | None
     requests: int | None
     backends: str | None
-    time_limit_s: float
+    solving: SolveOptions
     explain: bool
     command: str
 
@@ -93,7 +94,7 @@ class WrittenReport:
     subjects: tuple[tuple[str, str], ...]
 
 
-def report_watched(given: Sequence[str], wish: Wish, out: Path) -> tuple[WrittenReport, list[str]]:
+def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tuple[WrittenReport, list[str]]:
     """Write the report of some files and folders; return what was written, and notes.
 
     Raises
@@ -103,15 +104,15 @@ def report_watched(given: Sequence[str], wish: Wish, out: Path) -> tuple[Written
     NoPlanError
         A problem has no plan.
     """
-    found, notes = sort_files(given, wish.problem)
+    found, notes = sort_files(given, asked.problem)
     compared: dict[str, Comparison] = {}
     subjects = []
     for known in found:
         key = known.problem.fingerprint
-        if not known.answers and wish.backends != NO_BACKENDS and key not in compared:
-            compared[key] = _compared(known.problem, wish)
-        subjects.append(_subject(known, compared.get(key), wish))
-    write_report(out, subjects, title=wish.title, command=wish.command)
+        if not known.answers and asked.backends != NO_BACKENDS and key not in compared:
+            compared[key] = _compared(known.problem, asked)
+        subjects.append(_subject(known, compared.get(key), asked))
+    write_report(out, subjects, title=asked.title, command=asked.command)
     return (
         WrittenReport(
             path=str(out),
@@ -122,36 +123,36 @@ def report_watched(given: Sequence[str], wish: Wish, out: Path) -> tuple[Written
     )
 
 
-def _compared(problem: Problem, wish: Wish) -> Comparison:
-    names = default_backends(problem).names if wish.backends is None else parse_names(wish.backends)
-    comparison, _ = compare_watched(problem, names, top=1, time_limit_s=wish.time_limit_s)
+def _compared(problem: Problem, asked: ReportOptions) -> Comparison:
+    names = default_backends(problem).names if asked.backends is None else parse_names(asked.backends)
+    comparison, _ = compare_watched(problem, names, asked.solving)
     return comparison
 
 
-def _subject(known: Known, compared: Comparison | None, wish: Wish) -> Subject:
+def _subject(known: Known, compared: Comparison | None, asked: ReportOptions) -> Subject:
     answers = known.answers or (() if compared is None else answers_of(compared))
-    deployment = known.deployment or _best(known, compared, wish)
+    deployment = known.deployment or _best(known, compared, asked)
     with StepLine() as line:
         return subject(
             known.problem,
             deployment,
             title=known.title,
-            requests=wish.requests,
+            requests=asked.requests,
             measured=known.measured,
             measurement=known.measurement,
             tuning=known.tuning,
             answers=answers,
-            explained=EXPLAIN_S if wish.explain else None,
+            explained=EXPLAIN_S if asked.explain else None,
             sources=known.sources,
             report=line.report,
         )
 
 
-def _best(known: Known, compared: Comparison | None, wish: Wish) -> Plan:
+def _best(known: Known, compared: Comparison | None, asked: ReportOptions) -> Plan:
     """Return the best plan of a problem that was given without one."""
     best = None if compared is None else compared.best
     if best is None:
-        best, _ = plan_watched(known.problem, "native", top=1, time_limit_s=wish.time_limit_s)
+        best, _ = plan_watched(known.problem, "native", asked.solving)
     if best.plan is None:
         raise NoPlanError(known.problem, best)
     return best.plan

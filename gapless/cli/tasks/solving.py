@@ -1,20 +1,22 @@
-"""Solving under the eyes of a user: progress on standard error, and Ctrl-C that loses nothing."""
+"""Solving with progress on standard error, and Ctrl-C that loses nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
-from ...api.planning import Comparison, compare, default_backends, plan
+from ...api.planning import Comparison, compare_backends, default_backends
 from ...formulations.problem import Problem
-from ...solvers.protocol import Backend, Claim, SolveStatus, StopReason, handling_of
+from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
 from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
-from ...solvers.session import reconcile
+from ...solvers.session import reconcile, solve
 from ..base.progress import Progress
 
 
-def plan_watched(problem: Problem, backend: str, *, top: int, **options: Any) -> tuple[SolveResult, bool]:
+def plan_watched(
+    problem: Problem, backend: str, options: SolveOptions, *, strict_rules: bool = False
+) -> tuple[SolveResult, bool]:
     """Plan with progress.
 
     Returns
@@ -23,19 +25,24 @@ def plan_watched(problem: Problem, backend: str, *, top: int, **options: Any) ->
         The answer, and whether the user stopped the search. If so, the answer is the best that the
         backend had shown until then, judged like any other.
     """
-    with Progress(problem.objective, time_limit_s=options.get("time_limit_s")) as progress:
+    with Progress(problem.objective, time_limit_s=options.time_limit_s) as progress:
+        watched = replace(options, publish=progress.publish)
         progress.start(backend)
         try:
-            result = plan(problem, backend=backend, top=top, on_progress=progress.publish, **options)
+            result = solve(problem, backend, watched, strict_rules=strict_rules)
         except KeyboardInterrupt:
-            return _so_far(problem, get_backend(backend), progress, top), True
+            return _so_far(problem, get_backend(backend), progress, options.top), True
     return result, False
 
 
 def compare_watched(
-    problem: Problem, backends: Sequence[str | Backend] | None, **options: Any
+    problem: Problem,
+    backends: Sequence[str | Backend] | None,
+    options: SolveOptions,
+    *,
+    strict_rules: bool = False,
 ) -> tuple[Comparison, bool]:
-    """Compare with progress; parameters as for `compare`.
+    """Compare with progress; parameters as for `compare_backends`.
 
     Returns
     -------
@@ -45,23 +52,23 @@ def compare_watched(
     """
     results: list[SolveResult] = []
     usual = default_backends(problem)
-    limit_s = options.get("time_limit_s") or usual.time_limit_s
+    limit_s = options.time_limit_s or usual.time_limit_s
     workers = get_backends(usual.names if backends is None else backends)
     names = [worker.name for worker in workers]
     with Progress(problem.objective, time_limit_s=limit_s, backends=names) as progress:
         try:
-            done = compare(
+            done = compare_backends(
                 problem,
+                replace(options, publish=progress.publish),
                 backends=workers,
+                strict_rules=strict_rules,
                 on_backend=progress.start,
-                on_progress=progress.publish,
                 on_result=results.append,
-                **options,
             )
         except KeyboardInterrupt:
             if progress.backend not in names:  # not even the first one has started
                 raise
-            stopped = _so_far(problem, workers[names.index(progress.backend)], progress, options["top"])
+            stopped = _so_far(problem, workers[names.index(progress.backend)], progress, options.top)
             partial = Comparison(problem=problem, results=(*results, stopped), failures=(), disagreements=())
             return partial, True
     return done, False

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import gapless
 from gapless.api.closed_loop import FEWEST_NEW, Course, close_loop, executed_plans
-from gapless.api.planning import Comparison
+from gapless.api.planning import Comparison, compare_backends
 from gapless.api.problems import load_problem, table_problem, with_workload
 from gapless.api.rounds import CORRECTED, LOOP, Loop, LoopStop
 from gapless.api.tuning import Tuned, tune_simulated
@@ -39,6 +39,7 @@ from gapless.formulations.judge import check, score
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.profiler.prediction.corrections import Corrections
+from gapless.solvers.protocol import SolveOptions
 from tests.instances import ruled_problems
 
 from ..conftest import Cli
@@ -186,7 +187,7 @@ def test_times_of_earlier_rounds_are_freed_from_drift() -> None:
     runner = Drifting(truth)
     with Store(":memory:") as store:
         course = Course(
-            runner=runner, device="", backends=("native",), top=6, distance=1, time_limit_s=None,
+            runner=runner, device="", backends=("native",), solving=SolveOptions(top=6),
             options=TuningOptions(), store=store, resume=False, report=silent,
         )  # fmt: skip
         tables = {"isolated": problem}
@@ -263,9 +264,9 @@ def test_ctrl_c_while_planning_again_keeps_what_was_measured(monkeypatch: pytest
         calls.append(given)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return gapless.compare(*given, **options)
+        return compare_backends(*given, **options)
 
-    monkeypatch.setattr(closed_loop, "compare", compare)
+    monkeypatch.setattr(closed_loop, "compare_backends", compare)
     tuned = pixel()
     assert tuned.interrupted
     assert tuned.result.winner is not None
