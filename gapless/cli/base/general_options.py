@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
 from .console import Manner
 
-_OUTPUT = "Output"
 
-JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document and nothing else.", rich_help_panel=_OUTPUT),
-]
+def heading(title: str) -> Callable[..., Any]:
+    """Return what declares the options under a heading of the help; their defaults are not shown."""
+    return partial(typer.Option, rich_help_panel=title, show_default=False)
+
+
+output_option = heading("Output")
+
+JsonOption = Annotated[bool, output_option("--json", help="Print one JSON document and nothing else.")]
 QuietOption = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", help="No progress and no notes; answers and errors stay.", rich_help_panel=_OUTPUT
-    ),
+    bool, output_option("--quiet", help="No progress and no notes; answers and errors stay.")
 ]
 ColorOption = Annotated[
     bool | None,
-    typer.Option(
+    output_option(
         "--color/--no-color",
         help="Colours and bold words; otherwise on a terminal only, unless NO_COLOR is set.",
-        rich_help_panel=_OUTPUT,
-        show_default=False,
     ),
 ]
-DebugOption = Annotated[
-    bool,
-    typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_OUTPUT),
-]
+DebugOption = Annotated[bool, output_option("--debug", help="Show the traceback of an error.")]
 
 WORDS = ("--json", "--quiet", "--color", "--no-color", "--debug")
 _END = "--"

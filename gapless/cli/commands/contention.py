@@ -11,7 +11,6 @@ from ...formulations.hardware import Precision
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
 from ..options.models import (
-    MEASURING,
     EmulateOption,
     EngineOption,
     PrecisionOption,
@@ -19,6 +18,7 @@ from ..options.models import (
     SecondsOption,
     ShapeOption,
     UnitsOption,
+    measuring_option,
 )
 from ..options.problem import OutOption, check_writable
 
@@ -33,27 +33,22 @@ NetworksArgument = Annotated[
 ]
 PairsOption = Annotated[
     bool,
-    typer.Option(
+    measuring_option(
         "--pairs/--no-pairs",
         help="Measure every network beside every other one, or each beside the memory probe and itself only: "
         "much faster for many networks.",
-        rich_help_panel=MEASURING,
+        show_default=True,
     ),
 ]
 PartsOption = Annotated[
     int,
-    typer.Option(
-        min=0,
-        max=64,
-        help="Also measure each network in so many parts against the probe.",
-        rich_help_panel=MEASURING,
+    measuring_option(
+        min=0, max=64, help="Also measure each network in so many parts against the probe.", show_default=True
     ),
 ]
 PercentileOption = Annotated[
     int,
-    typer.Option(
-        min=0, max=100, help="Networks of an intensity above it are high.", rich_help_panel=MEASURING
-    ),
+    measuring_option(min=0, max=100, help="Networks of an intensity above it are high.", show_default=True),
 ]
 
 

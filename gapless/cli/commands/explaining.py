@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...files import documents
 from ...view.explaining.explanation import TIME_LIMIT_S
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
-from ..options.problem import Asked, OutOption, asking, check_writable
+from ..options.problem import Asked, OutOption, asking, check_writable, solving_option
 
 TotalTimeOption = Annotated[
-    float,
-    typer.Option(help="Seconds for all questions together.", rich_help_panel="How to solve"),
+    float, solving_option(help="Seconds for all questions together.", show_default=True)
 ]
 
 

@@ -10,11 +10,11 @@ import typer
 from ...executor.export.kinds import ExportKind
 from ...files import documents
 from ..base.answer import Answer, command
-from ..base.general_options import JsonOption
+from ..base.general_options import JsonOption, heading
 from ..options.problem import split_files
 from .running import ModelAtOption
 
-_EXPORT = "What is written"
+_export_option = heading("What is written")
 
 PlanFilesArgument = Annotated[
     list[str],
@@ -27,27 +27,21 @@ PlanFilesArgument = Annotated[
 ]
 KindOption = Annotated[
     ExportKind,
-    typer.Option(
+    _export_option(
         "--to",
         help="What to export to. onnx: sliced models; onnxruntime: with its session options; mnn: converted, "
         "with its session settings; taskset: with a shell script that runs a process for each chunk.",
-        rich_help_panel=_EXPORT,
-        show_default=False,
     ),
 ]
 FolderOption = Annotated[
     Path,
-    typer.Option(
-        help="The folder: new, empty, or with an older export, which is replaced.", rich_help_panel=_EXPORT
+    _export_option(
+        help="The folder: new, empty, or with an older export, which is replaced.", show_default=True
     ),
 ]
 RuntimeOption = Annotated[
     str | None,
-    typer.Option(
-        help="Who runs what --to taskset writes, onnxruntime or mnn; otherwise who was measured.",
-        rich_help_panel=_EXPORT,
-        show_default=False,
-    ),
+    _export_option(help="Who runs what --to taskset writes, onnxruntime or mnn; otherwise who was measured."),
 ]
 
 

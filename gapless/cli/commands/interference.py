@@ -11,9 +11,8 @@ from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption
+from ..base.general_options import JsonOption, output_option
 from ..options.models import (
-    MEASURING,
     EmulateOption,
     EngineOption,
     PrecisionOption,
@@ -21,6 +20,7 @@ from ..options.models import (
     SecondsOption,
     ShapeOption,
     UnitsOption,
+    measuring_option,
     parse_names,
 )
 from ..options.problem import OutOption, check_writable
@@ -40,47 +40,30 @@ InterferenceSubjectsArgument = Annotated[
 ]
 BesideOption = Annotated[
     list[str] | None,
-    typer.Option(
+    measuring_option(
         metavar="UNIT,UNIT",
         help="Units that make load together; can be repeated. Otherwise each other unit, and all others.",
-        rich_help_panel=MEASURING,
-        show_default=False,
     ),
 ]
 PlansOption = Annotated[
     list[Path] | None,
-    typer.Option(
+    measuring_option(
         "--plan",
         metavar="FILE",
         help="Measure each chunk of this plan while its other chunks run in a loop; can be repeated.",
-        rich_help_panel=MEASURING,
-        show_default=False,
     ),
 ]
 MeasuredOption = Annotated[
     list[Path] | None,
-    typer.Option(
+    measuring_option(
         "--measured",
         metavar="FILE",
         help="What `gapless run --out` measured of one of the plans, to compare with; can be repeated.",
-        rich_help_panel=MEASURING,
-        show_default=False,
     ),
 ]
-StoreOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Keep each finished measurement in this file.", rich_help_panel=MEASURING, show_default=False
-    ),
-]
-ResumeOption = Annotated[
-    bool,
-    typer.Option("--resume", help="Go on with what --store holds.", rich_help_panel=MEASURING),
-]
-SvgOption = Annotated[
-    Path | None,
-    typer.Option(help="Also draw the heat map into this file.", rich_help_panel="Output"),
-]
+StoreOption = Annotated[Path | None, measuring_option(help="Keep each finished measurement in this file.")]
+ResumeOption = Annotated[bool, measuring_option("--resume", help="Go on with what --store holds.")]
+SvgOption = Annotated[Path | None, output_option(help="Also draw the heat map into this file.")]
 
 
 @command

@@ -28,6 +28,7 @@ from ..options.problem import (
     TopOption,
     asking,
     check_writable,
+    solving_option,
 )
 
 
@@ -38,10 +39,10 @@ def plan(
     *,
     backend: Annotated[
         str,
-        typer.Option(
+        solving_option(
             help="Who solves: a name (`gapless doctor` lists them), or a backend of your own as module:Class "
             "or file.py:Class.",
-            rich_help_panel="How to solve",
+            show_default=True,
         ),
     ] = "native",
     top: TopOption = 1,
@@ -95,12 +96,10 @@ def compare(
     *,
     backends: Annotated[
         str | None,
-        typer.Option(
+        solving_option(
             help="Comma-separated, each as for `plan --backend`; otherwise "
             f"{','.join(CHAIN_BACKENDS.names)}, for a workload "
             f"{','.join(WORKLOAD_BACKENDS.names)} with {WORKLOAD_BACKENDS.time_limit_s:.0f} s for each.",
-            rich_help_panel="How to solve",
-            show_default=False,
         ),
     ] = None,
     top: TopOption = 1,

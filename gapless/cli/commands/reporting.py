@@ -15,10 +15,10 @@ from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
-from ..base.general_options import JsonOption
+from ..base.general_options import JsonOption, heading, output_option
 from ..options.problem import ObjectiveOption, RulesOption, check_writable
 
-_REPORT = "What is shown"
+_report_option = heading("What is shown")
 
 GivenArgument = Annotated[
     list[str],
@@ -29,35 +29,23 @@ GivenArgument = Annotated[
         show_default=False,
     ),
 ]
-PageOption = Annotated[
-    Path, typer.Option("--out", "-o", help="Where the page goes.", rich_help_panel="Output")
-]
-TitleOption = Annotated[
-    str, typer.Option(help="Title of the page.", rich_help_panel=_REPORT, show_default=False)
-]
+PageOption = Annotated[Path, output_option("--out", "-o", help="Where the page goes.", show_default=True)]
+TitleOption = Annotated[str, _report_option(help="Title of the page.")]
 RequestsOption = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        max=2000,
-        help="Requests of the predicted trace; otherwise as many as were measured, or 20.",
-        rich_help_panel=_REPORT,
-        show_default=False,
+    _report_option(
+        min=1, max=2000, help="Requests of the predicted trace; otherwise as many as were measured, or 20."
     ),
 ]
 BackendsOption = Annotated[
     str | None,
-    typer.Option(
+    _report_option(
         help='Backends that are compared on the problem, comma-separated, or "none"; otherwise the usual '
-        "ones, unless a comparison is given.",
-        rich_help_panel=_REPORT,
-        show_default=False,
+        "ones, unless a comparison is given."
     ),
 ]
-LimitOption = Annotated[
-    float, typer.Option(min=0.05, help="Seconds for each backend.", rich_help_panel=_REPORT)
-]
-ExplainOption = Annotated[bool, typer.Option(help="Say why the plan is as it is.", rich_help_panel=_REPORT)]
+LimitOption = Annotated[float, _report_option(min=0.05, help="Seconds for each backend.", show_default=True)]
+ExplainOption = Annotated[bool, _report_option(help="Say why the plan is as it is.", show_default=True)]
 
 
 @command

@@ -10,7 +10,7 @@ import typer
 from ...files import documents
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
-from ..base.general_options import JsonOption
+from ..base.general_options import JsonOption, heading, output_option
 from ..options.models import (
     DeviceOption,
     EmulateOption,
@@ -22,68 +22,51 @@ from ..options.models import (
     PrecisionOption,
     ShapeOption,
     UnitsOption,
+    model_option,
 )
 from ..options.problem import PlanArgument, ProblemArgument, check_writable
 
-_RUNNING = "How to run"
+_running_option = heading("How to run")
 
 ModelAtOption = Annotated[
     list[str] | None,
-    typer.Option(
+    model_option(
         metavar="OLD=NEW",
         help="Where a model lies now, for a problem that was profiled elsewhere; can be repeated.",
-        rich_help_panel="The model",
-        show_default=False,
     ),
 ]
 SecondsOption = Annotated[
-    float | None,
-    typer.Option(min=0.01, max=86_400.0, help="How long, after the warm-up.", rich_help_panel=_RUNNING),
+    float | None, _running_option(min=0.01, max=86_400.0, help="How long, after the warm-up.")
 ]
 RequestsOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, max=10_000_000, help="How many requests, after the warm-up.", rich_help_panel=_RUNNING
-    ),
+    int | None, _running_option(min=1, max=10_000_000, help="How many requests, after the warm-up.")
 ]
 
 TaskSlotsOption = Annotated[
     int | None,
-    typer.Option(
+    _running_option(
         min=1,
         max=1024,
         help="Most requests of a stream on their way at once: more absorb hiccups, fewer wait less. "
         "Otherwise two for each chunk.",
-        rich_help_panel=_RUNNING,
-        show_default=False,
     ),
 ]
-RestartOption = Annotated[
-    bool,
-    typer.Option("--restart", help="Replace lost workers, once.", rich_help_panel=_RUNNING),
-]
+RestartOption = Annotated[bool, _running_option("--restart", help="Replace lost workers, once.")]
 CheckOption = Annotated[
-    bool,
-    typer.Option(help="First compare the numbers with those of the uncut model.", rich_help_panel=_RUNNING),
+    bool, _running_option(help="First compare the numbers with those of the uncut model.", show_default=True)
 ]
 InputOption = Annotated[
     Path | None,
-    typer.Option(
+    _running_option(
         "--input",
         help="Run on these inputs instead: an .npz file with one array for each input, whose first "
         "dimension counts the requests. --output writes what comes out.",
-        rich_help_panel=_RUNNING,
     ),
 ]
-OutputOption = Annotated[
-    Path | None, typer.Option(help="Where the outputs go, .npz.", rich_help_panel=_RUNNING)
-]
-TraceOption = Annotated[
-    Path | None,
-    typer.Option(help="Also write a Perfetto trace of some requests.", rich_help_panel="Output"),
-]
+OutputOption = Annotated[Path | None, _running_option(help="Where the outputs go, .npz.")]
+TraceOption = Annotated[Path | None, output_option(help="Also write a Perfetto trace of some requests.")]
 WarmUpOption = Annotated[
-    int, typer.Option(min=0, max=1_000_000, help="Requests that do not count.", rich_help_panel=_RUNNING)
+    int, _running_option(min=0, max=1_000_000, help="Requests that do not count.", show_default=True)
 ]
 
 
@@ -104,11 +87,10 @@ def profile(
     ] = False,
     side_by_side: Annotated[
         bool,
-        typer.Option(
+        model_option(
             "--side-by-side",
             help="The networks will share the units (`--workload` of plan and tune), instead of running one "
             "after the other for each request.",
-            rich_help_panel="The model",
         ),
     ] = False,
     out: OutDirOption = Path("gapless-out"),
@@ -157,9 +139,7 @@ def run(
     feed: InputOption = None,
     output: OutputOption = None,
     trace: TraceOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Also write the measurement here.", rich_help_panel="Output")
-    ] = None,
+    out: Annotated[Path | None, output_option(help="Also write the measurement here.")] = None,
     json: JsonOption = False,
 ) -> Answer:
     """Run a plan on this device and measure it: period, latency, bubbles, receipts."""
@@ -202,7 +182,7 @@ def trace(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Play the plan on its table instead of running it.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where it goes.", rich_help_panel="Output")] = Path("trace.json"),
+    out: Annotated[Path, output_option(help="Where it goes.", show_default=True)] = Path("trace.json"),
     json: JsonOption = False,
 ) -> Answer:
     """Write a trace for ui.perfetto.dev or chrome://tracing: one track a unit, arrows along each request."""

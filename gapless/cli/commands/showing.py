@@ -19,8 +19,10 @@ from ...solvers.exhaustive import count_plans
 from ...view.terminal import describe
 from ..base.answer import Answer, command, takes, write_out
 from ..base.exits import ExitCode
-from ..base.general_options import JsonOption
+from ..base.general_options import JsonOption, heading, output_option
 from ..options.problem import Asked, OutOption, ask, asking, check_writable
+
+_shown_option = heading("What is shown")
 
 ShownArgument = Annotated[
     list[str] | None,
@@ -33,17 +35,10 @@ ShownArgument = Annotated[
     ),
 ]
 LayersOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIRST-LAST",
-        help="Show the times of these layers only, e.g. 0-20.",
-        rich_help_panel="What is shown",
-        show_default=False,
-    ),
+    str | None, _shown_option(metavar="FIRST-LAST", help="Show the times of these layers only, e.g. 0-20.")
 ]
 SvgOption = Annotated[
-    Path | None,
-    typer.Option(help="Also draw the heat map of layer times into this file.", rich_help_panel="Output"),
+    Path | None, output_option(help="Also draw the heat map of layer times into this file.")
 ]
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import RenderableType
 
 from ...files import documents
@@ -13,7 +12,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
-from ..base.general_options import JsonOption
+from ..base.general_options import JsonOption, heading
 from ..options.models import (
     DeviceOption,
     EmulateOption,
@@ -40,66 +39,53 @@ from ..options.problem import (
 if TYPE_CHECKING:
     from ...api.tuning import Tuned
 
-_TUNING = "How to tune"
+_tuning_option = heading("How to tune")
 _SIMULATED = "simulated"
 _NOISE = "2%"
 
 BackendsOption = Annotated[
-    str, typer.Option(help="Who plans, comma-separated; their plans are merged.", rich_help_panel=_TUNING)
+    str, _tuning_option(help="Who plans, comma-separated; their plans are merged.", show_default=True)
 ]
 PlannedCostsOption = Annotated[
     str | None,
-    typer.Option(
+    _tuning_option(
         help="Co-run cost model that plans are made from: heavy (the default), isolated (the default where "
-        "latency comes first: one request is run at a time), interpolated, or a registered one.",
-        rich_help_panel=_TUNING,
-        show_default=False,
+        "latency comes first: one request is run at a time), interpolated, or a registered one."
     ),
 ]
 RoundsOption = Annotated[
     int,
-    typer.Option(
+    _tuning_option(
         min=1,
         help="Most rounds of measuring, correcting the costs by what was measured, and planning again; ends "
         "earlier when the best plan stands and none is predicted to be faster.",
-        rich_help_panel=_TUNING,
+        show_default=True,
     ),
 ]
 ModeOption = Annotated[
     str,
-    typer.Option(
+    _tuning_option(
         help="race: the clearly slower leave after each rung; fixed: 10 s for everybody, as in "
         "BetterTogether.",
-        rich_help_panel=_TUNING,
+        show_default=True,
     ),
 ]
 BudgetOption = Annotated[
-    float | None,
-    typer.Option(min=1.0, help="Seconds after which no more is measured.", rich_help_panel=_TUNING),
+    float | None, _tuning_option(min=1.0, help="Seconds after which no more is measured.")
 ]
 TruthOption = Annotated[
     str | None,
-    typer.Option(
+    _tuning_option(
         help="With --engine simulated and a shipped problem: the table that the device obeys; otherwise "
-        "the default of --costs.",
-        rich_help_panel=_TUNING,
-        show_default=False,
+        "the default of --costs."
     ),
 ]
 NoiseOption = Annotated[
-    str, typer.Option(help="With --engine simulated: random variation.", rich_help_panel=_TUNING)
+    str, _tuning_option(help="With --engine simulated: random variation.", show_default=True)
 ]
-StoreOption = Annotated[
-    Path | None,
-    typer.Option(help="File of measurements; otherwise OUT/store.sqlite.", rich_help_panel=_TUNING),
-]
+StoreOption = Annotated[Path | None, _tuning_option(help="File of measurements; otherwise OUT/store.sqlite.")]
 ResumeOption = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Go on with an interrupted run: nothing is measured twice.",
-        rich_help_panel=_TUNING,
-    ),
+    bool, _tuning_option("--resume", help="Go on with an interrupted run: nothing is measured twice.")
 ]
 
 

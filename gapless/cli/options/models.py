@@ -12,11 +12,11 @@ import typer
 from ...executor.graph.grouping import Granularity
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
+from ..base.general_options import heading, output_option
 
-_MODEL = "The model"
-_DEVICE = "The device"
-MEASURING = "How to measure"
-"""Heading of the options that say how long something is measured."""
+model_option = heading("The model")
+_device_option = heading("The device")
+measuring_option = heading("How to measure")
 
 _LOCATOR_HELP = (
     "An ONNX file, a built-in network or application (see `gapless networks`), or path.py:NAME of a "
@@ -35,25 +35,18 @@ ModelsArgument = Annotated[
 ]
 ShapeOption = Annotated[
     list[str] | None,
-    typer.Option(
+    model_option(
         metavar="INPUT=N,C,H,W",
         help="Fixed shape of an input with dynamic dimensions, e.g. x=1,3,480,640; can be repeated. "
         "MODEL/INPUT=... where several models have inputs of that name.",
-        rich_help_panel=_MODEL,
-        show_default=False,
     ),
 ]
 GranularityOption = Annotated[
-    Granularity,
-    typer.Option(help="How operators are grouped into layers.", rich_help_panel=_MODEL),
+    Granularity, model_option(help="How operators are grouped into layers.", show_default=True)
 ]
 MaterializeOption = Annotated[
     bool,
-    typer.Option(
-        "--materialize",
-        help="Copy weights that are links to other files before reading them.",
-        rich_help_panel=_MODEL,
-    ),
+    model_option("--materialize", help="Copy weights that are links to other files before reading them."),
 ]
 SubjectsArgument = Annotated[
     list[str],
@@ -66,59 +59,46 @@ SubjectsArgument = Annotated[
 ]
 EngineOption = Annotated[
     str | None,
-    typer.Option(
+    _device_option(
         help="Who runs the layers: a name (`gapless doctor` lists the engines), or module:Class or "
         "file.py:Class of your own; otherwise mnn for ONNX files, callable for Python functions. `tune` also "
         "takes simulated.",
-        rich_help_panel=_DEVICE,
-        show_default=False,
     ),
 ]
 UnitsOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME,NAME",
-        help="Units to use (`gapless platforms --detect` shows them); otherwise all.",
-        rich_help_panel=_DEVICE,
-        show_default=False,
+    _device_option(
+        metavar="NAME,NAME", help="Units to use (`gapless platforms --detect` shows them); otherwise all."
     ),
 ]
 DeviceOption = Annotated[
     Path | None,
-    typer.Option(
+    _device_option(
         metavar="FILE",
         help="The units of this device as a platform file describes them: `gapless platforms --detect --out "
         "FILE` writes one to edit (clusters, threads, memory, quotas).",
-        rich_help_panel=_DEVICE,
-        show_default=False,
     ),
 ]
 EmulateOption = Annotated[
     list[str] | None,
-    typer.Option(
+    _device_option(
         metavar="UNIT=PERCENT",
         help="Emulate a slower unit by a quota of processor time, e.g. core1=50%; can be repeated.",
-        rich_help_panel=_DEVICE,
-        show_default=False,
     ),
 ]
 PrecisionOption = Annotated[
-    Precision, typer.Option(help="How exact the engine computes.", rich_help_panel=_DEVICE)
+    Precision, _device_option(help="How exact the engine computes.", show_default=True)
 ]
 OutDirOption = Annotated[
-    Path, typer.Option("--out", "-o", help="Folder for everything that is written.", rich_help_panel="Output")
+    Path, output_option("--out", "-o", help="Folder for everything that is written.", show_default=True)
 ]
 SecondsOption = Annotated[
-    float,
-    typer.Option(min=0.001, max=60.0, help="Least seconds of each measurement.", rich_help_panel=MEASURING),
+    float, measuring_option(min=0.001, max=60.0, help="Least seconds of each measurement.", show_default=True)
 ]
 RoundsOption = Annotated[
     int,
-    typer.Option(
-        min=1,
-        max=1000,
-        help="How often all of it is repeated; more even noise out.",
-        rich_help_panel=MEASURING,
+    measuring_option(
+        min=1, max=1000, help="How often all of it is repeated; more even noise out.", show_default=True
     ),
 ]
 

@@ -15,16 +15,15 @@ import typer
 from ...formulations.errors import InvalidInputError
 from ...formulations.flow_shop.tables import workload_in
 from ...formulations.flow_shop.workload import Execution, Mode, RequestOrder
-from ..base import general_options
 from ..base.answer import takes
+from ..base.general_options import heading, output_option
 
 if TYPE_CHECKING:
     from ...formulations.files import Origin
     from ...formulations.problem import Problem
 
-_ASKED = "What is asked"
-_SOLVING = "How to solve"
-_OUTPUT = "Output"
+_asked_option = heading("What is asked")
+solving_option = heading("How to solve")
 
 ProblemArgument = Annotated[
     str,
@@ -54,162 +53,102 @@ FilesArgument = Annotated[
 ]
 WorkloadOption = Annotated[
     str | None,
-    typer.Option(
+    _asked_option(
         help='Requests that share the units: networks with counts, e.g. "yolov4,bert,mobilenetv2x3"; '
-        "mobilenetv2*4 is one request of a batch of 4.",
-        rich_help_panel=_ASKED,
-        show_default=False,
+        "mobilenetv2*4 is one request of a batch of 4."
     ),
 ]
 PlatformOption = Annotated[
     str | None,
-    typer.Option(
-        help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`).",
-        rich_help_panel=_ASKED,
-        show_default=False,
-    ),
+    _asked_option(help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`)."),
 ]
 OrderOption = Annotated[
-    RequestOrder | None,
-    typer.Option(
-        help="Whether the order of the requests may be changed.", rich_help_panel=_ASKED, show_default=False
-    ),
+    RequestOrder | None, _asked_option(help="Whether the order of the requests may be changed.")
 ]
 ExecutionOption = Annotated[
     Execution | None,
-    typer.Option(
-        help="How the units keep step: freely, or in Hetero2Pipe's synchronous columns.",
-        rich_help_panel=_ASKED,
-        show_default=False,
-    ),
+    _asked_option(help="How the units keep step: freely, or in Hetero2Pipe's synchronous columns."),
 ]
 ContentionOption = Annotated[
     str | None,
-    typer.Option(
+    _asked_option(
         metavar="FILE",
         help="Measured slowdowns between the units, as written by `gapless contention --out`; instead of "
         "those of the problem.",
-        rich_help_panel=_ASKED,
-        show_default=False,
     ),
 ]
-StreamOption = Annotated[
-    bool, typer.Option("--stream", help="The requests come over and over.", rich_help_panel=_ASKED)
-]
-TaskSlotsOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Most requests on their way at once.", rich_help_panel=_ASKED, show_default=False
-    ),
-]
+StreamOption = Annotated[bool, _asked_option("--stream", help="The requests come over and over.")]
+TaskSlotsOption = Annotated[int | None, _asked_option(min=1, help="Most requests on their way at once.")]
 PlanArgument = Annotated[
     Path, typer.Argument(metavar="PLAN", help="A plan file, as written by `gapless plan --out`.")
 ]
 CostsOption = Annotated[
     str | None,
-    typer.Option(
+    _asked_option(
         help="What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
         "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
-        "co-run cost model.",
-        rich_help_panel=_ASKED,
-        show_default=False,
+        "co-run cost model."
     ),
 ]
 ObjectiveOption = Annotated[
     str | None,
-    typer.Option(
+    _asked_option(
         help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
         "peak_memory, idle, and with a workload makespan (the default there), bottleneck, work, contention, "
         'displacement; or "paper", or "slack:50" (least idle share among plans whose period is '
-        "within 50 permille of the least one).",
-        rich_help_panel=_ASKED,
-        show_default=False,
+        "within 50 permille of the least one)."
     ),
 ]
 RulesOption = Annotated[
     Path | None,
-    typer.Option(
+    _asked_option(
         help="A Python file of rules: every public function in it with one parameter (the view). "
-        "The file is run: use only files that you trust.",
-        rich_help_panel=_ASKED,
-        show_default=False,
+        "The file is run: use only files that you trust."
     ),
 ]
-MaxPeriodOption = Annotated[
-    int | None, typer.Option(min=0, help="Largest period, microseconds.", rich_help_panel=_ASKED)
-]
-MinUnitsOption = Annotated[
-    int | None, typer.Option(min=0, help="Fewest units in use.", rich_help_panel=_ASKED)
-]
-MaxUnitsOption = Annotated[int | None, typer.Option(min=1, help="Most units in use.", rich_help_panel=_ASKED)]
+MaxPeriodOption = Annotated[int | None, _asked_option(min=0, help="Largest period, microseconds.")]
+MinUnitsOption = Annotated[int | None, _asked_option(min=0, help="Fewest units in use.")]
+MaxUnitsOption = Annotated[int | None, _asked_option(min=1, help="Most units in use.")]
 MinBalanceOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="PERCENT",
-        help="Least busy time of a unit in use over the largest one, e.g. 80%.",
-        rich_help_panel=_ASKED,
-        show_default=False,
-    ),
+    _asked_option(metavar="PERCENT", help="Least busy time of a unit in use over the largest one, e.g. 80%."),
 ]
-MaxGapnessOption = Annotated[
-    int | None, typer.Option(min=0, help="Largest gapness, microseconds.", rich_help_panel=_ASKED)
-]
+MaxGapnessOption = Annotated[int | None, _asked_option(min=0, help="Largest gapness, microseconds.")]
 MinUtilisationOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PERCENT",
-        help="Least share of the platform that is busy, e.g. 62.5%.",
-        rich_help_panel=_ASKED,
-        show_default=False,
-    ),
+    str | None, _asked_option(metavar="PERCENT", help="Least share of the platform that is busy, e.g. 62.5%.")
 ]
 TopOption = Annotated[
-    int, typer.Option(min=1, max=100_000, help="How many of the best plans.", rich_help_panel=_SOLVING)
+    int, solving_option(min=1, max=100_000, help="How many of the best plans.", show_default=True)
 ]
 DistanceOption = Annotated[
     int,
-    typer.Option(
+    solving_option(
         min=1,
         max=100_000,
         help="Each plan runs at least so many layers on other units than every plan before it.",
-        rich_help_panel=_SOLVING,
+        show_default=True,
     ),
 ]
-TimeLimitOption = Annotated[
-    float | None,
-    typer.Option(help="Seconds for each backend.", rich_help_panel=_SOLVING, show_default=False),
-]
+TimeLimitOption = Annotated[float | None, solving_option(help="Seconds for each backend.")]
 MemoryLimitOption = Annotated[
     int | None,
-    typer.Option(
+    solving_option(
         min=1,
         max=2**30,
         help="MiB that a backend may take; it then runs in a child process, as third-party solvers "
         "always do (with half of the machine's memory, unless given).",
-        rich_help_panel=_SOLVING,
-        show_default=False,
     ),
 ]
 StrictRulesOption = Annotated[
-    bool,
-    typer.Option(
-        "--strict-rules",
-        help="Refuse backends that merely check plans against the rules.",
-        rich_help_panel=_SOLVING,
-    ),
+    bool, solving_option("--strict-rules", help="Refuse backends that merely check plans against the rules.")
 ]
 SeedOption = Annotated[
-    int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.", rich_help_panel=_SOLVING)
+    int, solving_option(min=0, max=2**31 - 1, help="Seed of everything random.", show_default=True)
 ]
 ThreadsOption = Annotated[
-    int, typer.Option(min=1, max=1024, help="Threads of a solver.", rich_help_panel=_SOLVING)
+    int, solving_option(min=1, max=1024, help="Threads of a solver.", show_default=True)
 ]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Also write it to this file.", rich_help_panel=_OUTPUT)
-]
-
-
-JsonOption = general_options.JsonOption
+OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write it to this file.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
