@@ -50,7 +50,7 @@ FEWEST_NEW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class TuningSetup:
     """What all rounds of a tuning run have in common.
 
     Attributes
@@ -74,8 +74,8 @@ class Course:
     resume: bool
     report: Report
 
-    def named(self, name: str) -> Course:
-        """Return the same course, whose steps bear the name of a round."""
+    def named(self, name: str) -> TuningSetup:
+        """Return the same setup, whose steps bear the name of a round."""
         return replace(self, report=lambda step: self.report(replace(step, text=f"{name}: {step.text}")))
 
     def plan(self, problem: Problem, *, top: int) -> tuple[Comparison, list[Plan]]:
@@ -129,7 +129,9 @@ def check_rounds(rounds: int, *, workload: bool, objective: Objective | None = N
         )
 
 
-def close_loop(tables: Mapping[str, Problem], first: TuningResult, course: Course, *, rounds: int) -> Loop:
+def close_loop(
+    tables: Mapping[str, Problem], first: TuningResult, setup: TuningSetup, *, rounds: int
+) -> Loop:
     """Go on after a first round: learn, plan again, measure, until nothing better is expected.
 
     Parameters
@@ -138,7 +140,7 @@ def close_loop(tables: Mapping[str, Problem], first: TuningResult, course: Cours
         The problem with each cost table that predicts, by name; plans are made from the first one.
     first
         What the first round has found.
-    course
+    setup
         How rounds are done.
     rounds
         How many there may be, with the first.
@@ -147,19 +149,19 @@ def close_loop(tables: Mapping[str, Problem], first: TuningResult, course: Cours
     outlook = None
     try:
         while (stop := cut_off(done[-1].result)) is None:
-            lesson = _learn(next(iter(tables.values())), done, course)
-            outlook = _outlook(lesson, done[-1].result)
-            stop = _verdict(done, outlook, course.options, rounds)
+            learned = _learn(next(iter(tables.values())), done, setup)
+            outlook = _outlook(learned, done[-1].result)
+            stop = _verdict(done, outlook, setup.options, rounds)
             if stop is not None:
                 break
-            done.append(_next_round(tables, lesson, done, course))
+            done.append(_next_round(tables, learned, done, setup))
     except KeyboardInterrupt:
         stop = LoopStop.INTERRUPTED
     return Loop(rounds=tuple(done), stop=stop, outlook=outlook)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Lesson:
+class _Learned:
     """What was learned, the problem with corrected costs, and its best plans not yet measured."""
 
     corrections: Corrections
@@ -167,7 +169,7 @@ class _Lesson:
     plans: tuple[Plan, ...]
 
 
-def _learn(problem: Problem, done: Sequence[Round], course: Course) -> _Lesson:
+def _learn(problem: Problem, done: Sequence[Round], setup: TuningSetup) -> _Learned:
     known = executed_plans([one.result for one in done])
     corrections = fit_corrections(problem, [one for one in known if len(one.plan.chunks) > 1])
     corrected = corrections.applied(problem)
@@ -177,11 +179,11 @@ def _learn(problem: Problem, done: Sequence[Round], course: Course) -> _Lesson:
         predicate=lambda plan: plan not in tried and not check(problem, plan),
         text="it was not measured yet, and breaks nothing by the costs that were given",
     )
-    comparison, plans = course.plan(corrected.with_rules(new), top=_batch(course.solving.top))
+    comparison, plans = setup.plan(corrected.with_rules(new), top=_batch(setup.solving.top))
     if any(result.stop is StopReason.INTERRUPTED for result in comparison.results):
         raise KeyboardInterrupt
     plans.sort(key=lambda plan: predicted_us(corrected, plan))
-    return _Lesson(corrections=corrections, problem=corrected, plans=tuple(plans))
+    return _Learned(corrections=corrections, problem=corrected, plans=tuple(plans))
 
 
 def _batch(top: int) -> int:
@@ -221,17 +223,17 @@ def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
     return tuple(found.values())
 
 
-def _outlook(lesson: _Lesson, last: TuningResult) -> Outlook | None:
+def _outlook(learned: _Learned, last: TuningResult) -> Outlook | None:
     """Return the most promising plan; corrections say nothing of a baseline, but its time is known."""
     best = last.winner
-    if not lesson.plans or best is None or best.comparable_us is None:
+    if not learned.plans or best is None or best.comparable_us is None:
         return None
     plan = best.candidate.deployment.plan
     solved = best.candidate.kind is CandidateKind.PLAN
     return Outlook(
-        plan=lesson.plans[0],
-        predicted_us=predicted_us(lesson.problem, lesson.plans[0]),
-        best_us=predicted_us(lesson.problem, plan) if solved and plan else round(best.comparable_us),
+        plan=learned.plans[0],
+        predicted_us=predicted_us(learned.problem, learned.plans[0]),
+        best_us=predicted_us(learned.problem, plan) if solved and plan else round(best.comparable_us),
     )
 
 
@@ -253,21 +255,21 @@ def _verdict(
 
 
 def _next_round(
-    tables: Mapping[str, Problem], lesson: _Lesson, done: Sequence[Round], course: Course
+    tables: Mapping[str, Problem], learned: _Learned, done: Sequence[Round], setup: TuningSetup
 ) -> Round:
     """Race the most promising plans against the best so far."""
-    known = {**tables, CORRECTED: lesson.problem}
+    known = {**tables, CORRECTED: learned.problem}
     rank = 1 + max(row.candidate.rank or 0 for one in done for row in one.result.rows)
-    new = plan_candidates(lesson.plans[: _batch(course.solving.top)], tables=known, first_rank=rank)
+    new = plan_candidates(learned.plans[: _batch(setup.solving.top)], tables=known, first_rank=rank)
     # Corrections say nothing of baselines.
     kept = [
         predicted(candidate, known if candidate.kind is CandidateKind.PLAN else tables)
         for candidate in _best(done[-1].result)
     ]
-    result = course.named(f"round {len(done) + 1}").race(
-        [*new, *kept], lesson.problem, after=[one.result for one in done]
+    result = setup.named(f"round {len(done) + 1}").race(
+        [*new, *kept], learned.problem, after=[one.result for one in done]
     )
-    return Round(corrections=lesson.corrections, result=result)
+    return Round(corrections=learned.corrections, result=result)
 
 
 def _best(result: TuningResult) -> Iterator[TuningCandidate]:

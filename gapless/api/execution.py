@@ -1,4 +1,4 @@
-"""The user stories that need a device: profile a model, run a plan."""
+"""What needs a device: profile a model, run a plan."""
 
 from __future__ import annotations
 

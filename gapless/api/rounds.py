@@ -22,13 +22,13 @@ class LoopStop(StrEnum):
     SETTLED
         The best plan has stood a round, and no plan that was not measured is predicted to be faster.
     EXHAUSTED
-        Nobody finds another plan.
+        No backend finds another plan.
     ROUNDS
         All rounds that were asked for are done.
     BUDGET
         The time was used up.
     INTERRUPTED
-        Somebody stopped it; it can be resumed.
+        The user stopped it; it can be resumed.
     """
 
     SETTLED = "settled"
@@ -111,7 +111,7 @@ class Loop:
 
     @property
     def answer(self) -> TuningResult:
-        """What the last round says that came to its end: of one that was cut off, nobody knows."""
+        """What the last round says that came to its end: of one that was cut off, it is not known."""
         whole = [one.result for one in self.rounds if cut_off(one.result) is None]
         return whole[-1] if whole else self.rounds[0].result
 

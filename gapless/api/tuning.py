@@ -38,7 +38,7 @@ from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
 from ..solvers.protocol import SolveOptions
-from .closed_loop import Course, check_rounds, close_loop
+from .closed_loop import TuningSetup, check_rounds, close_loop
 from .device import this_device
 from .execution import (
     DEFAULT_METHOD,
@@ -84,7 +84,7 @@ class Tuned:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody stopped it."""
+        """Whether the user stopped it."""
         return self.result.interrupted or (self.loop is not None and self.loop.stop is LoopStop.INTERRUPTED)
 
     @property
@@ -189,7 +189,7 @@ def tune(
         asked = {
             name: with_objective_and_rules(problem, objective, rules) for name, problem in tables.items()
         }
-        course = Course(
+        setup = TuningSetup(
             runner=runner,
             device=f"{fingerprint().digest} {found.name} {found.availability().version}",
             backends=backends,
@@ -199,7 +199,7 @@ def tune(
             resume=resume,
             report=report,
         )
-        return _tuned(asked, taken, course, rounds=rounds)
+        return _tuned(asked, taken, setup, rounds=rounds)
 
 
 def tune_simulated(
@@ -240,7 +240,7 @@ def tune_simulated(
     check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
     with ExitStack() as stack:
         simulated = SimulatedRunner if workload_in(truth) is None else SimulatedWorkloadRunner
-        course = Course(
+        setup = TuningSetup(
             runner=simulated(truth, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
@@ -251,7 +251,7 @@ def tune_simulated(
             report=report,
         )
         asked = {name: with_objective_and_rules(table, objective, rules) for name, table in tables.items()}
-        return _tuned(asked, None, course, rounds=rounds)
+        return _tuned(asked, None, setup, rounds=rounds)
 
 
 def default_costs(objective: Objective) -> str:
@@ -278,15 +278,15 @@ def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dic
     return {model.network.name: model}
 
 
-def _tuned(tables: Mapping[str, Problem], taken: Profile | None, course: Course, *, rounds: int) -> Tuned:
+def _tuned(tables: Mapping[str, Problem], taken: Profile | None, setup: TuningSetup, *, rounds: int) -> Tuned:
     problem = next(iter(tables.values()))
-    comparison, plans = course.plan(problem, top=course.solving.top)
+    comparison, plans = setup.plan(problem, top=setup.solving.top)
     if not plans:
         raise InvalidInputError(
             "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"
         )
-    first = course.race([*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)], problem)
-    loop = close_loop(tables, first, course, rounds=rounds) if rounds > 1 else None
+    first = setup.race([*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)], problem)
+    loop = close_loop(tables, first, setup, rounds=rounds) if rounds > 1 else None
     return Tuned(
         problem=problem,
         profile=taken,

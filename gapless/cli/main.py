@@ -15,7 +15,7 @@ from ..formulations.errors import GaplessError
 from ..version import __version__
 from .base import catalog
 from .base.answer import Answer, app
-from .base.console import clean, console, discard_output, speaking
+from .base.console import clean, console, discard_output, using_style
 from .base.exits import ExitCode, code_of_error
 from .base.general_options import ColorOption, DebugOption, General, JsonOption, QuietOption, split_general
 from .base.usage_errors import UsageError, unknown_command, usage_message
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if VARIABLE in os.environ:
         return complete(sys.argv[1:] if arguments is None else arguments)
     general, words = split_general(list(sys.argv[1:] if arguments is None else arguments))
-    with speaking(general.manner):
+    with using_style(general.style):
         try:
             answer = _called(words).main(words, prog_name="gapless", standalone_mode=False)
             if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
@@ -107,7 +107,7 @@ def _print(answer: Answer, general: General) -> int:
         else:
             console(sys.stdout).print(view)
     sys.stdout.flush()
-    for note in () if general.manner.quiet else answer.notes:
+    for note in () if general.style.quiet else answer.notes:
         console(sys.stderr).print(clean(note), soft_wrap=True)
     return answer.code
 

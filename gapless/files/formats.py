@@ -19,7 +19,7 @@ class FileFormat:
     ----------
     name
         What users call it; the file says "gapless." and this.
-    home
+    location
         Module and name of its `Schema`.
     what
         What is in it.
@@ -28,7 +28,7 @@ class FileFormat:
     """
 
     name: str
-    home: str
+    location: str
     what: str
     written_by: str
     read_by: str
@@ -36,7 +36,7 @@ class FileFormat:
     @property
     def schema(self) -> Schema[Any]:
         """Its name, version and type."""
-        module, _, name = self.home.partition(":")
+        module, _, name = self.location.partition(":")
         found: Schema[Any] = getattr(import_module(f"..{module}", __package__), name)
         return found
 
@@ -47,154 +47,154 @@ _STORE = "tune and profile, inside store.sqlite"
 FORMATS = (
     FileFormat(
         name="problem",
-        home="formulations.files:PROBLEM",
+        location="formulations.files:PROBLEM",
         what="what is asked: device, networks, costs, objective, limits, rules, workload",
         written_by="tune, profile, show --out, predict --out",
         read_by="every command that takes a PROBLEM",
     ),
     FileFormat(
         name="plan",
-        home="formulations.files:PLAN",
+        location="formulations.files:PLAN",
         what="an answer: which layers run where, and in which order requests are served",
         written_by="plan --out, tune",
         read_by="check, simulate, run, trace, explain, report, export, interference, show",
     ),
     FileFormat(
         name="platform",
-        home="formulations.files:PLATFORM",
+        location="formulations.files:PLATFORM",
         what="the processing units of one device",
         written_by="platforms --detect --out",
         read_by="show, and your Python",
     ),
     FileFormat(
         name="network",
-        home="formulations.files:NETWORK",
+        location="formulations.files:NETWORK",
         what="layers, tensors and legal cuts of one network",
         written_by=_PACKAGE,
         read_by="show, gapless itself",
     ),
     FileFormat(
         name="costs",
-        home="formulations.files:COSTS",
+        location="formulations.files:COSTS",
         what="how long each layer takes on each unit, in whole microseconds",
         written_by=_PACKAGE,
         read_by="gapless itself",
     ),
     FileFormat(
         name="profile",
-        home="profiler.profile:PROFILE",
+        location="profiler.profile:PROFILE",
         what="a measured network: tables of costs, fits, checks, receipts, warnings",
         written_by="profile, tune",
         read_by="interference, show",
     ),
     FileFormat(
         name="deployment",
-        home="files.run_files:DEPLOYMENT",
+        location="files.run_files:DEPLOYMENT",
         what="what a device runs: the streams of a plan, or replicas of a network",
         written_by="tune",
         read_by="run, trace, report, show",
     ),
     FileFormat(
         name="measurement",
-        home="executor.tuning.documents:MEASUREMENT",
+        location="executor.tuning.documents:MEASUREMENT",
         what="a measured run: periods, latencies, receipts, the busy times of chunks",
         written_by="run --out",
         read_by="report, interference --measured, show",
     ),
     FileFormat(
         name="comparison",
-        home="files.comparison_file:COMPARISON",
+        location="files.comparison_file:COMPARISON",
         what="what each backend answered to the problem",
         written_by="compare --out, tune",
         read_by="report, show",
     ),
     FileFormat(
         name="tuning",
-        home="executor.tuning.documents:TUNING",
+        location="executor.tuning.documents:TUNING",
         what="a race: every candidate, what was predicted and measured, why it left",
         written_by="tune",
         read_by="report, show",
     ),
     FileFormat(
         name="rounds",
-        home="api.rounds:LOOP",
+        location="api.rounds:LOOP",
         what="a closed loop: what each round of tuning measured and learned",
         written_by="tune --rounds",
         read_by="show",
     ),
     FileFormat(
         name="executions",
-        home="profiler.prediction.executions:EXECUTIONS",
+        location="profiler.prediction.executions:EXECUTIONS",
         what="executed plans beside the tables that foretold them",
         written_by="tune",
         read_by="predict, show",
     ),
     FileFormat(
         name="interference",
-        home="profiler.slowdown.interference.ratios:INTERFERENCE",
+        location="profiler.slowdown.interference.ratios:INTERFERENCE",
         what="how much longer each layer or chunk takes while other units are busy",
         written_by="interference --out",
         read_by="interference, show",
     ),
     FileFormat(
         name="contention",
-        home="profiler.slowdown.contention.result:CONTENTION",
+        location="profiler.slowdown.contention.result:CONTENTION",
         what="how much networks slow each other down on two units, and their intensities",
         written_by="contention --out",
         read_by="--contention of the planning commands, show",
     ),
     FileFormat(
         name="chrome_trace",
-        home="executor.pipeline.trace_export:TRACE",
+        location="executor.pipeline.trace_export:TRACE",
         what="a trace for ui.perfetto.dev that also says what ran",
         written_by="tune, trace",
         read_by="report, show, Perfetto",
     ),
     FileFormat(
         name="export",
-        home="executor.export.manifest:EXPORT",
+        location="executor.export.manifest:EXPORT",
         what="the manifest of an exported plan: pieces, units, settings, digests of all files",
         written_by="export",
         read_by="the runner beside it",
     ),
     FileFormat(
         name="slowdowns",
-        home="formulations.files:INTERFERENCE",
+        location="formulations.files:INTERFERENCE",
         what="base slowdowns between units, intensity and sensitivity of networks",
         written_by=_PACKAGE,
         read_by="gapless itself; a problem holds the same",
     ),
     FileFormat(
         name="analytic",
-        home="profiler.analytic.model:ANALYTIC",
+        location="profiler.analytic.model:ANALYTIC",
         what="a device of which only few times are known: speeds, bandwidths, known totals",
         written_by=_PACKAGE,
         read_by="gapless itself",
     ),
     FileFormat(
         name="paper_contention",
-        home="profiler.slowdown.contention.paper:PAPER",
+        location="profiler.slowdown.contention.paper:PAPER",
         what="the slowdowns that Hetero2Pipe prints",
         written_by=_PACKAGE,
         read_by="gapless itself",
     ),
     FileFormat(
         name="trial",
-        home="executor.tuning.documents:TRIAL",
+        location="executor.tuning.documents:TRIAL",
         what="one measurement of one candidate",
         written_by=_STORE,
         read_by="tune --resume",
     ),
     FileFormat(
         name="timing",
-        home="profiler.records:TIMING",
+        location="profiler.records:TIMING",
         what="the samples of one measured piece",
         written_by=_STORE,
         read_by="profile and tune --resume",
     ),
     FileFormat(
         name="operators",
-        home="profiler.records:OPERATORS",
+        location="profiler.records:OPERATORS",
         what="the times of the operators of one measured piece",
         written_by=_STORE,
         read_by="profile and tune --resume",

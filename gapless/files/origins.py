@@ -50,7 +50,7 @@ def origin_of(**given: object) -> dict[str, str]:
 
 
 def ask_parameters(asked: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was asked as parameters of `options.ask`.
+    """Return what was asked as fields of `cli.options.problem.ProblemOptions`.
 
     Raises
     ------

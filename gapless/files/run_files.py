@@ -156,7 +156,7 @@ def _executions(tuned: Tuned) -> Executions | None:
     """Return all plans that were executed beside the tables that foretold them; None where there are none.
 
     Replicas are not one plan, plans for a workload have no period, and of a problem that was given with
-    combined or unnamed tables nobody knows the measured ones.
+    combined or unnamed tables the measured ones are not known.
     """
     problem, taken = tuned.problem, tuned.profile
     tables = (problem.costs,) if taken is None else taken.tables

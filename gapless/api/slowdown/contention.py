@@ -1,4 +1,4 @@
-"""The user story of contention: measure how much networks slow each other down on this device."""
+"""Contention: measure how much networks slow each other down on this device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user story of interference: how much longer, or less, layers take while other units are busy."""
+"""Interference: how much longer, or less, layers take while other units are busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user story of several networks at once: profile each, and make a problem of their requests."""
+"""Several networks at once: profile each, and make a problem of their requests."""
 
 from __future__ import annotations
 

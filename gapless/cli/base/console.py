@@ -32,7 +32,7 @@ def clean(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class OutputStyle:
     """How to write on the terminal.
 
     Attributes
@@ -47,28 +47,28 @@ class Manner:
     color: bool | None = None
 
 
-_USUAL = Manner()
-_MANNER: ContextVar[Manner] = ContextVar("manner", default=_USUAL)
+_USUAL = OutputStyle()
+_STYLE: ContextVar[OutputStyle] = ContextVar("output_style", default=_USUAL)
 
 
-def manner() -> Manner:
+def output_style() -> OutputStyle:
     """Return how to write on the terminal just now."""
-    return _MANNER.get()
+    return _STYLE.get()
 
 
 @contextmanager
-def speaking(way: Manner) -> Iterator[None]:
-    """Write in a certain manner meanwhile."""
-    before = _MANNER.set(way)
+def using_style(style: OutputStyle) -> Iterator[None]:
+    """Write in a certain style meanwhile."""
+    before = _STYLE.set(style)
     try:
         yield
     finally:
-        _MANNER.reset(before)
+        _STYLE.reset(before)
 
 
 def shows_progress() -> bool:
-    """Return whether progress is welcome: somebody looks at standard error, and did not ask for quiet."""
-    return not manner().quiet and sys.stderr.isatty()
+    """Return whether to show progress: standard error is a terminal, and `--quiet` was not given."""
+    return not output_style().quiet and sys.stderr.isatty()
 
 
 class _Console(Console):
@@ -83,7 +83,7 @@ def console(stream: TextIO) -> Console:
         with suppress(ValueError, OSError):
             stream.reconfigure(errors="backslashreplace")
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    color = manner().color
+    color = output_style().color
     if color is None and os.environ.get("NO_COLOR"):
         color = False
     return _Console(

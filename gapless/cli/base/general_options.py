@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .console import Manner
+from .console import OutputStyle
 
 
 def heading(title: str) -> Callable[..., Any]:
@@ -47,13 +47,13 @@ class General:
         Print documents, errors as well.
     debug
         Show tracebacks.
-    manner
+    style
         How to write on the terminal.
     """
 
     as_json: bool
     debug: bool
-    manner: Manner
+    style: OutputStyle
 
 
 def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
@@ -68,6 +68,6 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
     general = General(
         as_json="--json" in said,
         debug="--debug" in said,
-        manner=Manner(quiet="--quiet" in said, color=colors[-1] if colors else None),
+        style=OutputStyle(quiet="--quiet" in said, color=colors[-1] if colors else None),
     )
     return general, [word for word in words[:end] if word not in WORDS] + list(words[end:])

@@ -51,7 +51,7 @@ class Line:
     """A line on a terminal that renews itself; a context manager. Subclasses say what stands in it.
 
     A timer signal renews the line, not a thread: solvers run in forked children, and a fork that
-    happens while another thread holds a lock leaves the child with a lock that nobody opens. Nothing is
+    happens while another thread holds a lock leaves the child with a lock that is never released. Nothing is
     written where standard error is no terminal, or where `--quiet` was said. Lines may be nested: the inner
     one is seen while it lasts.
     """
@@ -172,7 +172,7 @@ class StepLine(Line):
     """Shows how far a long job is: what it does, a bar, the time that passed, and what is left of it.
 
     The bar is about one part of the job: what counts to the same end. The parts follow one another, and
-    nobody knows how long those will take that have not begun.
+    how long those will take that have not begun is not known.
     """
 
     def __init__(self) -> None:

@@ -72,7 +72,7 @@ def contention(
     """Measure how much networks on different units slow each other down through the memory they share."""
     from ...api.device import common_engine
     from ...api.models import open_each
-    from ...api.slowdown import contention as measured
+    from ...api.slowdown.contention import measure_contention
     from ...executor.graph.shapes import parse_shapes
     from ...formulations.files import dump
     from ...profiler.slowdown.contention.result import CONTENTION, ContentionOptions
@@ -89,7 +89,7 @@ def contention(
     runner = device.engine or common_engine(models)
     platform, notes = device.platform(runner), measuring.busy_notes()
     with StepLine() as line:
-        found = measured.measure_contention(
+        found = measure_contention(
             models, platform=platform, engine=runner, options=options, report=line.report
         )
     notes += write_out(out, lambda: dump(found, CONTENTION))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json as json_module
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -20,7 +21,7 @@ from ...view.terminal import describe
 from ..base.answer import Answer, command, takes, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import Asked, OutOption, ask, asking, check_writable
+from ..options.problem import Asked, OutOption, ProblemOptions, ask, asking, check_writable
 
 _shown_option = heading("What is shown")
 
@@ -103,14 +104,16 @@ def show(**given: Any) -> Answer:
             )
         answer: Answer = _show_problem(problem=files[0] if files else None, **given)
         return answer
-    known = {name: given[name] for name in inspect.signature(ask).parameters if name in given}
+    known = {each.name: given[each.name] for each in fields(ProblemOptions) if each.name in given}
     own = {name: value for name, value in given.items() if name not in known}
     chosen = [name for name, value in known.items() if value]
     problem = None
     if len(files) == 2 or known["workload"]:
         served = _workload_of(files[-1]) if kind == PLAN.format and not known["workload"] else {}
         named = {"problem": files[0] if len(files) == 2 else None}
-        problem = ask(**{**known, **served, **{name: known[name] for name in chosen}, **named}).problem
+        problem = ask(
+            ProblemOptions(**{**known, **served, **{name: known[name] for name in chosen}, **named})
+        ).problem
     elif chosen:
         option = chosen[0].replace("_", "-")
         raise InvalidInputError(
@@ -122,7 +125,7 @@ def show(**given: Any) -> Answer:
 
 
 def _workload_of(plan: str) -> dict[str, Any]:
-    """Return the workload that a plan was made for, if any, as parameters of `ask`."""
+    """Return the workload that a plan was made for, if any, as fields of `ProblemOptions`."""
     asked = load_origin(plan).asked
     service = {name: text for name, text in asked.items() if name not in ("platform", "problem")}
     return ask_parameters(service) if "workload" in service else {}

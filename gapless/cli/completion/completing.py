@@ -43,7 +43,7 @@ def complete(words: Sequence[str]) -> int:
     ----------
     words
         What was typed behind the program's name, up to the cursor; the last one may be empty. For bash the
-        line is in the environment instead (COMP_LINE, COMP_POINT), since bash tears words apart.
+        line is in the environment instead (COMP_LINE, COMP_POINT), since bash splits words at "=" and ":".
 
     Returns
     -------

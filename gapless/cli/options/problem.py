@@ -173,26 +173,30 @@ class Asked:
     notes: tuple[str, ...] = ()
 
 
-def ask(
-    problem: OptionalProblemArgument = None,
-    *,
-    workload: WorkloadOption = None,
-    platform: PlatformOption = None,
-    order: OrderOption = None,
-    execution: ExecutionOption = None,
-    stream: StreamOption = False,
-    task_slots: TaskSlotsOption = None,
-    contention: ContentionOption = None,
-    costs: CostsOption = None,
-    objective: ObjectiveOption = None,
-    rules: RulesOption = None,
-    max_period_us: MaxPeriodOption = None,
-    min_units: MinUnitsOption = None,
-    max_units: MaxUnitsOption = None,
-    min_balance: MinBalanceOption = None,
-    max_gapness_us: MaxGapnessOption = None,
-    min_utilisation: MinUtilisationOption = None,
-) -> Asked:
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions:
+    """Which problem is asked for, as the argument and the options say it; each field is one of them."""
+
+    problem: OptionalProblemArgument = None
+    workload: WorkloadOption = None
+    platform: PlatformOption = None
+    order: OrderOption = None
+    execution: ExecutionOption = None
+    stream: StreamOption = False
+    task_slots: TaskSlotsOption = None
+    contention: ContentionOption = None
+    costs: CostsOption = None
+    objective: ObjectiveOption = None
+    rules: RulesOption = None
+    max_period_us: MaxPeriodOption = None
+    min_units: MinUnitsOption = None
+    max_units: MaxUnitsOption = None
+    min_balance: MinBalanceOption = None
+    max_gapness_us: MaxGapnessOption = None
+    min_utilisation: MinUtilisationOption = None
+
+
+def ask(options: ProblemOptions) -> Asked:
     """Return the problem with the objective, limits and rules of the command line.
 
     Raises
@@ -203,41 +207,24 @@ def ask(
     from ...files.origins import asked_problem, origin_of
     from ...files.rules_file import add_rules
 
-    origin = origin_of(
-        problem=problem,
-        workload=workload,
-        platform=platform,
-        order=order,
-        execution=execution,
-        mode=Mode.STREAM if stream else None,
-        task_slots=task_slots,
-        contention=contention,
-        costs=costs,
-        objective=objective,
-        max_period_us=max_period_us,
-        min_units=min_units,
-        max_units=max_units,
-        min_balance=min_balance,
-        max_gapness_us=max_gapness_us,
-        min_utilisation=min_utilisation,
-    )
+    origin = origin_of(**vars(options), mode=Mode.STREAM if options.stream else None)
     asked = asked_problem(origin)
     return Asked(
-        problem=asked if rules is None else add_rules(asked, rules),
+        problem=asked if options.rules is None else add_rules(asked, options.rules),
         origin=origin,
-        task_slots=task_slots if workload_in(asked) is None else None,
+        task_slots=options.task_slots if workload_in(asked) is None else None,
     )
 
 
 def asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose first parameter `asked` becomes the parameters of `ask`.
+    """Return a command whose first parameter `asked` becomes those of `ProblemOptions`.
 
     A second parameter `plan`, a file, makes both arguments one list: [PROBLEM] PLAN. A command that
     plays plans has a parameter `task_slots`.
     """
-    shared, own = _parameters(ask), _parameters(command)
+    shared, own = _parameters(ProblemOptions), _parameters(command)
     own.pop("asked")
-    argument, *options = shared.values()
+    argument, *others = shared.values()
     if "plan" in own:
         argument = own.pop("plan").replace(name="files", annotation=FilesArgument)
 
@@ -249,8 +236,8 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         path = None
         if files:
             given["problem"], path = split_files(files)
-        known = {name: given.pop(name) for name in shared}
-        answer = ask(**known) if path is None else _ask_again(path, known)
+        options = ProblemOptions(**{name: given.pop(name) for name in shared})
+        answer = ask(options) if path is None else _ask_again(path, options)
         if plays:
             given["task_slots"] = answer.task_slots
         elif answer.task_slots is not None:
@@ -258,7 +245,7 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         found = command(answer, **given) if path is None else command(answer, path, **given)
         return replace(found, notes=(*answer.notes, *found.notes)) if answer.notes else found
 
-    parameters = [argument, *options, *own.values()]
+    parameters = [argument, *others, *own.values()]
     takes(asked, (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters))
     return asked
 
@@ -276,13 +263,13 @@ def split_files(files: list[str]) -> tuple[str | None, Path]:
     return (None if len(files) == 1 else files[0]), Path(files[-1])
 
 
-def _ask_again(path: Path, given: dict[str, Any]) -> Asked:
+def _ask_again(path: Path, options: ProblemOptions) -> Asked:
     """Return the problem of a plan file, unless another one is named.
 
     What is given counts, and what is not given is as it was when the plan was made.
     """
-    if given["problem"] is not None or given["workload"] is not None:
-        return ask(**given)
+    if options.problem is not None or options.workload is not None:
+        return ask(options)
     from ...files.origins import ask_parameters
     from ...formulations.files import load_origin
 
@@ -291,9 +278,11 @@ def _ask_again(path: Path, given: dict[str, Any]) -> Asked:
         raise InvalidInputError(
             f"{path} does not say which problem it is for; name it before the plan, or with --workload"
         )
-    chosen = {name: value for name, value in given.items() if value is not None and value is not False}
-    answer = ask(**{**given, **ask_parameters(origin.asked), **chosen})
-    return _with_rules(answer, origin, path, same=not chosen) if given["rules"] is None else answer
+    chosen = {
+        name: value for name, value in vars(options).items() if value is not None and value is not False
+    }
+    answer = ask(ProblemOptions(**{**ask_parameters(origin.asked), **chosen}))
+    return _with_rules(answer, origin, path, same=not chosen) if options.rules is None else answer
 
 
 def _with_rules(answer: Asked, origin: Origin, path: Path, *, same: bool) -> Asked:

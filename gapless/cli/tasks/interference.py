@@ -10,7 +10,12 @@ from typing import Any
 from ...api.device import common_engine
 from ...api.models import open_each
 from ...api.problems import load_problem
-from ...api.slowdown import interference as story
+from ...api.slowdown.interference import (
+    interference_of_tables,
+    is_shipped_subject,
+    measure_interference,
+    measure_plan_interference,
+)
 from ...executor.graph.shapes import parse_shapes
 from ...executor.model import Model
 from ...executor.tuning.documents import MEASUREMENT
@@ -54,13 +59,13 @@ class InterferenceChoice:
             return self._of_plans(first)
         self._refuse("without --plan", {"--measured": self.measured})
         is_file = first.endswith(".json")
-        if is_file or story.is_shipped_subject(first):
+        if is_file or is_shipped_subject(first):
             given = {"--shape": self.shape, "--beside": self.beside, "--engine": self.device.engine}
             self._refuse(
                 f"for {first}, where nothing is measured", {**given, "--store": self.store, **self._chosen}
             )
             self._require_one(first)
-            return (_of_file(first) if is_file else story.interference_of_tables(first)), []
+            return (_of_file(first) if is_file else interference_of_tables(first)), []
         return self._of_models()
 
     @property
@@ -81,7 +86,7 @@ class InterferenceChoice:
         runner = self.device.engine or common_engine(models)
         platform, notes = self.device.platform(runner), busy_notes()
         with StepLine() as line:
-            found = story.measure_interference(
+            found = measure_interference(
                 models,
                 platform=platform,
                 engine=runner,
@@ -107,7 +112,7 @@ class InterferenceChoice:
         measured = [load(path, MEASUREMENT) for path in self.measured]
         notes = busy_notes()
         with StepLine() as line:
-            found = story.measure_plan_interference(
+            found = measure_plan_interference(
                 problem,
                 plans,
                 engine=self.device.engine,
@@ -120,7 +125,7 @@ class InterferenceChoice:
 
 def _of_file(path: str) -> InterferenceRatios:
     if format_of(path) == PROFILE.format:
-        return story.interference_of_tables(load(path, PROFILE))
+        return interference_of_tables(load(path, PROFILE))
     try:
         return load(path, INTERFERENCE)
     except SchemaVersionError as error:

@@ -1,4 +1,4 @@
-"""Reports under the eyes of a user: what the files do not say is solved and explained, with progress."""
+"""Reports: what the files do not say is solved and explained, with progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running under the eyes of a user: choices of the command line, progress, and the files that are written."""
+"""Running: choices of the command line, progress, and the files that are written."""
 
 from __future__ import annotations
 

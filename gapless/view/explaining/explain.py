@@ -1,4 +1,4 @@
-"""Why a plan is as it is: what each cut, unit and demand is good for, told by the best plans without them."""
+"""Why a plan is as it is: what each cut, unit and demand is good for, from the best plans without them."""
 
 from __future__ import annotations
 

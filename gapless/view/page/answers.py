@@ -43,7 +43,7 @@ _STATUS = {
 
 
 def answers(subject: Subject) -> Answers | None:
-    """Return what the backends answered to the problem of a subject; None: nobody was asked."""
+    """Return what the backends answered to the problem of a subject; None: none was asked."""
     found = subject.answers
     if not found:
         return None

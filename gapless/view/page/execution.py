@@ -1,4 +1,4 @@
-"""What an execution achieved, told by its measurement, else by the race, else by its trace."""
+"""What an execution achieved, from its measurement, else by the race, else by its trace."""
 
 from __future__ import annotations
 

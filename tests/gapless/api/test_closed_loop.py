@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gapless
-from gapless.api.closed_loop import FEWEST_NEW, Course, close_loop, executed_plans
+from gapless.api.closed_loop import FEWEST_NEW, TuningSetup, close_loop, executed_plans
 from gapless.api.planning import Comparison, compare_backends
 from gapless.api.problems import load_problem, table_problem, with_workload
 from gapless.api.rounds import CORRECTED, LOOP, Loop, LoopStop
@@ -186,16 +186,16 @@ def test_times_of_earlier_rounds_are_freed_from_drift() -> None:
     problem, truth = (load_problem(NAME, costs=costs) for costs in ("isolated", "interpolated"))
     runner = Drifting(truth)
     with Store(":memory:") as store:
-        course = Course(
+        setup = TuningSetup(
             runner=runner, device="", backends=("native",), solving=SolveOptions(top=6),
             options=TuningOptions(), store=store, resume=False, report=silent,
         )  # fmt: skip
         tables = {"isolated": problem}
-        _, plans = course.plan(problem, top=6)
+        _, plans = setup.plan(problem, top=6)
         alone = baselines(problem.network.name, 9, problem.platform)
-        first = course.race([*plan_candidates(plans, tables=tables), *alone], problem)
+        first = setup.race([*plan_candidates(plans, tables=tables), *alone], problem)
         runner.factor = 1.5
-        loop = close_loop(tables, first, course, rounds=2)
+        loop = close_loop(tables, first, setup, rounds=2)
     known = executed_plans([one.result for one in loop.rounds])
     assert len({one.plan for one in known}) == len(known) > 6 + FEWEST_NEW
     for one in known:

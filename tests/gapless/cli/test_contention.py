@@ -1,4 +1,4 @@
-"""`gapless contention`, and its Python story."""
+"""`gapless contention`, and its Python functions."""
 
 from __future__ import annotations
 

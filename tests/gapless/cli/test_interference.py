@@ -1,4 +1,4 @@
-"""`gapless interference`, and its Python story."""
+"""`gapless interference`, and its Python functions."""
 
 from __future__ import annotations
 

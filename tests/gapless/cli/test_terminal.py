@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.cli.base.console import Manner, console, manner, speaking
+from gapless.cli.base.console import OutputStyle, console, output_style, using_style
 from gapless.cli.base.general_options import split_general
 from gapless.cli.base.progress import BAR_WIDTH, Line, Progress, StepLine, bar, span
 from gapless.executor.progress import Step
@@ -119,21 +119,21 @@ def test_a_solve_shows_its_limit_and_its_gap(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("words", "rest", "way"),
     [
-        (["plan", "--quiet"], ["plan"], Manner(quiet=True)),
-        (["--no-color", "plan", "x"], ["plan", "x"], Manner(color=False)),
-        (["plan", "--no-color", "--color"], ["plan"], Manner(color=True)),
-        (["plan", "--", "--quiet"], ["plan", "--", "--quiet"], Manner()),
+        (["plan", "--quiet"], ["plan"], OutputStyle(quiet=True)),
+        (["--no-color", "plan", "x"], ["plan", "x"], OutputStyle(color=False)),
+        (["plan", "--no-color", "--color"], ["plan"], OutputStyle(color=True)),
+        (["plan", "--", "--quiet"], ["plan", "--", "--quiet"], OutputStyle()),
     ],
 )
-def test_general_options(words: list[str], rest: list[str], way: Manner) -> None:
+def test_general_options(words: list[str], rest: list[str], way: OutputStyle) -> None:
     general, found = split_general(words)
-    assert (found, general.manner, general.as_json, general.debug) == (rest, way, False, False)
+    assert (found, general.style, general.as_json, general.debug) == (rest, way, False, False)
 
 
-def test_a_manner_lasts_as_long_as_it_is_meant_to() -> None:
-    with speaking(Manner(quiet=True)), speaking(Manner(color=True)):
-        assert manner() == Manner(color=True)
-    assert manner() == Manner()
+def test_a_style_lasts_as_long_as_it_is_meant_to() -> None:
+    with using_style(OutputStyle(quiet=True)), using_style(OutputStyle(color=True)):
+        assert output_style() == OutputStyle(color=True)
+    assert output_style() == OutputStyle()
 
 
 def test_colours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_colours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     def shown(color: bool | None) -> bool:
         path = tmp_path / "out.txt"
-        with path.open("w") as file, speaking(Manner(color=color)):
+        with path.open("w") as file, using_style(OutputStyle(color=color)):
             console(file).print("red", style="bold red")
         return "\x1b[" in path.read_text()
 
