@@ -32,8 +32,6 @@ from .models import models_of, open_models
 DEFAULT_METHOD = str(Method.HEAVY)
 """The table that plans are made from: each layer measured while all other units run it, too."""
 
-DEFAULT_TOP = 10
-
 
 def profile(
     model: Model | str | Path | Sequence[str | Path],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from ...files import documents
 from ...formulations.hardware import Precision
@@ -97,14 +98,16 @@ def profile(
     json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
+    from ...api.models import open_each, open_models
     from ...files import run_files
     from ...view.terminal import running as views
     from ..tasks import measuring
 
     place = measuring.folder(out)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
+    how = measuring.opening(shape, granularity, materialize=materialize)
     if side_by_side:
-        each = measuring.open_apart(models, shape, granularity, materialize=materialize)
+        each = open_each(models, **how)
         found, notes = measuring.profile_together_watched(
             each, choice, store=place / "store.sqlite", resume=resume
         )
@@ -113,7 +116,7 @@ def profile(
             view=lambda: views.profiles_view(found.profiles),
             notes=[*notes, *run_files.write_together(found, place)],
         )
-    model = measuring.open_all(models, shape, granularity, materialize=materialize)
+    model = open_models(models, **how)
     taken, notes = measuring.profile_watched(model, choice, store=place / "store.sqlite", resume=resume)
     notes += run_files.write_profile(taken, place)
     return Answer(
@@ -157,7 +160,7 @@ def run(
             count = running.run_file(work.pipeline, feed, output)
             return Answer(
                 document=lambda: {**documents.header("outputs"), "requests": count},
-                view=lambda: running.text(f"{count} requests"),
+                view=lambda: Text(f"{count} requests"),
                 notes=[*work.notes, *([f"wrote {output}"] if output else [])],
             )
         notes = [*work.notes, *(work.verify() if check else [])]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rich.console import RenderableType
-
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
@@ -153,18 +151,14 @@ def tune(
 
 
 def _answer(tuned: Tuned, notes: list[str]) -> Answer:
+    from ...view.terminal.tuning import tuned_view
+
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
-        view=lambda: _view(tuned),
+        view=lambda: tuned_view(tuned),
         code=ExitCode.INTERRUPTED if tuned.interrupted else ExitCode.OK,
         notes=notes,
     )
-
-
-def _view(tuned: Tuned) -> RenderableType:
-    from ...view.terminal.tuning import tuned_view
-
-    return tuned_view(tuned)
 
 
 def _check_simulated(engine: str | None, truth: str | None, noise: str) -> None:

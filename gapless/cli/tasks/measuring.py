@@ -115,8 +115,8 @@ class TuneChoice:
         check_distance(self.distance, defined=self.workload is None)
         if len(subjects) == 1 and subjects[0].endswith(".json"):
             return load_problem(subjects[0])
-        opened = open_all if self.workload is None else open_apart
-        return opened(subjects, shape, granularity, materialize=materialize)
+        how = opening(shape, granularity, materialize=materialize)
+        return open_models(subjects, **how) if self.workload is None else open_each(subjects, **how)
 
     @property
     def wanted(self) -> Objective | None:
@@ -177,22 +177,9 @@ def folder(path: Path) -> Path:
     return path
 
 
-def open_all(
-    locators: Sequence[str], shape: Sequence[str] | None, granularity: str, *, materialize: bool
-) -> Model:
-    """Open the models that are named on the command line."""
-    return open_models(
-        locators, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
-    )
-
-
-def open_apart(
-    locators: Sequence[str], shape: Sequence[str] | None, granularity: str, *, materialize: bool
-) -> list[Model]:
-    """Open the models that are named on the command line, each as a network of its own."""
-    return open_each(
-        locators, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
-    )
+def opening(shape: Sequence[str] | None, granularity: str, *, materialize: bool) -> dict[str, Any]:
+    """Return how the models that are named on the command line are to be opened."""
+    return {"shapes": parse_shapes(shape or ()), "granularity": granularity, "materialize": materialize}
 
 
 def profile_watched(

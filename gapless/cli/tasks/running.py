@@ -179,13 +179,6 @@ def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem
     return asked, simulate(asked, played, requests=requests)
 
 
-def text(words: str) -> Any:
-    """Return a line for the terminal."""
-    from rich.text import Text
-
-    return Text(words)
-
-
 def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:
     """Run what tuning chose once more and write its trace; return the note that says so."""
     deployment = tuned.deployment
