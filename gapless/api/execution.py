@@ -27,7 +27,7 @@ from ..formulations.problem import Problem
 from ..profiler.profile import PROFILE, Method, Profile, ProfileOptions
 from ..profiler.profile import profile as measure_profile
 from .device import common_engine, this_device
-from .models import models_of, open_models
+from .models import models_of, open_model, open_models
 
 DEFAULT_METHOD = str(Method.HEAVY)
 """The table that plans are made from: each layer measured while all other units run it, too."""
@@ -212,6 +212,15 @@ def resolve_engine(engine: str | Engine | None, *models: Model) -> Engine:
     if engine is None:
         return get_engine(common_engine(models))
     return get_engine(engine) if isinstance(engine, str) else engine
+
+
+def resolve_all(
+    models: Sequence[Model | str | Path], engine: str | Engine | None, platform: Platform | None
+) -> tuple[list[Model], Engine, Platform]:
+    """Return models from themselves or their locators, their engine, and the units: by default all here."""
+    opened = [open_model(given) if isinstance(given, str | Path) else given for given in models]
+    found = resolve_engine(engine, *opened)
+    return opened, found, this_device(engine=found) if platform is None else platform
 
 
 def resolve_model(model: Model | str | Path | Sequence[str | Path]) -> Model:

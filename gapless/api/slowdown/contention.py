@@ -11,9 +11,7 @@ from ...executor.progress import Report, silent
 from ...formulations.hardware import Platform
 from ...profiler.slowdown.contention.measure import measure_contention as measure
 from ...profiler.slowdown.contention.result import Contention, ContentionOptions
-from ..device import this_device
-from ..execution import resolve_engine
-from ..models import open_each
+from ..execution import resolve_all
 
 
 def measure_contention(
@@ -58,11 +56,5 @@ def measure_contention(
     >>> found.interference.slowdown_permille  # doctest: +SKIP
     ((0, 42, 0), (36, 0, 0), (0, 0, 0))
     """
-    opened = [model for given in models for model in _opened(given)]
-    found = resolve_engine(engine, *opened)
-    units = this_device(engine=found) if platform is None else platform
+    opened, found, units = resolve_all(models, engine, platform)
     return measure(opened, units, found, options=options, report=report)
-
-
-def _opened(model: Model | str | Path) -> list[Model]:
-    return open_each([model]) if isinstance(model, str | Path) else [model]

@@ -24,9 +24,7 @@ from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...profiler.profile import Method, Profile, ProfileOptions
 from ...profiler.slowdown.side_by_side import estimated_interference, joint_table
-from ..device import this_device
-from ..execution import open_store, resolve_engine, take_profile
-from ..models import open_model
+from ..execution import open_store, resolve_all, take_profile
 
 CALIBRATION = Budget(requests=20, warm_up_requests=3)
 
@@ -84,9 +82,7 @@ def profile_together(
     >>> problem = gapless.with_workload(found.problem, "squeezenetx3,resnet18")  # doctest: +SKIP
     >>> gapless.run(problem, gapless.plan(problem).plan).makespan_us  # doctest: +SKIP
     """
-    opened = _opened(models)
-    found = resolve_engine(engine, *opened)
-    units = this_device(engine=found) if platform is None else platform
+    opened, found, units = resolve_all(models, engine, platform)
     profiles = profile_each(
         opened, platform=units, engine=found, options=options, store=store, resume=resume, report=report
     )
@@ -123,9 +119,7 @@ def profile_each(
     ProfilingError, ExecutionError
         They could not be measured.
     """
-    opened = _opened(models)
-    found = resolve_engine(engine, *opened)
-    units = this_device(engine=found) if platform is None else platform
+    opened, found, units = resolve_all(models, engine, platform)
     wanted = tuple(Method(method) for method in methods)
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -142,10 +136,6 @@ def profile_each(
             )
             for model in opened
         )
-
-
-def _opened(models: Sequence[Model | str | Path]) -> list[Model]:
-    return [open_model(given) if isinstance(given, str | Path) else given for given in models]
 
 
 def side_by_side(profiles: Sequence[Profile], *, interference: Interference | None = None) -> Problem:

@@ -63,39 +63,21 @@ def _paths(word: str, suffixes: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _called(module: str, function: str) -> tuple[str, ...]:
-    """Return the names that a function returns, whose module is not loaded before."""
-    return tuple(getattr(import_module(f"...{module}", __package__), function)())
+def _from(*places: str, also: tuple[str, ...] = ()) -> Callable[[Mapping[str, str]], Iterable[str]]:
+    """Return what asks functions for names, each "module:function"; modules are loaded when they are used."""
+
+    def names(said: Mapping[str, str]) -> Iterable[str]:
+        for place in places:
+            module, _, function = place.partition(":")
+            yield from getattr(import_module(f"...{module}", __package__), function)()
+        yield from also
+
+    return names
 
 
-def _backends(said: Mapping[str, str]) -> Iterable[str]:
-    return _called("solvers.registry", "backend_names")
-
-
-def _engines(said: Mapping[str, str]) -> Iterable[str]:
-    return (*_called("executor.engines.registry", "engine_names"), "simulated")
-
-
-def _problems(said: Mapping[str, str]) -> Iterable[str]:
-    return _called("profiler.platforms.catalog", "shipped_names")
-
-
-def _phones(said: Mapping[str, str]) -> Iterable[str]:
-    phones = _called("profiler.platforms.workloads", "phone_names")
-    return (*phones, *_called("profiler.platforms.catalog", "platform_names"))
-
-
-def _shipped(said: Mapping[str, str]) -> Iterable[str]:
-    return (*_called("profiler.platforms.catalog", "platform_names"), *_problems(said))
-
-
-def _networks(said: Mapping[str, str]) -> Iterable[str]:
-    return _called("api.models", "built_in_names")
-
-
-def _subjects(said: Mapping[str, str]) -> Iterable[str]:
-    # Tuning takes networks, and shipped problems on a simulated device.
-    return (*_networks(said), *_problems(said))
+_NETWORKS = "api.models:built_in_names"
+_PLATFORMS = "profiler.platforms.catalog:platform_names"
+_PROBLEMS = "profiler.platforms.catalog:shipped_names"
 
 
 def _requested(said: Mapping[str, str]) -> Iterable[str]:
@@ -104,7 +86,7 @@ def _requested(said: Mapping[str, str]) -> Iterable[str]:
     platform = said.get("platform", "")
     if platform in platform_names():
         return network_names(platform)
-    return _called("profiler.platforms.workloads", "phone_network_names")
+    return _from("profiler.platforms.workloads:phone_network_names")(said)
 
 
 def _units(said: Mapping[str, str]) -> Iterable[str]:
@@ -121,10 +103,6 @@ def _objectives(said: Mapping[str, str]) -> Iterable[str]:
     return (*dict.fromkeys(term for terms in names for term in terms), "paper", "slack:")
 
 
-def _costs(said: Mapping[str, str]) -> Iterable[str]:
-    return _called("formulations.co_run", "co_run_model_names")
-
-
 def _formats(said: Mapping[str, str]) -> Iterable[str]:
     from ...files.formats import FORMATS
 
@@ -139,8 +117,10 @@ def _modes(said: Mapping[str, str]) -> Iterable[str]:
 
 JSON = (".json",)
 PYTHON = (".py",)
-MODEL = Values(names=_networks, suffixes=(".onnx", ".py"))
-PROBLEM = Values(names=_problems, suffixes=JSON)
+_costs = _from("formulations.co_run:co_run_model_names")
+_backends = _from("solvers.registry:backend_names")
+MODEL = Values(names=_from(_NETWORKS), suffixes=(".onnx", ".py"))
+PROBLEM = Values(names=_from(_PROBLEMS), suffixes=JSON)
 FILE = Values(suffixes=JSON)
 
 VALUES: Mapping[str, Values] = {
@@ -151,7 +131,9 @@ VALUES: Mapping[str, Values] = {
     "contention": FILE,
     "costs": Values(names=_costs),
     "emulate": Values(names=_units, ending="="),
-    "engine": Values(names=_engines, suffixes=PYTHON),
+    "engine": Values(
+        names=_from("executor.engines.registry:engine_names", also=("simulated",)), suffixes=PYTHON
+    ),
     "executions": FILE,
     "files": PROBLEM,
     "format": Values(names=_formats),
@@ -163,10 +145,10 @@ VALUES: Mapping[str, Values] = {
     "networks": MODEL,
     "objective": Values(names=_objectives, listed=True),
     "plan": FILE,
-    "platform": Values(names=_phones),
+    "platform": Values(names=_from("profiler.platforms.workloads:phone_names", _PLATFORMS)),
     "problem": PROBLEM,
     "rules": Values(suffixes=PYTHON),
-    "subjects": Values(names=_subjects, suffixes=(".onnx", ".py", ".json")),
+    "subjects": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")),
     "truth": Values(names=_costs),
     "units": Values(names=_units, listed=True),
     "workload": Values(names=_requested, listed=True),
@@ -175,7 +157,7 @@ VALUES: Mapping[str, Values] = {
 
 VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
     ("interference", "subjects"): Values(
-        names=lambda said: (*_networks(said), *_shipped(said)), suffixes=(".onnx", ".py", ".json")
+        names=_from(_NETWORKS, _PLATFORMS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")
     ),
 }
 """Where a command means something else by a name."""

@@ -56,7 +56,7 @@ def schemas_in_the_code() -> Iterator[tuple[str, str]]:
 
 def test_every_schema_of_the_code_is_a_known_kind_of_file() -> None:
     found = sorted(schemas_in_the_code())
-    assert found == sorted((entry.home, f"gapless.{entry.name}") for entry in FORMATS)
+    assert found == sorted((entry.location, f"gapless.{entry.name}") for entry in FORMATS)
     assert len(set(NAMES)) == len(NAMES) == len(found)
 
 
