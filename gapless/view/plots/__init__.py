@@ -1,1 +1,1 @@
-"""Pictures with matplotlib: the rooms of `gapless.plots`."""
+"""Pictures with matplotlib: what `gapless.plots` offers, by subject."""
