@@ -27,13 +27,13 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.api.models import open_model
-from gapless.executor.deployment import Deployment, Stream
 from gapless.executor.engine import Engine
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.measurement import MeasuredTrace
 from gapless.executor.model import Model
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment, Stream
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk
 

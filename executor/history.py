@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ..formulations.deployment import Stream
 from ..formulations.simulate import Trace
-from .deployment import Stream
 from .measurement import MeasuredTrace
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar
 
+from ..formulations.deployment import Deployment
 from ..formulations.validation import STRICT
-from .deployment import Deployment
 from .engine import PlacementReceipt
 
 

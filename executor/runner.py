@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from ..formulations.deployment import Deployment
 from ..formulations.validation import STRICT
-from .deployment import Deployment
 from .measurement import MeasuredTrace, Measurement
 
 

@@ -9,12 +9,12 @@ from itertools import combinations, islice
 from statistics import fmean, harmonic_mean
 
 from ..formulations.chunking.tables import chain_of
+from ..formulations.deployment import Deployment, Stream
 from ..formulations.errors import ExecutionError, InvalidInputError
 from ..formulations.judge import check
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.simulate import Trace, simulate
-from .deployment import Deployment, Stream
 from .measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
 from .runner import Budget, Verification
 from .simulation import (

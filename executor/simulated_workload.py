@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from statistics import fmean
 
+from ..formulations.deployment import Deployment
 from ..formulations.errors import ExecutionError, InvalidPlanError
 from ..formulations.flow_shop.play import Run
 from ..formulations.flow_shop.tables import shop_of, workload_in
 from ..formulations.flow_shop.values import WorkloadValues
 from ..formulations.judge import check
 from ..formulations.problem import Problem
-from .deployment import Deployment, deploy
+from .deployment import deploy
 from .measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
 from .runner import Budget, Verification
 from .simulation import BLOCKS, IMPOSSIBLE, Noise, device_name, requests_within, simulated_receipt

@@ -6,11 +6,11 @@ import math
 import random
 from collections.abc import Iterator
 
+from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.judge import MALFORMED
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
-from .deployment import Deployment
 from .engine import PlacementReceipt
 from .runner import Budget
 

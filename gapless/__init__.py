@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .api.tuning import tune_simulated as tune_simulated
     from .executor.callable_layers import CallableLayer as CallableLayer
     from .executor.callable_layers import CallableModel as CallableModel
-    from .executor.deployment import Deployment as Deployment
     from .executor.model import TensorSpec as TensorSpec
     from .executor.runner import Budget as Budget
     from .executor.tuning.options import Rung as Rung
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from .files.run_files import load_deployment as load_deployment
     from .formulations.chunking.view import PlanView as PlanView
     from .formulations.co_run import register_co_run_model as register_co_run_model
+    from .formulations.deployment import Deployment as Deployment
     from .formulations.errors import GaplessError as GaplessError
     from .formulations.files import load_plan as load_plan
     from .formulations.flow_shop.workload import Execution as Execution
@@ -82,7 +82,7 @@ _HOME = {
     "CallableLayer": ".executor.callable_layers",
     "CallableModel": ".executor.callable_layers",
     "TensorSpec": ".executor.model",
-    "Deployment": ".executor.deployment",
+    "Deployment": ".formulations.deployment",
     "Budget": ".executor.runner",
     "measure_contention": ".api.slowdown.contention",
     "measure_interference": ".api.slowdown.interference",

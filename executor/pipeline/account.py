@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..deployment import Deployment
+from ...formulations.deployment import Deployment
 from ..engine import PlacementReceipt
 from ..measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
 from .batches import by_round

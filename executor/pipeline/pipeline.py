@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from ...formulations.deployment import Deployment
 from ...formulations.errors import ExecutionError, InvalidInputError, UnitLostError
 from ...formulations.hardware import Platform
-from ..deployment import Deployment
 from ..engine import Engine, PlacementReceipt
 from ..measurement import MeasuredTrace, Measurement
 from ..model import Model

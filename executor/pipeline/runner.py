@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Self
 
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform
-from ..deployment import Deployment
 from ..engine import Engine
 from ..measurement import MeasuredTrace, Measurement
 from ..model import Model

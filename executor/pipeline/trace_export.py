@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ...formulations.deployment import Deployment
 from ...formulations.files import Schema, dump
 from ...formulations.plan import Plan
 from ...formulations.simulate import Trace
 from ...formulations.validation import STRICT
-from ..deployment import Deployment
 from ..history import History, Work, history
 from ..measurement import MeasuredTrace
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...formulations.deployment import Deployment
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.files import load
 from ...formulations.simulate import Trace, TraceEvent
-from ..deployment import Deployment
 from ..measurement import MeasuredEvent, MeasuredTrace
 from .trace_check import check_trace, nanoseconds
 from .trace_export import MEMORY, TRACE, Played, TraceDocument, trace_parts

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..executor.deployment import Deployment
 from ..executor.engine import Engine
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
@@ -19,7 +18,6 @@ from ..executor.tuning.candidates import (
     TuningCandidate,
     asked_pace,
     baselines,
-    deployed_plans,
     plan_candidates,
     predicted,
     workload_baselines,
@@ -28,6 +26,7 @@ from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..formulations.co_run import BUILT_IN_MODELS
+from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform
@@ -314,7 +313,7 @@ def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
     return [
         predicted(baseline, tables)
         for baseline in found
-        if not any(check(problem, plan) for plan in deployed_plans(baseline.deployment))
+        if not any(check(problem, plan) for plan in baseline.deployment.plans)
     ]
 
 

@@ -10,13 +10,13 @@ from ..api.problems import load_problem
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuning import Tuned
-from ..executor.deployment import Deployment, deploy
+from ..executor.deployment import deploy
 from ..executor.measurement import MeasuredTrace, Measurement
 from ..executor.pipeline.trace_export import trace_parts
-from ..executor.tuning.candidates import deployed_plans
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.tables import csv_text, markdown_text, rows_table
 from ..formulations.co_run import possible_models
+from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidPlanError
 from ..formulations.files import (
     Schema,
@@ -74,7 +74,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
         require_valid(problem, plan, path)
         return deploy(plan, workload=workload_in(problem))
     deployment = load(path, DEPLOYMENT)
-    for plan in deployed_plans(deployment):
+    for plan in deployment.plans:
         require_valid(problem, plan, path)
     return deployment
 

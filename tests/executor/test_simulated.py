@@ -9,11 +9,12 @@ import pytest
 
 import gapless
 from gapless.api.problems import load_problem, table_problem
-from gapless.executor.deployment import Deployment, Stream, deploy, replicas
+from gapless.executor.deployment import deploy
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS
 from gapless.executor.tuning.candidates import baselines, predicted
+from gapless.formulations.deployment import Deployment, Stream, replicas
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.plan import Chunk, Plan

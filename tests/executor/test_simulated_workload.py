@@ -14,9 +14,10 @@ from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.runner import Budget
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.candidates import predicted_us
+from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
-from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
+from gapless.formulations.flow_shop.workload import LoadPolicy
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem

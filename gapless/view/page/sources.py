@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...executor.deployment import Deployment, arrange
+from ...executor.deployment import arrange
 from ...executor.measurement import MeasuredTrace, Measurement
 from ...executor.pipeline.trace_file import TRACE_FORMAT, load_trace
-from ...executor.tuning.candidates import CandidateKind, deployed_plans
+from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.documents import MEASUREMENT, TUNING
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
 from ...files.origins import forgotten, on_problem
 from ...files.run_files import DEPLOYMENT, load_deployment, require_valid
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
 from ...formulations.flow_shop.tables import workload_in
@@ -263,7 +264,7 @@ class _Reader:
                 known.sources.append(str(path))
                 return known
         problem = self._current(path)
-        for plan in deployed_plans(deployment):
+        for plan in deployment.plans:
             require_valid(problem, plan, path)
         return self._begin(path, problem, deployment)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...executor.deployment import Deployment
 from ...executor.measurement import MeasuredTrace, Measurement
 from ...executor.tuning.result import TuningResult
+from ...formulations.deployment import Deployment
 from ...formulations.flow_shop.memory import Usage
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem

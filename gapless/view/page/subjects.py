@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...api.planning import Comparison
-from ...executor.deployment import Deployment, arrange
+from ...executor.deployment import arrange
 from ...executor.measurement import MeasuredTrace, Measurement
 from ...executor.progress import Report, silent
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import WrittenResult
+from ...formulations.deployment import Deployment
 from ...formulations.errors import BackendError
 from ...formulations.files import save
 from ...formulations.flow_shop.tables import workload_in

@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...executor.deployment import Deployment
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import MeasuredTrace
 from ...files.comparison_file import WrittenComparison
 from ...files.run_folder import Entry, Folder
+from ...formulations.deployment import Deployment
 from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import check, score
 from ...formulations.network import Network

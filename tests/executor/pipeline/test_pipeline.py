@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.executor.deployment import Deployment, Stream, replicas
 from gapless.executor.measurement import MeasuredTrace
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment, Stream, replicas
 from gapless.formulations.errors import (
     ExecutionError,
     InvalidInputError,

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gapless.executor.deployment import Deployment, deploy
+from gapless.executor.deployment import deploy
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment, Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError, UnitLostError
-from gapless.formulations.flow_shop.workload import Mode, Request, Workload
+from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.plan import Chunk, Plan
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.executor.pipeline.test_pipeline import in_plan_order

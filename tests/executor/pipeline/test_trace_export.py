@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import Deployment
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.trace_export import ON_THEIR_WAY, trace_parts
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.plan import Plan
 from gapless.formulations.simulate import Trace, simulate
 from tests.executor.pipeline.fakes import chain

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gapless.executor.deployment import Deployment, Rounds, Stream
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
-from gapless.formulations.flow_shop.workload import Mode
+from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream
 from gapless.formulations.plan import Chunk
 
 NAMES = ("net", "vision", 'a"</script>\u2028é', "gapless run")

@@ -20,10 +20,11 @@ from matplotlib.text import Annotation
 import gapless
 from gapless.api.planning import BackendFailure
 from gapless.api.tuning import tune_simulated
-from gapless.executor.deployment import Deployment, Stream, deploy
+from gapless.executor.deployment import deploy
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult
+from gapless.formulations.deployment import Deployment, Stream
 from gapless.formulations.errors import BackendUnavailableError, InvalidInputError
 from gapless.plots import (
     plot_answers,

@@ -26,10 +26,11 @@ from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.files.run_files import DEPLOYMENT, load_deployment, save_trace, write_together
 from gapless.formulations.costs import Interference
+from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load_problem, save
 from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of
-from gapless.formulations.flow_shop.workload import Mode, Request, Workload
+from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import gapless
 from gapless.api.tuning import tune_simulated
-from gapless.executor.deployment import Deployment, deploy, replicas
+from gapless.executor.deployment import deploy
 from gapless.executor.measurement import MeasuredTrace
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.formulations.deployment import Deployment, Mode, replicas
 from gapless.formulations.flow_shop.tables import workload_in, workload_of
-from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
+from gapless.formulations.flow_shop.workload import LoadPolicy
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.view.page.page import report_page

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import Deployment, Rounds, Stream
 from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
+from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
-from gapless.formulations.flow_shop.workload import Mode
 from gapless.formulations.plan import Plan
 from gapless.formulations.simulate import Trace, simulate, simulate_workload
 from gapless.view.terminal.gantt import gantt, gantt_view
