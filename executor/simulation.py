@@ -1,4 +1,4 @@
-"""What simulated devices have in common: their names, noise, receipts, and how long they play."""
+"""Parts of a simulated device: its name, noise, receipts, and how long it plays."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Report, silent
 from ..executor.simulated import SimulatedRunner
-from ..executor.simulated_workload import SimulatedWorkloadRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
     asked_pace,
@@ -237,9 +236,8 @@ def tune_simulated(
     }
     check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
     with ExitStack() as stack:
-        simulated = SimulatedRunner if workload_in(truth) is None else SimulatedWorkloadRunner
         course = Course(
-            runner=simulated(truth, noise_permille=noise_permille, seed=seed),
+            runner=SimulatedRunner(truth, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
             top=top,

@@ -11,7 +11,7 @@ from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuning import Tuned
 from ..executor.deployment import deploy
-from ..executor.measurement import MeasuredTrace, Measurement
+from ..executor.measurement import Measurement
 from ..executor.pipeline.trace_export import trace_parts
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.tables import csv_text, markdown_text, rows_table
@@ -30,10 +30,10 @@ from ..formulations.files import (
     save,
 )
 from ..formulations.flow_shop.tables import workload_in
+from ..formulations.history import History
 from ..formulations.judge import check
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..formulations.simulate import Trace
 from ..formulations.usage import trace_usage
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
@@ -181,7 +181,7 @@ def write_measurement(found: Measurement, out: Path | None) -> list[str]:
     return [] if out is None else _written({out: dump(found, MEASUREMENT)})
 
 
-def save_trace(trace: MeasuredTrace | Trace, out: Path, *, problem: Problem | None = None) -> int:
+def save_trace(trace: History, out: Path, *, problem: Problem | None = None) -> int:
     """Write a trace; return the number of its events (chunks of requests).
 
     Parameters
@@ -192,7 +192,7 @@ def save_trace(trace: MeasuredTrace | Trace, out: Path, *, problem: Problem | No
         What a simulated trace is a plan of: then the file has memory over time, too.
     """
     steps: tuple[tuple[int, int], ...] = ()
-    if problem is not None and isinstance(trace, Trace):
+    if problem is not None and not trace.measured:
         steps = trace_usage(problem, trace).steps
     # Where sizes are not known, a line at zero would say that nothing is needed.
     known = any(used for _, used in steps)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...executor.deployment import arrange
-from ...executor.measurement import MeasuredTrace, Measurement
+from ...executor.measurement import Measurement
 from ...executor.pipeline.trace_file import TRACE_FORMAT, load_trace
 from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.documents import MEASUREMENT, TUNING
@@ -20,6 +20,7 @@ from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name
 from .subject import SolverAnswer
@@ -60,7 +61,7 @@ class Known:
     title: str
     problem: Problem
     deployment: Deployment | None = None
-    measured: MeasuredTrace | None = None
+    measured: History | None = None
     measurement: Measurement | None = None
     tuning: TuningResult | None = None
     answers: tuple[SolverAnswer, ...] = ()
@@ -215,6 +216,7 @@ class _Reader:
 
     def _take_trace(self, path: Path) -> None:
         found = load_trace(path)
+        assert found.deployment is not None
         self._about(path, found.deployment).measured = found
 
     def _take_tuning(self, path: Path) -> None:

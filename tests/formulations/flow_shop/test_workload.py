@@ -13,7 +13,7 @@ from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of, workload_of
 from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.objective import Objective
