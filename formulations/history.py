@@ -218,7 +218,7 @@ def simulated(
         streams=tuple(Stream(name=name, chunks=plan.of(name)) for name in names)
         or (Stream(name=plan.chunks[0].network, chunks=plan.chunks),),
         units=units,
-        events=tuple(sorted(events)),
+        events=tuple(sorted(events, key=lambda e: (e.start_ns, e.end_ns, e.stream, e.request, e.chunk))),
         in_rounds=bool(names),
         plan=plan,
         arrivals_us=arrivals_us,

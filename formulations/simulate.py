@@ -33,6 +33,11 @@ def simulate(
         Most requests on their way at once: the next one enters when an earlier one has left.
         None: as many as there are.
 
+    Returns
+    -------
+    History
+        What ran when (`events`), with latencies, outputs and bubbles.
+
     Raises
     ------
     InvalidPlanError
@@ -47,6 +52,11 @@ def simulate(
 
 def simulate_workload(problem: Problem, plan: Plan) -> History:
     """Play a plan for a workload, as the judge does; limits and rules need not hold.
+
+    Returns
+    -------
+    History
+        What ran when (`events`); its streams are the requests, as the workload lists them.
 
     Raises
     ------

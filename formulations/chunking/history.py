@@ -9,8 +9,8 @@ the judge against each other.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..deployment import Deployment, Stream
 from ..errors import InvalidInputError, InvalidPlanError
@@ -46,12 +46,18 @@ def history(
     if interval < 0:
         raise InvalidInputError(f"interval_us is {interval}, must be at least 0")
     arrivals = tuple(request * interval for request in range(requests))
-    return simulated(
-        plan,
-        _events([chunk.unit for chunk in plan.chunks], busy_us, arrivals, slots),
-        units=chain.units,
-        arrivals_us=arrivals,
+    events = (
+        Interval(
+            start_ns=1000 * run.start_us,
+            end_ns=1000 * run.end_us,
+            stream=0,
+            request=run.request,
+            chunk=run.chunk,
+            unit=plan.chunks[run.chunk].unit,
+        )
+        for run in _served(busy_us, arrivals, slots)
     )
+    return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
 
 def check_device(problem: Problem) -> None:
@@ -84,8 +90,7 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
     """Play a number of requests of each stream, which wait for task slots; streams share no unit."""
     events: list[Interval] = []
     for index, stream in enumerate(deployment.streams):
-        past = _saturated(problem, stream, rounds)
-        events += _with_parts(problem, stream, index, past.events)
+        events += _with_parts(problem, stream, index, _saturated(problem, stream, rounds))
     return executed(deployment, events)
 
 
@@ -94,65 +99,72 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
     return tuple(_steady(problem, stream, index) for index, stream in enumerate(deployment.streams))
 
 
+class _Run(NamedTuple):
+    """One chunk of one request that has run."""
+
+    start_us: int
+    end_us: int
+    request: int
+    chunk: int
+
+
 def _steady(problem: Problem, stream: Stream, index: int) -> SteadyState:
-    past = _saturated(problem, stream, _STEADY * stream.slots)
-    outputs, cycle = past.output_us, _CYCLES * stream.slots
-    last = tuple(event for event in past.events if event.request == len(outputs) - 1)
+    runs = _saturated(problem, stream, _STEADY * stream.slots)
+    outputs = [run.end_us for run in runs if run.chunk == len(stream.chunks) - 1]
+    last, cycle = len(outputs) - 1, _CYCLES * stream.slots
     return SteadyState(
         period_us=(outputs[-1] - outputs[-1 - cycle]) / cycle,
-        events=tuple(_with_parts(problem, stream, index, last)),
+        events=tuple(_with_parts(problem, stream, index, [run for run in runs if run.request == last])),
     )
 
 
-def _saturated(problem: Problem, stream: Stream, requests: int) -> History:
+def _saturated(problem: Problem, stream: Stream, requests: int) -> list[_Run]:
     """Play a stream whose requests are all there from the beginning."""
     plan = Plan(chunks=stream.chunks)
-    return history(problem, plan, requests=requests, interval_us=0, task_slots=stream.slots)
+    chain = problem.chain_of(plan)
+    busy_us = [chain.busy_us(*part) for part in chain.parts(plan)]
+    return _served(busy_us, (0,) * requests, stream.slots)
 
 
-def _with_parts(
-    problem: Problem, stream: Stream, index: int, events: tuple[Interval, ...]
-) -> Iterator[Interval]:
-    """Yield the events of a stream with its index, and with their copies."""
+def _with_parts(problem: Problem, stream: Stream, index: int, runs: Sequence[_Run]) -> Iterator[Interval]:
+    """Yield what has run of a stream, and when its copies ended and began."""
     plan = Plan(chunks=stream.chunks)
     chain = chain_of(problem.charged(plan))
     copies = [
         (chain.transfer_in_us[start][unit], chain.transfer_out_us[stop][unit])
         for start, stop, unit in chain.parts(plan)
     ]
-    for event in events:
-        copy_in, copy_out = copies[event.chunk]
-        engine_ns = (event.start_ns + 1000 * copy_in, event.end_ns - 1000 * copy_out)
-        yield replace(event, stream=index, engine_ns=engine_ns)
+    for run in runs:
+        copy_in, copy_out = copies[run.chunk]
+        yield Interval(
+            start_ns=1000 * run.start_us,
+            end_ns=1000 * run.end_us,
+            stream=index,
+            request=run.request,
+            chunk=run.chunk,
+            unit=stream.chunks[run.chunk].unit,
+            engine_ns=(1000 * (run.start_us + copy_in), 1000 * (run.end_us - copy_out)),
+        )
 
 
-def _events(units: list[str], busy_us: list[int], arrivals: tuple[int, ...], slots: int) -> list[Interval]:
-    """Serve events in order of (time, request, chunk); each chunk has its unit for itself."""
-    last = len(units) - 1
-    free_us = [0] * len(units)
+def _served(busy_us: Sequence[int], arrivals_us: Sequence[int], slots: int) -> list[_Run]:
+    """Serve chunks in order of (time, request, chunk); each has its unit for itself."""
+    last = len(busy_us) - 1
+    free_us = [0] * len(busy_us)
     finished: list[int] = []
-    events = []
-    queue = [(arrivals[request], request, 0) for request in range(min(slots, len(arrivals)))]
+    runs = []
+    queue = [(arrivals_us[request], request, 0) for request in range(min(slots, len(arrivals_us)))]
     heapq.heapify(queue)
     while queue:
         ready_us, request, chunk = heapq.heappop(queue)
         start = max(ready_us, free_us[chunk])
         end = free_us[chunk] = start + busy_us[chunk]
-        events.append(
-            Interval(
-                start_ns=1000 * start,
-                end_ns=1000 * end,
-                stream=0,
-                request=request,
-                chunk=chunk,
-                unit=units[chunk],
-            )
-        )
+        runs.append(_Run(start, end, request, chunk))
         if chunk < last:
             heapq.heappush(queue, (end, request, chunk + 1))
             continue
         finished.append(end)
         following = len(finished) - 1 + slots
-        if following < len(arrivals):
-            heapq.heappush(queue, (max(end, arrivals[following]), following, 0))
-    return events
+        if following < len(arrivals_us):
+            heapq.heappush(queue, (max(end, arrivals_us[following]), following, 0))
+    return runs
