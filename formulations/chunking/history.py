@@ -121,7 +121,7 @@ def _steady(problem: Problem, stream: Stream, index: int) -> SteadyState:
 def _saturated(problem: Problem, stream: Stream, requests: int) -> list[_Run]:
     """Play a stream whose requests are all there from the beginning."""
     plan = Plan(chunks=stream.chunks)
-    chain = problem.chain_of(plan)
+    chain = chain_of(problem.charged(plan))
     busy_us = [chain.busy_us(*part) for part in chain.parts(plan)]
     return _served(busy_us, (0,) * requests, stream.slots)
 
