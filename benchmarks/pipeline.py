@@ -27,14 +27,14 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.api.models import open_model
-from gapless.executor.deployment import Deployment, Stream
 from gapless.executor.engine import Engine
 from gapless.executor.engines.registry import get_engine
-from gapless.executor.measurement import MeasuredTrace
 from gapless.executor.model import Model
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment, Stream
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
+from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk
 
 KERNELS = os.path.join(os.path.dirname(__file__), "kernels.py")
@@ -193,9 +193,9 @@ def _efficiency(pipeline: Pipeline, seconds: float) -> Efficiency:
     )
 
 
-def _ideal_us(trace: MeasuredTrace) -> float:
+def _ideal_us(trace: History) -> float:
     """Return when the last request would end if every task began as soon as it could."""
-    (stream,) = trace.deployment.streams
+    (stream,) = trace.streams
     last = len(stream.chunks) - 1
     ends: dict[tuple[int, int], int] = {}
     for event in sorted(trace.events, key=lambda event: (event.request, event.chunk)):

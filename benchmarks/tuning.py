@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
-from gapless.executor.deployment import Deployment
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
@@ -29,6 +28,7 @@ from gapless.executor.tuning.options import TuningMode, TuningOptions
 from gapless.executor.tuning.result import TuningResult
 from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tuner import tune
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names, shipped_problem
 

@@ -1,4 +1,4 @@
-"""What an executed deployment did: rates, latencies, times of every chunk, receipts, trace."""
+"""What an executed deployment did: rates, latencies, times of every chunk, receipts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar
 
+from ..formulations.deployment import Deployment
 from ..formulations.validation import STRICT
-from .deployment import Deployment
 from .engine import PlacementReceipt
 
 
@@ -161,43 +161,3 @@ class Measurement:
     def latency_us(self) -> Spread:
         """Latency of the slowest stream (by median)."""
         return max((stream.latency_us for stream in self.streams), key=lambda spread: spread.median)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class MeasuredEvent:
-    """One chunk of one request at work, nanoseconds from the start of the trace.
-
-    Attributes
-    ----------
-    start_ns
-        When the request was there and the unit took it.
-    run_ns
-        When its inputs were copied and the engine started.
-    copied_ns
-        When the engine was done and the outputs began to be copied.
-    end_ns
-        When the outputs were in the slot.
-    stream, request, chunk, unit
-        Which one.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    start_ns: int
-    run_ns: int
-    copied_ns: int
-    end_ns: int
-    stream: str
-    request: int
-    chunk: int
-    unit: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredTrace:
-    """When every chunk of every request ran; request numbers count from 0, warm-up included."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    deployment: Deployment
-    events: tuple[MeasuredEvent, ...]

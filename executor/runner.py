@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from ..formulations.deployment import Deployment
+from ..formulations.history import History
 from ..formulations.validation import STRICT
-from .deployment import Deployment
-from .measurement import MeasuredTrace, Measurement
+from .measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Runner(Protocol):
         """
         ...
 
-    def trace(self, deployment: Deployment, *, requests: int) -> MeasuredTrace:
+    def trace(self, deployment: Deployment, *, requests: int) -> History:
         """Run some requests and return when everything happened."""
         ...
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from statistics import fmean, harmonic_mean
 
-from ..formulations.chunking.tables import chain_of
-from ..formulations.errors import ExecutionError, InvalidInputError
+from ..formulations.deployment import Deployment
+from ..formulations.errors import ExecutionError, InvalidPlanError
+from ..formulations.history import History, Interval, SteadyState
 from ..formulations.judge import check
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..formulations.simulate import Trace, simulate
-from .deployment import Deployment, Stream
-from .measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
+from ..formulations.simulate import check_deployment, check_device, play, steady
+from .measurement import ChunkTimes, Measurement, Spread, StreamTimes, UnitUse
 from .runner import Budget, Verification
 from .simulation import (
     BLOCKS,
@@ -31,14 +31,15 @@ from .simulation import (
 class SimulatedRunner:
     """Plays deployments on the cost table of a problem; implements `Runner`.
 
-    Each chunk takes what the table says, whatever else runs: a table that was measured under load makes
-    a single unit as slow as a busy device does. Streams must not share units, and their memory is checked
-    one by one. There are no numbers to verify, and receipts say that nothing was granted.
+    Each chunk takes what the table says: a table that was measured under load makes a single unit as slow as
+    a busy device does. The requests of a workload slow each other down as the interference of the problem
+    says; other streams must not share units, and their memory is checked one by one. There are no numbers to
+    verify, and receipts say that nothing was granted.
 
     Parameters
     ----------
     problem
-        One network on one platform; its costs are the truth.
+        Its costs and interference are the truth.
     noise_permille, seed
         Random variation of every execution (see `Noise`).
     real_time
@@ -47,16 +48,13 @@ class SimulatedRunner:
     Raises
     ------
     InvalidInputError
-        The noise is out of range, or the problem has several networks.
+        The noise is out of range, or the problem has several networks and no workload.
     """
 
     def __init__(
         self, problem: Problem, *, noise_permille: int = 0, seed: int = 0, real_time: bool = False
     ) -> None:
-        if len(problem.networks) != 1:
-            raise InvalidInputError(
-                f"a simulated device plays one network, the problem has {len(problem.networks)}"
-            )
+        check_device(problem)
         self._problem = problem
         self._noise = Noise(noise_permille, seed=seed)
         self._real_time = real_time
@@ -68,33 +66,27 @@ class SimulatedRunner:
         Raises
         ------
         ExecutionError
-            A unit is unknown or shared, or cannot run a layer; the message says which.
+            It is for another workload, or the device cannot run it: a unit is unknown or shared, or cannot
+            run a layer. The message says which.
         """
-        charged = charged_for(self._problem, deployment)
-        plays = [_play(charged, stream) for stream in self._checked(deployment)]
+        states = steady(self._charged_for(deployment), deployment)
         noise = self._noise.visit(deployment.deployment_id)
         runs = [
-            _Run(play=play, factors=tuple(islice(noise, requests_within(budget, play.period_us))))
-            for play in plays
+            _Run(
+                steady=state,
+                streams=_by_stream(state),
+                factors=tuple(islice(noise, requests_within(budget, state.period_us))),
+            )
+            for state in states
         ]
         if self._real_time:
-            warm_up_us = budget.warm_up_requests * max(play.period_us for play in plays)
+            warm_up_us = budget.warm_up_requests * max(state.period_us for state in states)
             time.sleep((warm_up_us + max(run.window_us for run in runs)) / 1e6)
         return _measurement(deployment, runs, self._device)
 
-    def trace(self, deployment: Deployment, *, requests: int) -> MeasuredTrace:
+    def trace(self, deployment: Deployment, *, requests: int) -> History:
         """Return when everything happens by the table, without noise; errors as for `measure`."""
-        charged = charged_for(self._problem, deployment)
-        return MeasuredTrace(
-            deployment=deployment,
-            events=tuple(
-                sorted(
-                    event
-                    for stream in self._checked(deployment)
-                    for event in _events(_play(charged, stream), _simulate(charged, stream, requests))
-                )
-            ),
-        )
+        return play(self._charged_for(deployment), deployment, requests)
 
     def verify(self, deployment: Deployment) -> Verification | None:
         """Return None: nothing is computed."""
@@ -103,81 +95,54 @@ class SimulatedRunner:
     def close(self) -> None:
         """Do nothing."""
 
-    def _checked(self, deployment: Deployment) -> tuple[Stream, ...]:
-        """Return the streams of a deployment that this device can run."""
-        wrong = [
-            f"stream {stream.name!r}: {violation.message}"
-            for stream in deployment.streams
-            for violation in check(self._problem, Plan(chunks=stream.chunks))
-            if violation.rule in IMPOSSIBLE
-        ]
-        wrong += [
-            f"streams {a!r} and {b!r} need the same cores or unit" for a, b in self._clashes(deployment)
-        ]
+    def _charged_for(self, deployment: Deployment) -> Problem:
+        """Return the problem with the costs of a deployment, which this device can run."""
+        try:
+            check_deployment(self._problem, deployment)
+            wrong = list(self._wrong(deployment))
+        except InvalidPlanError as error:
+            raise ExecutionError(f"the {self._device} cannot run [{deployment}]: {error}") from error
         if wrong:
             raise ExecutionError(f"the {self._device} cannot run [{deployment}]: {'; '.join(wrong)}")
-        return deployment.streams
+        return charged_for(self._problem, deployment)
 
-    def _clashes(self, deployment: Deployment) -> Iterator[tuple[str, str]]:
+    def _wrong(self, deployment: Deployment) -> Iterator[str]:
+        """Yield what the device cannot run."""
+        if deployment.rounds is not None:
+            named = [("", plan) for plan in deployment.plans]
+        else:
+            named = [(f"stream {s.name!r}: ", Plan(chunks=s.chunks)) for s in deployment.streams]
+        for name, plan in named:
+            yield from (f"{name}{v.message}" for v in check(self._problem, plan) if v.rule in IMPOSSIBLE)
+        if deployment.rounds is None:
+            yield from self._clashes(deployment)
+
+    def _clashes(self, deployment: Deployment) -> Iterator[str]:
+        """Yield which streams side by side cannot run at the same time."""
         platform = self._problem.platform
         names = platform.unit_names
         exclusive = {(names[u], names[v]) for u, v in platform.conflicts}
         for one, other in combinations(deployment.streams, 2):
             pairs = {(a.unit, b.unit) for a in one.chunks for b in other.chunks}
             if any(a == b or (a, b) in exclusive or (b, a) in exclusive for a, b in pairs):
-                yield one.name, other.name
-
-
-def _simulate(problem: Problem, stream: Stream, requests: int) -> Trace:
-    plan = Plan(chunks=stream.chunks)
-    return simulate(problem, plan, requests=requests, interval_us=0, task_slots=stream.slots)
-
-
-def _play(problem: Problem, stream: Stream) -> _Play:
-    """Play a stream until it repeats itself, which it does every `slots` requests."""
-    trace = _simulate(problem, stream, 8 * stream.slots)
-    cycle = 4 * stream.slots
-    last = [event for event in trace.events if event.request == len(trace.arrivals_us) - 1]
-    chain = chain_of(problem.charged(trace.plan))
-    return _Play(
-        stream=stream,
-        period_us=(trace.output_us[-1] - trace.output_us[-1 - cycle]) / cycle,
-        latency_us=last[-1].end_us - last[0].start_us,
-        chunk_us=tuple(
-            (
-                chain.transfer_in_us[start][unit],
-                chain.prefix_us[unit][stop] - chain.prefix_us[unit][start],
-                chain.transfer_out_us[stop][unit],
-            )
-            for start, stop, unit in chain.parts(trace.plan)
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Play:
-    """The steady state of a stream, without noise; `chunk_us`: copy-in, run, copy-out of each chunk."""
-
-    stream: Stream
-    period_us: float
-    latency_us: int
-    chunk_us: tuple[tuple[int, int, int], ...]
+                yield f"streams {one.name!r} and {other.name!r} need the same cores or unit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Some requests of a stream, each with its factor of noise."""
+    """Some rounds of streams that go in step, each with its factor of noise; `streams`: a round of each."""
 
-    play: _Play
+    steady: SteadyState
+    streams: Mapping[int, Sequence[Interval]]
     factors: tuple[float, ...]
 
     @property
     def window_us(self) -> float:
-        return self.play.period_us * sum(self.factors)
+        return self.steady.period_us * sum(self.factors)
 
     @property
     def period_us(self) -> float:
-        return self.play.period_us * fmean(self.factors)
+        return self.steady.period_us * fmean(self.factors)
 
     def block(self, number: int, blocks: int) -> _Run:
         count = len(self.factors)
@@ -187,8 +152,16 @@ class _Run:
         return Spread.of([time_us * factor for factor in self.factors])
 
 
+def _by_stream(state: SteadyState) -> dict[int, list[Interval]]:
+    """Return what happens in a round of each stream, by chunk."""
+    found: dict[int, list[Interval]] = {}
+    for event in sorted(state.events, key=lambda event: (event.stream, event.chunk)):
+        found.setdefault(event.stream, []).append(event)
+    return found
+
+
 def _joint_period_us(runs: Sequence[_Run]) -> float:
-    """Return the time between two outputs of streams of one network side by side."""
+    """Return the time between two outputs of streams side by side: their rates add up."""
     return harmonic_mean([run.period_us for run in runs]) / len(runs)
 
 
@@ -201,55 +174,58 @@ def _measurement(deployment: Deployment, runs: Sequence[_Run], device: str) -> M
         period_blocks_us=tuple(
             _joint_period_us([run.block(number, blocks) for run in runs]) for number in range(blocks)
         ),
-        requests=sum(len(run.factors) for run in runs),
+        requests=sum(len(run.factors) * len(run.streams) for run in runs),
         seconds=max(run.window_us for run in runs) / 1e6,
-        streams=tuple(
-            StreamTimes(
-                stream=run.play.stream.name,
-                requests=len(run.factors),
-                period_us=run.period_us,
-                latency_us=run.spread(run.play.latency_us),
-            )
-            for run in runs
-        ),
-        chunks=tuple(times for run in runs for times in _chunk_times(run)),
-        units=tuple(use for run in runs for use in _unit_uses(run, period_us)),
+        streams=tuple(_stream_times(deployment, run, stream) for run in runs for stream in run.streams),
+        chunks=tuple(times for run in runs for times in _chunk_times(deployment, run)),
+        units=tuple(_unit_use(deployment, runs, unit, period_us) for unit in deployment.units),
         receipts=tuple(simulated_receipt(chunk) for stream in deployment.streams for chunk in stream.chunks),
         device=device,
+        makespan_us=runs[0].spread(runs[0].steady.period_us) if deployment.is_batch else None,
     )
 
 
-def _chunk_times(run: _Run) -> Iterator[ChunkTimes]:
-    stream = run.play.stream
-    for index, (chunk, times) in enumerate(zip(stream.chunks, run.play.chunk_us, strict=True)):
-        copy_in, running, copy_out = map(run.spread, times)
-        yield ChunkTimes(
-            stream=stream.name,
-            chunk=index,
-            unit=chunk.unit,
-            busy_us=run.spread(sum(times)),
-            copy_in_us=copy_in,
-            run_us=running,
-            copy_out_us=copy_out,
-        )
+def _stream_times(deployment: Deployment, run: _Run, stream: int) -> StreamTimes:
+    events, rounds = run.streams[stream], deployment.rounds
+    # A round of a batch begins at 0, and its requests arrive when they do.
+    begin_us = (
+        rounds.arrivals_us[stream] if rounds is not None and deployment.is_batch else events[0].start_us
+    )
+    return StreamTimes(
+        stream=deployment.streams[stream].name,
+        requests=len(run.factors),
+        period_us=run.period_us,
+        latency_us=run.spread(events[-1].end_us - begin_us),
+    )
 
 
-def _unit_uses(run: _Run, period_us: float) -> Iterator[UnitUse]:
-    for chunk, times in zip(run.play.stream.chunks, run.play.chunk_us, strict=True):
-        busy_us = period_us * sum(times) / run.play.period_us
-        yield UnitUse(unit=chunk.unit, busy_us=busy_us, bubble_us=period_us - busy_us, rss_bytes=0)
+def _chunk_times(deployment: Deployment, run: _Run) -> Iterator[ChunkTimes]:
+    for stream, events in run.streams.items():
+        for event in events:
+            copy_in, running, copy_out = map(run.spread, event.parts_us)
+            yield ChunkTimes(
+                stream=deployment.streams[stream].name,
+                chunk=event.chunk,
+                unit=event.unit,
+                busy_us=run.spread((event.end_ns - event.start_ns) / 1000),
+                copy_in_us=copy_in,
+                run_us=running,
+                copy_out_us=copy_out,
+            )
 
 
-def _events(play: _Play, trace: Trace) -> Iterator[MeasuredEvent]:
-    for event in trace.events:
-        copy_in, _, copy_out = play.chunk_us[event.chunk]
-        yield MeasuredEvent(
-            start_ns=1000 * event.start_us,
-            run_ns=1000 * (event.start_us + copy_in),
-            copied_ns=1000 * (event.end_us - copy_out),
-            end_ns=1000 * event.end_us,
-            stream=play.stream.name,
-            request=event.request,
-            chunk=event.chunk,
-            unit=event.unit,
-        )
+def _unit_use(deployment: Deployment, runs: Sequence[_Run], unit: str, period_us: float) -> UnitUse:
+    """Return the use of one unit, for each period of the deployment."""
+    run, events = next(
+        (run, found) for run in runs if (found := [e for e in run.steady.events if e.unit == unit])
+    )
+    round_us = run.steady.period_us
+    busy_us = sum(event.end_ns - event.start_ns for event in events) / 1000
+    span_us = (max(event.end_ns for event in events) - min(event.start_ns for event in events)) / 1000
+    idle_us = max(0.0, (span_us if deployment.is_batch else round_us) - busy_us)
+    return UnitUse(
+        unit=unit,
+        busy_us=period_us * busy_us / round_us,
+        bubble_us=period_us * idle_us / round_us,
+        rss_bytes=0,
+    )

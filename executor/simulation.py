@@ -1,4 +1,4 @@
-"""What simulated devices have in common: their names, noise, receipts, and how long they play."""
+"""Parts of a simulated device: its name, noise, receipts, and how long it plays."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 import random
 from collections.abc import Iterator
 
+from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.judge import MALFORMED
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
-from .deployment import Deployment
 from .engine import PlacementReceipt
 from .runner import Budget
 

@@ -64,7 +64,8 @@ def plain(value: Any) -> Any:
 
 def _told(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of the fields that do not have their default value."""
-    for name, usual in _usual(type(value)):
+    kind: Any = type(value)
+    for name, usual in _usual(kind):
         held = getattr(value, name)
         if usual is MISSING or isinstance(held, Expr) or held != usual:
             yield name, held

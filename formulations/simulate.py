@@ -1,98 +1,14 @@
-"""Deterministic event simulation of a plan: the trace that a stream of requests leaves.
-
-Asynchronous model on an integer clock: a chunk starts when its request's previous chunk is done and
-its unit is free; a unit serves requests in order; at most `task_slots` requests are on their way.
-For one network the steady state is known in closed form (period, bubbles, latency); the tests hold
-the simulation and the judge against each other.
-"""
+"""Deterministic event simulation of plans: the history that requests leave."""
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass
-
-from .chunking.tables import chain_of
-from .errors import InvalidInputError, InvalidPlanError
-from .flow_shop.tables import shop_of
-from .flow_shop.values import WorkloadValues
-from .judge import MALFORMED, check
+from .chunking import history as chunking
+from .deployment import Deployment
+from .errors import InvalidInputError
+from .flow_shop import history as flow_shop
+from .history import History, SteadyState
 from .plan import Plan
 from .problem import Problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class TraceEvent:
-    """One chunk of one request at work, from start to end in microseconds.
-
-    `slowdown_us` is how much longer it took because of what ran beside it.
-    """
-
-    start_us: int
-    end_us: int
-    request: int
-    chunk: int
-    unit: str
-    slowdown_us: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """What happened when: events in order of their start.
-
-    Attributes
-    ----------
-    plan
-        The plan that was played.
-    units
-        Units of the platform, in order.
-    arrivals_us
-        When each request came in.
-    events
-        All chunks of all requests.
-    names
-        Names of the requests of a workload, by request; empty for a stream of one network.
-    """
-
-    plan: Plan
-    units: tuple[str, ...]
-    arrivals_us: tuple[int, ...]
-    events: tuple[TraceEvent, ...]
-    names: tuple[str, ...] = ()
-
-    @property
-    def makespan_us(self) -> int:
-        """End of the last request."""
-        return max(event.end_us for event in self.events)
-
-    @property
-    def output_us(self) -> tuple[int, ...]:
-        """When each request was finished."""
-        done: dict[int, int] = {}
-        for event in self.events:
-            done[event.request] = max(event.end_us, done.get(event.request, 0))
-        return tuple(done[request] for request in range(len(self.arrivals_us)))
-
-    @property
-    def latency_us(self) -> tuple[int, ...]:
-        """From arrival to exit, for each request."""
-        return tuple(end - start for start, end in zip(self.arrivals_us, self.output_us, strict=True))
-
-    @property
-    def period_us(self) -> int | None:
-        """Time between the last two outputs; None for a single request."""
-        outputs = self.output_us
-        return outputs[-1] - outputs[-2] if len(outputs) > 1 else None
-
-    def on(self, unit: str) -> tuple[TraceEvent, ...]:
-        """Return the events of one unit, in order."""
-        return tuple(event for event in self.events if event.unit == unit)
-
-    def bubble_us(self, unit: str) -> int | None:
-        """Return the idle time of a unit between its first start and last end; None if not used."""
-        events = self.on(unit)
-        if not events:
-            return None
-        return events[-1].end_us - events[0].start_us - sum(e.end_us - e.start_us for e in events)
 
 
 def simulate(
@@ -102,7 +18,7 @@ def simulate(
     requests: int,
     interval_us: int | None = None,
     task_slots: int | None = None,
-) -> Trace:
+) -> History:
     """Play a plan for a number of requests.
 
     Parameters
@@ -117,6 +33,11 @@ def simulate(
         Most requests on their way at once: the next one enters when an earlier one has left.
         None: as many as there are.
 
+    Returns
+    -------
+    History
+        What ran when (`events`), with latencies, outputs and bubbles.
+
     Raises
     ------
     InvalidPlanError
@@ -124,84 +45,65 @@ def simulate(
     InvalidInputError
         A number is out of range.
     """
-    slots = requests if task_slots is None else task_slots
-    for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
-        if value < least:
-            raise InvalidInputError(f"{name} is {value}, must be at least {least}")
     if problem.data is not None:
         raise InvalidInputError("the problem has a workload: play it with simulate_workload")
-    broken = [v for v in check(problem, plan) if v.rule in MALFORMED]
-    if broken:
-        raise InvalidPlanError(f"[{plan}] cannot be played:", [v.message for v in broken])
-    chain = chain_of(problem.charged(plan))
-    busy_us = [chain.busy_us(*part) for part in chain.parts(plan)]
-    interval = max(busy_us) if interval_us is None else interval_us
-    if interval < 0:
-        raise InvalidInputError(f"interval_us is {interval}, must be at least 0")
-    arrivals = tuple(request * interval for request in range(requests))
-    return Trace(
-        plan=plan,
-        units=chain.units,
-        arrivals_us=arrivals,
-        events=_play([c.unit for c in plan.chunks], busy_us, arrivals, slots),
-    )
+    return chunking.history(problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots)
 
 
-def simulate_workload(problem: Problem, plan: Plan) -> Trace:
+def simulate_workload(problem: Problem, plan: Plan) -> History:
     """Play a plan for a workload, as the judge does; limits and rules need not hold.
+
+    Returns
+    -------
+    History
+        What ran when (`events`); its streams are the requests, as the workload lists them.
 
     Raises
     ------
     InvalidPlanError
         The plan is not well formed.
     """
-    shop = shop_of(problem)
-    schedule = shop.schedule(plan)
-    runs = WorkloadValues(shop, schedule).runs
-    index = dict.fromkeys(range(shop.request_count), 0)
-    events = []
-    for run in runs:
-        request = schedule.order[run.position]
-        events.append(
-            TraceEvent(
-                start_us=run.start_us,
-                end_us=run.end_us,
-                request=request,
-                chunk=index[request],
-                unit=shop.units[run.unit],
-                slowdown_us=run.end_us - run.start_us - run.work_us,
-            )
-        )
-        index[request] += 1
-    return Trace(
-        plan=plan,
-        units=shop.units,
-        arrivals_us=tuple(request.arrival_us for request in shop.workload.requests),
-        events=tuple(sorted(events)),
-        names=shop.workload.names,
-    )
+    return flow_shop.history(problem, plan)
 
 
-def _play(
-    units: list[str], busy_us: list[int], arrivals: tuple[int, ...], slots: int
-) -> tuple[TraceEvent, ...]:
-    """Serve events in order of (time, request, chunk); each chunk has its unit for itself."""
-    last = len(units) - 1
-    free_us = [0] * len(units)
-    finished: list[int] = []
-    events = []
-    queue = [(arrivals[request], request, 0) for request in range(min(slots, len(arrivals)))]
-    heapq.heapify(queue)
-    while queue:
-        ready_us, request, chunk = heapq.heappop(queue)
-        start = max(ready_us, free_us[chunk])
-        end = free_us[chunk] = start + busy_us[chunk]
-        events.append(TraceEvent(start_us=start, end_us=end, request=request, chunk=chunk, unit=units[chunk]))
-        if chunk < last:
-            heapq.heappush(queue, (end, request, chunk + 1))
-            continue
-        finished.append(end)
-        following = len(finished) - 1 + slots
-        if following < len(arrivals):
-            heapq.heappush(queue, (max(end, arrivals[following]), following, 0))
-    return tuple(sorted(events))
+def check_device(problem: Problem) -> None:
+    """Do nothing for a problem whose costs a simulated device can obey.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not clear what runs.
+    """
+    if problem.data is None:
+        chunking.check_device(problem)
+
+
+def check_deployment(problem: Problem, deployment: Deployment) -> None:
+    """Do nothing for a deployment that is one of the problem.
+
+    Raises
+    ------
+    InvalidPlanError
+        It serves something else.
+    """
+    if problem.data is None:
+        chunking.check_deployment(deployment)
+    else:
+        flow_shop.check_deployment(problem, deployment)
+
+
+def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
+    """Play a deployment of a problem: so many requests of each stream, with their copies.
+
+    Its plans must be well formed, and streams that are not in rounds must share no unit.
+    """
+    if problem.data is None:
+        return chunking.play(problem, deployment, rounds)
+    return flow_shop.play(problem, deployment, rounds)
+
+
+def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+    """Return the steady states of a deployment as for `play`: one for all streams that go in step."""
+    if problem.data is None:
+        return chunking.steady(problem, deployment)
+    return flow_shop.steady(problem, deployment)

@@ -10,11 +10,12 @@ from .chunking.tables import chain_of
 from .flow_shop.memory import Usage, memory_usage, usage_of
 from .flow_shop.play import Run
 from .flow_shop.tables import shop_of
+from .history import History, Interval
+from .plan import Plan
 from .problem import Problem
-from .simulate import Trace, TraceEvent
 
 
-def trace_usage(problem: Problem, trace: Trace) -> Usage:
+def trace_usage(problem: Problem, trace: History) -> Usage:
     """Return the bytes in use over time while a trace runs, counted as the judge counts them.
 
     For one network: the weights of all chunks are resident; a chunk that runs needs the most live
@@ -35,7 +36,7 @@ def trace_usage(problem: Problem, trace: Trace) -> Usage:
     problem
         The problem.
     trace
-        A trace of a well-formed plan for it: simulated, or measured and brought into this form.
+        A trace of a well-formed plan for it; with a workload, of one round.
 
     Returns
     -------
@@ -50,32 +51,34 @@ def trace_usage(problem: Problem, trace: Trace) -> Usage:
     return _stream_usage(problem, trace) if problem.data is None else _workload_usage(problem, trace)
 
 
-def _stream_usage(problem: Problem, trace: Trace) -> Usage:
+def _stream_usage(problem: Problem, trace: History) -> Usage:
+    assert trace.plan is not None
     parts = chain_of(problem.charged(trace.plan)).parts(trace.plan)
     return usage_of(
-        _changes(problem, trace),
-        ((event.request, event.start_us, event.end_us) for event in trace.events),
+        _changes(problem, trace, trace.plan),
+        ((event.request, *_span_us(event)) for event in trace.events),
         base=sum(_weights(problem, start, stop) for start, stop, _ in parts),
-        requests=len(trace.arrivals_us),
+        requests=len(trace.output_us),
     )
 
 
-def _changes(problem: Problem, trace: Trace) -> Iterator[tuple[int, int]]:
+def _changes(problem: Problem, trace: History, plan: Plan) -> Iterator[tuple[int, int]]:
     """Yield (time, bytes taken or given back) of tensors."""
-    chain, alive = chain_of(problem.charged(trace.plan)), problem.network.boundary_bytes
-    chunks = trace.plan.chunks
+    chain, alive = chain_of(problem.charged(plan)), problem.network.boundary_bytes
+    chunks = plan.chunks
     running = [
         chain.memory_bytes(chunk.start, chunk.stop) - _weights(problem, chunk.start, chunk.stop)
         for chunk in chunks
     ]
     for events in _by_request(trace):
         for event in events:
-            yield event.start_us, running[event.chunk]
-            yield event.end_us, -running[event.chunk]
+            start_us, end_us = _span_us(event)
+            yield start_us, running[event.chunk]
+            yield end_us, -running[event.chunk]
         for event, following in pairwise(events):
             waiting = alive[chunks[event.chunk].stop]
-            yield event.end_us, waiting
-            yield following.start_us, -waiting
+            yield _span_us(event)[1], waiting
+            yield _span_us(following)[0], -waiting
 
 
 def _weights(problem: Problem, start: int, stop: int) -> int:
@@ -83,7 +86,11 @@ def _weights(problem: Problem, start: int, stop: int) -> int:
     return prefix[stop] - prefix[start]
 
 
-def _by_request(trace: Trace) -> list[list[TraceEvent]]:
+def _span_us(event: Interval) -> tuple[int, int]:
+    return event.start_ns // 1000, event.end_ns // 1000
+
+
+def _by_request(trace: History) -> list[list[Interval]]:
     """Return the events of each request in order of their chunks."""
     found = defaultdict(list)
     for event in sorted(trace.events, key=lambda event: event.chunk):
@@ -91,18 +98,21 @@ def _by_request(trace: Trace) -> list[list[TraceEvent]]:
     return list(found.values())
 
 
-def _workload_usage(problem: Problem, trace: Trace) -> Usage:
+def _workload_usage(problem: Problem, trace: History) -> Usage:
+    assert trace.plan is not None
     shop = shop_of(problem)
     schedule = shop.schedule(trace.plan)
-    position = {request: place for place, request in enumerate(schedule.order)}
-    runs = [
-        Run(
-            position=position[event.request],
-            unit=shop.units.index(event.unit),
-            start_us=event.start_us,
-            end_us=event.end_us,
-            work_us=event.end_us - event.start_us - event.slowdown_us,
+    position = {shop.workload.names[request]: place for place, request in enumerate(schedule.order)}
+    runs = []
+    for event in trace.events:
+        start_us, end_us = _span_us(event)
+        runs.append(
+            Run(
+                position=position[trace.streams[event.stream].name],
+                unit=shop.units.index(event.unit),
+                start_us=start_us,
+                end_us=end_us,
+                work_us=end_us - start_us - event.slowdown_ns // 1000,
+            )
         )
-        for event in trace.events
-    ]
     return memory_usage(shop, schedule, runs)

@@ -25,7 +25,6 @@ from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
 from .executor.callable_layers import CallableLayer as CallableLayer
 from .executor.callable_layers import CallableModel as CallableModel
-from .executor.deployment import Deployment as Deployment
 from .executor.model import TensorSpec as TensorSpec
 from .executor.runner import Budget as Budget
 from .executor.tuning.options import Rung as Rung
@@ -33,6 +32,7 @@ from .executor.tuning.options import TuningOptions as TuningOptions
 from .files.run_files import load_deployment as load_deployment
 from .formulations.chunking.view import PlanView as PlanView
 from .formulations.co_run import register_co_run_model as register_co_run_model
+from .formulations.deployment import Deployment as Deployment
 from .formulations.errors import GaplessError as GaplessError
 from .formulations.files import load_plan as load_plan
 from .formulations.flow_shop.workload import Execution as Execution

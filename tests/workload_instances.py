@@ -7,15 +7,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
+from gapless.formulations.deployment import Mode
 from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
-from gapless.formulations.flow_shop.workload import (
-    Execution,
-    LoadPolicy,
-    Mode,
-    Request,
-    RequestOrder,
-    Workload,
-)
+from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
@@ -61,7 +55,7 @@ def workload_problem(
             ),
         ),
         objective=Objective.parse(objective),
-        workload=replace(workload, requests=served) if workload else Workload(requests=served),
+        data=replace(workload, requests=served) if workload else Workload(requests=served),
         interference=_interference(units, slowdown, high),
     )
 
@@ -101,7 +95,7 @@ def workload_problems(
             networks=tuple(draw(_costs(n.name, len(n.layers), len(units))) for n in networks),
         ),
         objective=draw(objectives or workload_objectives()),
-        workload=draw(_workloads(names, most_requests)),
+        data=draw(_workloads(names, most_requests)),
         interference=draw(st.one_of(st.none(), _interferences(units, names))),
     )
 

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform
 from ...formulations.plan import Chunk
-from ..deployment import Deployment
 from ..engines.mnn_engine import MnnEngine
 from ..engines.ort_engine import OrtEngine
 from ..model import Model, Piece, TensorSpec, tolerance

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..deployment import Deployment
+from ...formulations.deployment import Deployment
+from ...formulations.history import History, Interval, executed
 from ..engine import PlacementReceipt
-from ..measurement import ChunkTimes, MeasuredEvent, MeasuredTrace, Measurement, Spread, StreamTimes, UnitUse
+from ..measurement import ChunkTimes, Measurement, Spread, StreamTimes, UnitUse
 from .batches import by_round
 from .board import Board
 from .evidence import Evidence
@@ -46,15 +47,14 @@ def measurement(evidence: Evidence, receipts: tuple[PlacementReceipt, ...], devi
     return by_round(found, evidence, blocks=BLOCKS) if deployment.is_batch else found
 
 
-def measured_trace(deployment: Deployment, board: Board, requests: int) -> MeasuredTrace:
+def measured_trace(deployment: Deployment, board: Board, requests: int) -> History:
     """Return when the first `requests` requests of each stream ran, at most `RECORDS`."""
     events = [
-        MeasuredEvent(
+        Interval(
             start_ns=start,
-            run_ns=run,
-            copied_ns=copied,
+            engine_ns=(run, copied),
             end_ns=end,
-            stream=stream.name,
+            stream=index,
             request=request,
             chunk=chunk,
             unit=part.unit,
@@ -65,23 +65,8 @@ def measured_trace(deployment: Deployment, board: Board, requests: int) -> Measu
             board.stamps(index, chunk).rows(0, requests).tolist()
         )
     ]
-    origin = min(event.start_ns for event in events)
-    return MeasuredTrace(
-        deployment=deployment, events=tuple(sorted(_shifted(event, origin) for event in events))
-    )
-
-
-def _shifted(event: MeasuredEvent, origin_ns: int) -> MeasuredEvent:
-    return MeasuredEvent(
-        start_ns=event.start_ns - origin_ns,
-        run_ns=event.run_ns - origin_ns,
-        copied_ns=event.copied_ns - origin_ns,
-        end_ns=event.end_ns - origin_ns,
-        stream=event.stream,
-        request=event.request,
-        chunk=event.chunk,
-        unit=event.unit,
-    )
+    origin_ns = min(event.start_ns for event in events)
+    return executed(deployment, (event.moved(-origin_ns) for event in events))
 
 
 def _window_ns(evidence: Evidence, stream: int) -> int:

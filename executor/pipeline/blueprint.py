@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ...formulations.deployment import Deployment, Stream
 from ...formulations.errors import InvalidPlanError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.plan import Chunk
-from ..deployment import Deployment, Stream
 from ..engine import Artifact, Engine
 from ..model import Model, Piece, TensorSpec
 from .board import BoardShape

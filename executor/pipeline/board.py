@@ -154,7 +154,7 @@ class Board:
 
 
 class Stamps:
-    """Start, run, copied and end of the latest requests of one chunk (see `MeasuredEvent`)."""
+    """Start, begin and end of the engine, and end of the latest requests of one chunk (see `Interval`)."""
 
     def __init__(self, memory: SharedMemory, offset: int) -> None:
         self._memory = memory

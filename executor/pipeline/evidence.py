@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..deployment import Deployment
+from ...formulations.deployment import Deployment
 from .board import RECORDS, Board
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..deployment import Deployment
+from ...formulations.deployment import Deployment
 from ..model import TensorSpec
 from .blueprint import Blueprint
 from .crew import Crew

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from ...formulations.deployment import Deployment
 from ...formulations.errors import ExecutionError, InvalidInputError, UnitLostError
 from ...formulations.hardware import Platform
-from ..deployment import Deployment
+from ...formulations.history import History
 from ..engine import Engine, PlacementReceipt
-from ..measurement import MeasuredTrace, Measurement
+from ..measurement import Measurement
 from ..model import Model
 from ..progress import Report, Step, silent
 from ..runner import Budget
@@ -133,7 +134,7 @@ class Pipeline:
             evidence = self._execute(run)
         return measurement(evidence, self.receipts, self._device)
 
-    def trace(self, *, requests: int) -> MeasuredTrace:
+    def trace(self, *, requests: int) -> History:
         """Run some requests of each stream on sample inputs, and return when everything happened.
 
         Raises

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from time import monotonic_ns
 
-from ...formulations.flow_shop.workload import Mode
-from ..deployment import Rounds
+from ...formulations.deployment import Mode, Rounds
 from .blueprint import Blueprint
 from .crew import Crew
 from .hops import Hop, receive_hop

@@ -6,11 +6,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Self
 
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform
-from ..deployment import Deployment
+from ...formulations.history import History
 from ..engine import Engine
-from ..measurement import MeasuredTrace, Measurement
+from ..measurement import Measurement
 from ..model import Model
 from ..progress import Report, silent
 from ..runner import Budget, Verification
@@ -69,7 +70,7 @@ class PipelineRunner:
         """Run a deployment on sample inputs, and measure it; errors as for `Pipeline.measure`."""
         return self.pipeline(deployment).measure(budget)
 
-    def trace(self, deployment: Deployment, *, requests: int) -> MeasuredTrace:
+    def trace(self, deployment: Deployment, *, requests: int) -> History:
         """Run some requests and return when everything happened; errors as for `Pipeline.trace`."""
         return self.pipeline(deployment).trace(requests=requests)
 

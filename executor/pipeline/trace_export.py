@@ -13,13 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ...formulations.deployment import Deployment
 from ...formulations.files import Schema, dump
+from ...formulations.history import History, Interval
 from ...formulations.plan import Plan
-from ...formulations.simulate import Trace
 from ...formulations.validation import STRICT
-from ..deployment import Deployment
-from ..history import History, Work, history
-from ..measurement import MeasuredTrace
 
 ON_THEIR_WAY = "requests on their way"
 """Counter of requests of which a chunk has begun and the last one has not ended."""
@@ -29,12 +27,12 @@ MEMORY = "memory"
 _PROCESS = 1
 
 _PARTS = ("copy in", "run", "copy out")
-"""Names of `Work.parts_ns`; a simulated chunk has no parts."""
+"""Names of `Interval.parts_ns`; a simulated chunk has no parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What a simulated trace is a simulation of; fields as in `Trace`."""
+    """What a simulated trace is a simulation of; fields as in `History`."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
@@ -75,24 +73,22 @@ TRACE = Schema(format="gapless.chrome_trace", version=1, content=TraceDocument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Show:
-    """A trace in the form in which it is written: its title, what ran or was played, and what happened."""
+    """A history as it is written: with its title, and the tracks of its units."""
 
     title: str
-    origin: TraceDocument
-    past: History
+    trace: History
+    tracks: dict[str, int]
 
-    def track(self, work: Work) -> dict[str, int]:
+    def track(self, event: Interval) -> dict[str, int]:
         """Return where the slice of a chunk is drawn."""
-        return {"pid": _PROCESS, "tid": self.past.units.index(work.unit) + 1}
+        return {"pid": _PROCESS, "tid": self.tracks[event.unit]}
 
-    def is_last(self, work: Work) -> bool:
+    def is_last(self, event: Interval) -> bool:
         """Return whether it is the last chunk of its request."""
-        return work.chunk == len(self.past.streams[work.stream].chunks) - 1
+        return event.chunk == len(self.trace.streams[event.stream].chunks) - 1
 
 
-def trace_parts(
-    trace: MeasuredTrace | Trace, *, memory_steps: Sequence[tuple[int, int]] = ()
-) -> Iterator[str]:
+def trace_parts(trace: History, *, memory_steps: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
     """Yield the text of a Chrome trace document piece by piece, so that large ones need no memory.
 
     Parameters
@@ -102,42 +98,36 @@ def trace_parts(
     memory_steps
         (microsecond, bytes in use from then on), in order: memory over time, where it is known.
     """
-    show = _measured(trace) if isinstance(trace, MeasuredTrace) else _simulated(trace)
-    yield f'{{"displayTimeUnit":"ms","otherData":{_text({"title": show.title})},"traceEvents":[\n'
+    title, origin = _origin(trace)
+    tracks = {unit: track for track, unit in enumerate(trace.used_units, start=1)}
+    show = _Show(title=title, trace=trace, tracks=tracks)
+    yield f'{{"displayTimeUnit":"ms","otherData":{_text({"title": title})},"traceEvents":[\n'
     for number, event in enumerate(_events(show, memory_steps)):
         yield f"{',' if number else ''}{_text(event)}\n"
     # Perfetto reads up to the first key that it does not know, so what is ours comes last.
-    ours = {key: value for key, value in json.loads(dump(show.origin, TRACE)).items() if key != "traceEvents"}
+    ours = {key: value for key, value in json.loads(dump(origin, TRACE)).items() if key != "traceEvents"}
     yield f"],{_text(ours)[1:]}\n"
 
 
-def _measured(trace: MeasuredTrace) -> _Show:
-    return _Show(
-        title=f"measured: {trace.deployment}",
-        origin=TraceDocument(traceEvents=(), measured=trace.deployment),
-        past=history(trace),
-    )
-
-
-def _simulated(trace: Trace) -> _Show:
+def _origin(trace: History) -> tuple[str, TraceDocument]:
+    """Return the title of a trace, and what ran or was played."""
+    if trace.deployment is not None:
+        return f"measured: {trace.deployment}", TraceDocument(traceEvents=(), measured=trace.deployment)
+    assert trace.plan is not None
     played = Played(plan=trace.plan, units=trace.units, arrivals_us=trace.arrivals_us, names=trace.names)
-    return _Show(
-        title=f"simulated: {trace.plan}",
-        origin=TraceDocument(traceEvents=(), simulated=played),
-        past=history(trace),
-    )
+    return f"simulated: {trace.plan}", TraceDocument(traceEvents=(), simulated=played)
 
 
 def _events(show: _Show, memory_steps: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
     """Yield names of the tracks, slices and arrows in order of time, then the counters."""
     yield _metadata("process_name", 0, name=show.title)
-    for track, unit in enumerate(show.past.units, start=1):
+    for unit, track in show.tracks.items():
         yield _metadata("thread_name", track, name=unit)
         yield _metadata("thread_sort_index", track, sort_index=track)
-    for work in show.past.works:
-        yield from _slice_events(show, work)
-        if len(show.past.streams[work.stream].chunks) > 1:
-            yield _arrow_event(show, work)
+    for event in show.trace.events:
+        yield from _slice_events(show, event)
+        if len(show.trace.streams[event.stream].chunks) > 1:
+            yield _arrow_event(show, event)
     for at_ns, count in _on_their_way(show):
         yield _counter_event(ON_THEIR_WAY, at_ns, requests=count)
     for at_us, used in memory_steps:
@@ -148,16 +138,16 @@ def _metadata(what: str, track: int, **values: object) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": _PROCESS, "tid": track, "args": values}
 
 
-def _slice_events(show: _Show, work: Work) -> Iterator[dict[str, Any]]:
-    stream = show.past.streams[work.stream]
-    chunk = stream.chunks[work.chunk]
+def _slice_events(show: _Show, event: Interval) -> Iterator[dict[str, Any]]:
+    stream = show.trace.streams[event.stream]
+    chunk = stream.chunks[event.chunk]
     layers = f"{chunk.start}-{chunk.stop - 1}"
-    args = {"request": work.request, "stream": stream.name, "network": chunk.network}
-    args |= {"chunk": work.chunk, "layers": layers}
-    if work.slowdown_ns:
-        args["slowdown_us"] = work.slowdown_ns // 1000
-    whole = (f"{stream.name} {layers}", (work.start_ns, work.end_ns), "chunk")
-    parts = ((text, times, "part") for text, times in zip(_PARTS, work.parts_ns, strict=False))
+    args = {"request": event.request, "stream": stream.name, "network": chunk.network}
+    args |= {"chunk": event.chunk, "layers": layers}
+    if event.slowdown_ns:
+        args["slowdown_us"] = event.slowdown_ns // 1000
+    whole = (f"{stream.name} {layers}", (event.start_ns, event.end_ns), "chunk")
+    parts = ((text, times, "part") for text, times in zip(_PARTS, event.parts_ns, strict=False))
     for text, (start_ns, end_ns), category in (whole, *parts):
         yield {
             "ph": "X",
@@ -165,32 +155,32 @@ def _slice_events(show: _Show, work: Work) -> Iterator[dict[str, Any]]:
             "cat": category,
             "ts": start_ns / 1000,
             "dur": (end_ns - start_ns) / 1000,
-            **show.track(work),
+            **show.track(event),
             "args": args,
         }
 
 
-def _arrow_event(show: _Show, work: Work) -> dict[str, Any]:
+def _arrow_event(show: _Show, event: Interval) -> dict[str, Any]:
     """Return the end, the beginning, or a point in between of the arrow of a request."""
-    is_first = work.chunk == 0
-    at_ns = max(work.start_ns, work.end_ns - 1) if is_first else work.start_ns
+    is_first = event.chunk == 0
+    at_ns = max(event.start_ns, event.end_ns - 1) if is_first else event.start_ns
     return {
-        "ph": "s" if is_first else "f" if show.is_last(work) else "t",
-        "name": f"request {work.request}",
+        "ph": "s" if is_first else "f" if show.is_last(event) else "t",
+        "name": f"request {event.request}",
         "cat": "request",
-        "id": work.request * len(show.past.streams) + work.stream,
+        "id": event.request * len(show.trace.streams) + event.stream,
         "ts": at_ns / 1000,
         "bp": "e",
-        **show.track(work),
+        **show.track(event),
     }
 
 
 def _on_their_way(show: _Show) -> Iterator[tuple[int, int]]:
     """Yield (nanosecond, requests from then on) at each change."""
     changes: Counter[int] = Counter()
-    for work in show.past.works:
-        changes[work.start_ns] += work.chunk == 0
-        changes[work.end_ns] -= show.is_last(work)
+    for event in show.trace.events:
+        changes[event.start_ns] += event.chunk == 0
+        changes[event.end_ns] -= show.is_last(event)
     count = 0
     for at_ns, change in sorted(changes.items()):
         if change:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...formulations.deployment import Deployment
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.files import load
-from ...formulations.simulate import Trace, TraceEvent
-from ..deployment import Deployment
-from ..measurement import MeasuredEvent, MeasuredTrace
+from ...formulations.history import History, Interval, executed, simulated
 from .trace_check import check_trace, nanoseconds
 from .trace_export import MEMORY, TRACE, Played, TraceDocument, trace_parts
 
@@ -21,7 +20,7 @@ MAX_DEFECTS = 10
 """Defects that are named; a file that was edited by a program may have one in each line."""
 
 
-def load_trace(path: str | Path) -> MeasuredTrace:
+def load_trace(path: str | Path) -> History:
     """Read a file that `trace_parts` wrote of a measured trace, exactly to the nanosecond.
 
     Parameters
@@ -37,14 +36,14 @@ def load_trace(path: str | Path) -> MeasuredTrace:
         It is a trace of another program, or of a version that this gapless does not read.
     """
     found = read_trace(path)
-    if isinstance(found, Trace):
+    if not found.measured:
         raise InvalidInputError(
             f"{path} is a simulated trace, a measured one is needed: `gapless trace` without --simulated"
         )
     return found
 
 
-def read_trace(path: str | Path) -> MeasuredTrace | Trace:
+def read_trace(path: str | Path) -> History:
     """Read a file that `trace_parts` wrote, measured or simulated; errors as for `load_trace`."""
     document = load(path, TRACE)
     if (document.measured is None) == (document.simulated is None):
@@ -74,37 +73,34 @@ def _changed(path: str | Path, defects: list[str]) -> InvalidInputError:
     )
 
 
-def _trace(document: TraceDocument) -> MeasuredTrace | Trace:
+def _trace(document: TraceDocument) -> History:
     slices = [event for event in document.traceEvents if event["ph"] == "X"]
     if document.measured is not None:
-        return MeasuredTrace(deployment=document.measured, events=_measured(document.measured, slices))
+        return executed(document.measured, _measured(document.measured, slices))
     assert document.simulated is not None
     return _simulated(document.simulated, slices)
 
 
-def _measured(deployment: Deployment, slices: list[dict[str, Any]]) -> tuple[MeasuredEvent, ...]:
-    """Return the events: each chunk is one slice, and the run inside it is another."""
-    chunks = {stream.name: stream.chunks for stream in deployment.streams}
+def _measured(deployment: Deployment, slices: list[dict[str, Any]]) -> Iterator[Interval]:
+    """Yield the events: each chunk is one slice, and the run inside it is another."""
+    streams = {stream.name: index for index, stream in enumerate(deployment.streams)}
     runs = {_key(event): event for event in slices if event["name"] == "run" and event["cat"] == "part"}
-    events = []
     for whole in (event for event in slices if event["cat"] == "chunk"):
-        stream, request, chunk = _key(whole)
-        run = runs.get((stream, request, chunk))
-        if run is None or not 0 <= chunk < len(chunks.get(stream, ())):
-            raise ValueError(f"chunk {chunk} of request {request} of {stream!r} did not run")
-        events.append(
-            MeasuredEvent(
-                start_ns=nanoseconds(whole["ts"]),
-                run_ns=nanoseconds(run["ts"]),
-                copied_ns=nanoseconds(run["ts"]) + nanoseconds(run["dur"]),
-                end_ns=nanoseconds(whole["ts"]) + nanoseconds(whole["dur"]),
-                stream=stream,
-                request=request,
-                chunk=chunk,
-                unit=chunks[stream][chunk].unit,
-            )
+        name, request, chunk = _key(whole)
+        run, stream = runs.get((name, request, chunk)), streams.get(name)
+        chunks = () if stream is None else deployment.streams[stream].chunks
+        if run is None or stream is None or not 0 <= chunk < len(chunks):
+            raise ValueError(f"chunk {chunk} of request {request} of {name!r} did not run")
+        start_ns, run_ns = nanoseconds(whole["ts"]), nanoseconds(run["ts"])
+        yield Interval(
+            start_ns=start_ns,
+            engine_ns=(run_ns, run_ns + nanoseconds(run["dur"])),
+            end_ns=start_ns + nanoseconds(whole["dur"]),
+            stream=stream,
+            request=request,
+            chunk=chunk,
+            unit=chunks[chunk].unit,
         )
-    return tuple(sorted(events))
 
 
 def _key(event: dict[str, Any]) -> tuple[str, int, int]:
@@ -119,29 +115,26 @@ def _whole(args: dict[str, Any], name: str, default: int | None = None) -> int:
     return value
 
 
-def _simulated(played: Played, slices: list[dict[str, Any]]) -> Trace:
+def _simulated(played: Played, slices: list[dict[str, Any]]) -> History:
     numbers = {name: number for number, name in enumerate(played.names)}
     events = []
     for whole in slices:
         stream, request, chunk = _key(whole)
         own = played.plan.of(stream) if played.names else played.plan.chunks
-        start_us = nanoseconds(whole["ts"]) // 1000
+        start_ns = 1000 * (nanoseconds(whole["ts"]) // 1000)
         events.append(
-            TraceEvent(
-                start_us=start_us,
-                end_us=start_us + nanoseconds(whole["dur"]) // 1000,
-                request=numbers[stream] if played.names else request,
+            Interval(
+                start_ns=start_ns,
+                end_ns=start_ns + 1000 * (nanoseconds(whole["dur"]) // 1000),
+                stream=numbers[stream] if played.names else 0,
+                request=request,
                 chunk=chunk,
                 unit=own[chunk].unit,
-                slowdown_us=_whole(whole["args"], "slowdown_us", 0),
+                slowdown_ns=1000 * _whole(whole["args"], "slowdown_us", 0),
             )
         )
-    return Trace(
-        plan=played.plan,
-        units=played.units,
-        arrivals_us=played.arrivals_us,
-        events=tuple(sorted(events)),
-        names=played.names,
+    return simulated(
+        played.plan, events, units=played.units, arrivals_us=played.arrivals_us, names=played.names
     )
 
 

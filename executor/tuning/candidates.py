@@ -8,14 +8,14 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, ClassVar
 
+from ...formulations.deployment import Deployment, Mode, replicas
 from ...formulations.flow_shop.tables import shop_of, workload_in
-from ...formulations.flow_shop.workload import Mode
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.judge import score
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
-from ..deployment import Deployment, deploy, replicas
+from ..deployment import deploy
 from ..simulation import charged_for
 
 MOST_REPLICA_SETS = 6
@@ -116,19 +116,13 @@ def predicted(candidate: TuningCandidate, tables: Mapping[str, Problem]) -> Tuni
 
     Streams side by side have together one over the sum of their rates.
     """
-    plans = deployed_plans(candidate.deployment)
+    plans = candidate.deployment.plans
     charged = {name: charged_for(table, candidate.deployment) for name, table in tables.items()}
     found = tuple(
         (name, round(1 / sum(1 / predicted_us(table, plan) for plan in plans)))
         for name, table in charged.items()
     )
     return replace(candidate, predicted_us=found)
-
-
-def deployed_plans(deployment: Deployment) -> tuple[Plan, ...]:
-    """Return what a deployment runs, as plans: one, or of replicas one for each of them."""
-    whole = deployment.plan
-    return (whole,) if whole else tuple(Plan(chunks=stream.chunks) for stream in deployment.streams)
 
 
 def asked_pace(problem: Problem) -> str:

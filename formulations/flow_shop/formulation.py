@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from ..demands import Demand
+from ..deployment import Mode
 from ..formulation import Formulation
 from ..model import Encoded
 from ..plan import Plan
@@ -21,7 +22,7 @@ from .space import all_schedules, count_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
 from .values import WorkloadValues
 from .view import WorkloadView
-from .workload import Execution, LoadPolicy, Mode, RequestOrder, Workload
+from .workload import Execution, LoadPolicy, RequestOrder, Workload
 
 
 class WorkloadFeature(StrEnum):

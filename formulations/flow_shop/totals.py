@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ..deployment import Mode
 from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
 from ..loads import gapness
 from ..model import Constraint
@@ -14,7 +15,7 @@ from .quantities import FlowQuantity, idle_excess, quantities_of
 from .slicing import Slicing
 from .tables import FlowShop, shop_of
 from .values import WorkloadValues
-from .workload import Execution, Mode
+from .workload import Execution
 
 
 class Totals:

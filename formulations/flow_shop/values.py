@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import pairwise
 
+from ..deployment import Mode
 from ..terms import PlanNumbers
 from .memory import Usage, memory_usage
 from .play import Run, jobs_of, play_asynchronous, play_columns
 from .quantities import QUANTITIES, TERMS
 from .tables import Cuts, FlowShop, Schedule
-from .workload import Execution, Mode
+from .workload import Execution
 
 _WARM_ROUNDS, _ROUNDS = 4, 8
 """Rounds of a stream that are played; the period is taken over those after the first ones."""

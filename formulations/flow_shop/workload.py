@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import count
 from typing import Any, ClassVar
 
+from ..deployment import Mode
 from ..errors import InvalidInputError, InvalidProblemError
 from ..nearness import meant
 from ..validation import STRICT, Defects
@@ -45,13 +46,6 @@ class Execution(StrEnum):
 
     ASYNCHRONOUS = "asynchronous"
     COLUMNS = "columns"
-
-
-class Mode(StrEnum):
-    """Whether the requests come once (BATCH) or over and over (STREAM)."""
-
-    BATCH = "batch"
-    STREAM = "stream"
 
 
 class LoadPolicy(StrEnum):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..executor.deployment import Deployment, deploy
+from ..executor.deployment import deploy
 from ..executor.engine import Engine
 from ..executor.engines.registry import get_engine
 from ..executor.machine.fingerprint import fingerprint
@@ -19,6 +19,7 @@ from ..executor.progress import Afresh, Report, silent
 from ..executor.runner import Budget
 from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
+from ..formulations.deployment import Deployment
 from ..formulations.files import dump, parse
 from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform

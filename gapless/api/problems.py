@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
+from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError, InvalidProblemError
 from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.flow_shop.tables import workload_of
-from ..formulations.flow_shop.workload import Execution, LoadPolicy, Mode, RequestOrder, Workload, requests_of
+from ..formulations.flow_shop.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network

@@ -7,19 +7,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..executor.deployment import Deployment
 from ..executor.engine import Engine
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Report, silent
 from ..executor.simulated import SimulatedRunner
-from ..executor.simulated_workload import SimulatedWorkloadRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
     asked_pace,
     baselines,
-    deployed_plans,
     plan_candidates,
     predicted,
     workload_baselines,
@@ -28,6 +25,7 @@ from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..formulations.co_run import BUILT_IN_MODELS
+from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform
@@ -239,9 +237,8 @@ def tune_simulated(
     }
     check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
     with ExitStack() as stack:
-        simulated = SimulatedRunner if workload_in(truth) is None else SimulatedWorkloadRunner
         setup = TuningSetup(
-            runner=simulated(truth, noise_permille=noise_permille, seed=seed),
+            runner=SimulatedRunner(truth, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
@@ -313,7 +310,7 @@ def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
     return [
         predicted(baseline, tables)
         for baseline in found
-        if not any(check(problem, plan) for plan in deployed_plans(baseline.deployment))
+        if not any(check(problem, plan) for plan in baseline.deployment.plans)
     ]
 
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:  # what a command does not print it does not load: `gapless ve
     from ..api.planning import Comparison
     from ..api.rounds import Loop
     from ..executor.tuning.result import TuningResult
+    from ..formulations.history import History
     from ..formulations.plan import Plan
     from ..formulations.problem import Problem
     from ..formulations.scores import Score, Violation
-    from ..formulations.simulate import Trace
     from ..solvers.result import Candidate, Conflict, SolveResult
 
 Document = dict[str, Any]
@@ -194,8 +194,9 @@ def check_document(
     }
 
 
-def trace_document(problem: Problem, trace: Trace) -> Document:
+def trace_document(problem: Problem, trace: History) -> Document:
     """Return the document of `gapless simulate`."""
+    assert trace.plan is not None
     return {
         **header("trace"),
         "problem": problem_data(problem),
@@ -208,12 +209,12 @@ def trace_document(problem: Problem, trace: Trace) -> Document:
         "bubble_us": {unit: trace.bubble_us(unit) for unit in trace.units},
         "events": [
             {
-                "request": event.request,
+                "request": event.stream if trace.in_rounds else event.request,
                 "chunk": event.chunk,
                 "unit": event.unit,
-                "start_us": event.start_us,
-                "end_us": event.end_us,
-                "slowdown_us": event.slowdown_us,
+                "start_us": event.start_ns // 1000,
+                "end_us": event.end_ns // 1000,
+                "slowdown_us": event.slowdown_ns // 1000,
             }
             for event in trace.events
         ],

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..api.problems import load_problem, load_workload
+from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
-from ..formulations.flow_shop.workload import Execution, Mode, RequestOrder
+from ..formulations.flow_shop.workload import Execution, RequestOrder
 from ..formulations.problem import Problem
 from ..formulations.validation import MAX_NAME_LENGTH
 

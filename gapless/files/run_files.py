@@ -10,13 +10,13 @@ from ..api.problems import load_problem
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuning import Tuned
-from ..executor.deployment import Deployment, deploy
-from ..executor.measurement import MeasuredTrace, Measurement
+from ..executor.deployment import deploy
+from ..executor.measurement import Measurement
 from ..executor.pipeline.trace_export import trace_parts
-from ..executor.tuning.candidates import deployed_plans
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.tables import csv_text, markdown_text, rows_table
 from ..formulations.co_run import possible_models
+from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidPlanError
 from ..formulations.files import (
     Schema,
@@ -30,10 +30,10 @@ from ..formulations.files import (
     save,
 )
 from ..formulations.flow_shop.tables import workload_in
+from ..formulations.history import History
 from ..formulations.judge import check
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..formulations.simulate import Trace
 from ..formulations.usage import trace_usage
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
@@ -74,7 +74,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
         require_valid(problem, plan, path)
         return deploy(plan, workload=workload_in(problem))
     deployment = load(path, DEPLOYMENT)
-    for plan in deployed_plans(deployment):
+    for plan in deployment.plans:
         require_valid(problem, plan, path)
     return deployment
 
@@ -181,7 +181,7 @@ def write_measurement(found: Measurement, out: Path | None) -> list[str]:
     return [] if out is None else _written({out: dump(found, MEASUREMENT)})
 
 
-def save_trace(trace: MeasuredTrace | Trace, out: Path, *, problem: Problem | None = None) -> int:
+def save_trace(trace: History, out: Path, *, problem: Problem | None = None) -> int:
     """Write a trace; return the number of its events (chunks of requests).
 
     Parameters
@@ -192,7 +192,7 @@ def save_trace(trace: MeasuredTrace | Trace, out: Path, *, problem: Problem | No
         What a simulated trace is a plan of: then the file has memory over time, too.
     """
     steps: tuple[tuple[int, int], ...] = ()
-    if problem is not None and isinstance(trace, Trace):
+    if problem is not None and not trace.measured:
         steps = trace_usage(problem, trace).steps
     # Where sizes are not known, a line at zero would say that nothing is needed.
     known = any(used for _, used in steps)

@@ -1,86 +1,72 @@
-"""What was at work when, in one form for simulated and measured traces: rows of blocks."""
+"""Histories as rows of a chart: what stands where, and what it is called."""
 
 from __future__ import annotations
 
 import string
 from dataclasses import dataclass, replace
 
-from ..executor.history import History, history
-from ..executor.measurement import MeasuredTrace
-from ..formulations.simulate import Trace
+from ..formulations.history import History, Interval
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Block:
-    """One chunk of one request at work.
-
-    Attributes
-    ----------
-    start_ns, end_ns
-        From when to when.
-    request
-        Number of the request, or of the round of a workload.
-    name
-        What stands for it in a chart.
-    colour
-        Blocks of the same number have the same colour.
-    """
-
-    start_ns: int
-    end_ns: int
-    request: int
-    name: str
-    colour: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Rows of blocks.
+    """Rows of what was at work.
 
     Attributes
     ----------
     rows
-        Units in use with their blocks, in order of their start.
+        Units in use with what they did, in order of the start.
     start_ns, end_ns
-        The time that is shown; blocks may reach beyond.
+        The time that is shown; what is in the rows may reach beyond.
     outputs_ns
         When each request (of each stream) or round was through, in order.
     noun
-        What blocks are numbered by: "request" or "round".
+        What is numbered: "request" or "round".
+    numbered
+        Whether numbers are part of the names.
     legend
-        What the letters in the names of blocks mean; empty without letters.
+        What the letters in the names mean; empty without letters.
     """
 
-    rows: tuple[tuple[str, tuple[Block, ...]], ...]
+    rows: tuple[tuple[str, tuple[Interval, ...]], ...]
     start_ns: int
     end_ns: int
     outputs_ns: tuple[int, ...]
     noun: str
+    numbered: bool
     legend: tuple[tuple[str, str], ...] = ()
 
     @property
     def shown(self) -> tuple[int, int]:
-        """First and last number of the blocks that are shown."""
-        numbers = [block.request for _, blocks in self.rows for block in blocks]
+        """First and last number of what is shown."""
+        numbers = [event.request for _, events in self.rows for event in events]
         return min(numbers, default=0), max(numbers, default=0)
 
+    def name(self, event: Interval) -> str:
+        """Return what stands for it in a chart."""
+        mark = letter(event.stream) if self.legend else ""
+        return mark + (str(event.request % 10) if self.numbered else "")
 
-def timeline(trace: Trace | MeasuredTrace) -> Timeline:
-    """Return all of a trace."""
-    past, measured = history(trace), isinstance(trace, MeasuredTrace)
+    def colour(self, event: Interval) -> int:
+        """Return a number: what has the same one has the same colour."""
+        return event.stream if self.legend else event.request
+
+
+def timeline(trace: History) -> Timeline:
+    """Return all of a history."""
     # A simulated workload is one round, and each of its requests a stream with a name.
-    named = len(past.streams) > 1 or (past.in_rounds and not measured)
-    numbered = not named or any(work.request for work in past.works)
-    outputs_ns = tuple(past.outputs_ns())
+    named = len(trace.streams) > 1 or (trace.in_rounds and not trace.measured)
+    outputs_ns = tuple(trace.outputs_ns())
     return Timeline(
-        rows=tuple((unit, _blocks(past, unit, named=named, numbered=numbered)) for unit in past.units),
+        rows=tuple((unit, trace.on(unit)) for unit in trace.used_units),
         start_ns=0,
         end_ns=max(outputs_ns, default=1),
         outputs_ns=outputs_ns,
-        noun="round" if past.in_rounds and measured else "request",
-        legend=tuple((letter(n), stream.name) for n, stream in enumerate(past.streams)) if named else (),
+        noun="round" if trace.in_rounds and trace.measured else "request",
+        numbered=not named or any(event.request for event in trace.events),
+        legend=tuple((letter(n), stream.name) for n, stream in enumerate(trace.streams)) if named else (),
     )
 
 
@@ -101,21 +87,7 @@ def steady(whole: Timeline, outputs: int) -> Timeline:
     start_ns = whole.outputs_ns[first - 1] if first else whole.start_ns
     end_ns = max(start_ns + 1, whole.outputs_ns[first + count - 1])
     rows = tuple(
-        (unit, tuple(b for b in blocks if b.end_ns > start_ns and b.start_ns < end_ns))
-        for unit, blocks in whole.rows
+        (unit, tuple(event for event in events if event.end_ns > start_ns and event.start_ns < end_ns))
+        for unit, events in whole.rows
     )
     return replace(whole, rows=rows, start_ns=start_ns, end_ns=end_ns)
-
-
-def _blocks(past: History, unit: str, *, named: bool, numbered: bool) -> tuple[Block, ...]:
-    return tuple(
-        Block(
-            start_ns=work.start_ns,
-            end_ns=work.end_ns,
-            request=work.request,
-            name=(letter(work.stream) if named else "") + (str(work.request % 10) if numbered else ""),
-            colour=work.stream if named else work.request,
-        )
-        for work in past.works
-        if work.unit == unit
-    )

@@ -13,9 +13,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.deployment import Mode
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import FlowShop, shop_of
-from ...formulations.flow_shop.workload import Execution, LoadPolicy, Mode
+from ...formulations.flow_shop.workload import Execution, LoadPolicy
 from ...formulations.problem import Problem
 from .arrays import Ints, build_arrays
 from .ordering import displacement_of, violation_of

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...formulations.costs import Interference
+from ...formulations.deployment import Mode
 from ...formulations.files import parse_problem
 from ...formulations.flow_shop.rules import (
     before,
@@ -16,7 +17,7 @@ from ...formulations.flow_shop.rules import (
     memory_cap_while,
     never_beside,
 )
-from ...formulations.flow_shop.workload import Execution, LoadPolicy, Mode, Request, RequestOrder, Workload
+from ...formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ..samples import Samples

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from gapless.executor.deployment import Deployment, Stream
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.executor.joined import join
@@ -14,6 +13,7 @@ from gapless.executor.model import Model
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment, Stream
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Chunk
 from tests.executor.graph.models import ocr_model

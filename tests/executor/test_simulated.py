@@ -9,11 +9,12 @@ import pytest
 
 import gapless
 from gapless.api.problems import load_problem, table_problem
-from gapless.executor.deployment import Deployment, Stream, deploy, replicas
+from gapless.executor.deployment import deploy
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS
 from gapless.executor.tuning.candidates import baselines, predicted
+from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream, replicas
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.plan import Chunk, Plan
@@ -107,6 +108,10 @@ def test_noise_repeats_for_a_seed_and_differs_between_visits() -> None:
             ),
             "streams 'x' and 'net@b' need the same cores",
         ),
+        (
+            replace(replicas("net", 2, ("a",)), rounds=Rounds(mode=Mode.BATCH, arrivals_us=(0,))),
+            "serves a workload, the problem has none",
+        ),
     ],
 )
 def test_what_the_device_cannot_run_is_an_execution_error(deployment: Deployment, words: str) -> None:
@@ -132,12 +137,12 @@ def test_the_trace_is_the_simulation_in_nanoseconds() -> None:
     trace = SimulatedRunner(small(), noise_permille=100).trace(TWO, requests=3)
     assert len(trace.events) == 6
     first = trace.events[0]
-    assert (first.start_ns, first.run_ns, first.copied_ns, first.end_ns) == (0, 0, 2_000_000, 2_250_000)
+    assert first.parts_ns == ((0, 0), (0, 2_000_000), (2_000_000, 2_250_000))
     for unit in ("a", "b"):
         events = [event for event in trace.events if event.unit == unit]
         assert [event.request for event in events] == [0, 1, 2]
         assert all(one.end_ns <= other.start_ns for one, other in pairwise(events))
-    assert all(event.copied_ns <= event.end_ns and event.run_ns <= event.copied_ns for event in trace.events)
+    assert all(start <= end for event in trace.events for start, end in event.parts_ns)
 
 
 def test_real_time_takes_the_time_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:

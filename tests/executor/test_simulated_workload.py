@@ -5,22 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from gapless.formulations.flow_shop.score import WorkloadScore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.executor.deployment import deploy
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.runner import Budget
-from gapless.executor.simulated_workload import SimulatedWorkloadRunner
+from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import predicted_us
+from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError
-from gapless.formulations.flow_shop.tables import Schedule, shop_of
-from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
+from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
+from gapless.formulations.flow_shop.workload import LoadPolicy
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.scores import Score
 from gapless.formulations.simulate import simulate_workload
 from tests.executor.pipeline.test_pipeline import in_plan_order
 from tests.executor.pipeline.test_trace_export import document
@@ -42,19 +41,11 @@ def plan_of(problem: Problem) -> Plan:
     return shop_of(problem).plan(Schedule((0, 1, 2), ((0, 1, 2), (0, 1, 2), (0, 0, 2))))
 
 
-def judged(problem: Problem, plan: Plan) -> WorkloadScore:
-    found: Score = score(problem, plan)
-    assert isinstance(found, WorkloadScore)
-    return found
-
-
 def test_makespan_latencies_and_bubbles_are_those_of_the_judge() -> None:
     problem = simple()
     plan = plan_of(problem)
-    right = judged(problem, plan)
-    found = SimulatedWorkloadRunner(problem).measure(
-        deploy(plan, workload=workload_of(problem)), Budget(requests=12)
-    )
+    right = score(problem, plan)
+    found = SimulatedRunner(problem).measure(deploy(plan, workload=workload_of(problem)), Budget(requests=12))
     assert found.makespan_us is not None
     assert found.makespan_us.median == found.period_us == right.makespan_us == predicted_us(problem, plan)
     assert found.makespan_us.count == 12
@@ -80,7 +71,7 @@ def test_any_schedule_takes_what_the_judge_says(problem: Problem, data: st.DataO
         for n in (shop.chain(request).layer_count for request in range(count))
     )
     plan = shop.plan(Schedule(order, cuts))
-    runner = SimulatedWorkloadRunner(problem)
+    runner = SimulatedRunner(problem)
     try:
         served = deploy(plan, workload=workload)
         found = runner.measure(served, Budget(requests=1))
@@ -99,10 +90,10 @@ def test_a_stream_of_rounds_overlaps() -> None:
     problem = replace(problem, data=replace(workload_of(problem), mode=Mode.STREAM))
     plan = plan_of(problem)
     served = deploy(plan, workload=workload_of(problem))
-    runner = SimulatedWorkloadRunner(problem)
+    runner = SimulatedRunner(problem)
     found = runner.measure(served, Budget(seconds=0.2))
     assert found.makespan_us is None
-    assert found.period_us == judged(problem, plan).period_us < judged(problem, plan).makespan_us
+    assert found.period_us == score(problem, plan).period_us < score(problem, plan).makespan_us
     assert found.seconds == pytest.approx(0.2, abs=0.02)
     trace = runner.trace(served, requests=5)
     in_plan_order(trace)
@@ -122,20 +113,20 @@ def test_noise_repeats_for_a_seed() -> None:
     served = deploy(plan_of(problem), workload=workload_of(problem))
 
     def periods(seed: int) -> list[float]:
-        runner = SimulatedWorkloadRunner(problem, noise_permille=50, seed=seed)
+        runner = SimulatedRunner(problem, noise_permille=50, seed=seed)
         return [runner.measure(served, Budget(requests=5)).period_us for _ in range(3)]
 
     assert periods(3) == periods(3)
     assert len({*periods(3), *periods(4)}) == 6
     with pytest.raises(InvalidInputError, match="between 0 and 500"):
-        SimulatedWorkloadRunner(problem, noise_permille=501)
+        SimulatedRunner(problem, noise_permille=501)
 
 
 def test_what_it_cannot_run_is_refused() -> None:
     problem = simple()
     plan = plan_of(problem)
     other = replace(workload_of(problem), task_slots=1)
-    runner = SimulatedWorkloadRunner(problem)
+    runner = SimulatedRunner(problem)
     for served, words in (
         (deploy(plan, workload=other), "serves another workload"),
         (replace(deploy(plan, workload=other), rounds=None), "serves another workload"),
@@ -144,4 +135,4 @@ def test_what_it_cannot_run_is_refused() -> None:
             runner.measure(served, Budget(requests=1))
     lazy = replace(problem, data=replace(workload_of(problem), load_policy=LoadPolicy.RUNNING))
     with pytest.raises(ExecutionError, match="load policy resident"):
-        SimulatedWorkloadRunner(lazy).measure(deploy(plan, workload=workload_of(problem)), Budget(requests=1))
+        SimulatedRunner(lazy).measure(deploy(plan, workload=workload_of(problem)), Budget(requests=1))

@@ -9,11 +9,12 @@ from gapless.api.problems import table_problem
 from gapless.formulations.flow_shop.memory import Usage
 from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
+from gapless.formulations.history import History
 from gapless.formulations.judge import score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.simulate import Trace, simulate, simulate_workload
+from gapless.formulations.simulate import simulate, simulate_workload
 from gapless.formulations.usage import trace_usage
 from gapless.solvers.exhaustive import all_plans
 from tests.instances import co_run_problems, solvable
@@ -25,8 +26,9 @@ def chosen(data: st.DataObject, problem: Problem) -> Plan:
     return data.draw(st.sampled_from(list(all_plans(problem))))
 
 
-def counted(problem: Problem, trace: Trace, at_us: int) -> int:
+def counted(problem: Problem, trace: History, at_us: int) -> int:
     """Return the bytes in use at an instant, counted request by request, chunk by chunk."""
+    assert trace.plan is not None
     network, chunks = problem.network, trace.plan.chunks
     total = sum(layer.weight_bytes for layer in network.layers)
     for request in range(len(trace.arrivals_us)):
@@ -59,7 +61,7 @@ def test_every_instant_is_counted(data: st.DataObject, interval_us: int, slots: 
     plan = chosen(data, problem)
     trace = simulate(problem, plan, requests=4, interval_us=interval_us, task_slots=slots)
     usage = trace_usage(problem, trace)
-    moments = sorted({time for event in trace.events for time in (event.start_us, event.end_us)})
+    moments = sorted({at // 1000 for event in trace.events for at in (event.start_ns, event.end_ns)})
     assert [used_at(usage, time) for time in moments] == [counted(problem, trace, time) for time in moments]
     for request in range(4):
         own = [event for event in trace.events if event.request == request]

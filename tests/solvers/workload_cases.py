@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
+from gapless.formulations.deployment import Mode
 from gapless.formulations.expr import BoolExpr
 from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
 from gapless.formulations.flow_shop.rules import (
@@ -19,14 +20,7 @@ from gapless.formulations.flow_shop.rules import (
     never_beside,
 )
 from gapless.formulations.flow_shop.view import WorkloadView
-from gapless.formulations.flow_shop.workload import (
-    Execution,
-    LoadPolicy,
-    Mode,
-    Request,
-    RequestOrder,
-    Workload,
-)
+from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective

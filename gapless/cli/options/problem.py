@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from ...formulations.deployment import Mode
 from ...formulations.errors import InvalidInputError
 from ...formulations.flow_shop.tables import workload_in
-from ...formulations.flow_shop.workload import Execution, Mode, RequestOrder
+from ...formulations.flow_shop.workload import Execution, RequestOrder
 from ..base.answer import takes
 from ..base.general_options import heading, output_option
 

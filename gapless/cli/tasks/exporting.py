@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...api.execution import models_for
-from ...executor.deployment import Deployment, deploy
+from ...executor.deployment import deploy
 from ...executor.export.drawing import Order, draw
 from ...executor.export.folder import Exported, require_free, write_export
 from ...executor.export.kinds import ExportKind
@@ -17,10 +17,10 @@ from ...executor.simulation import charged_for
 from ...files.origins import problem_of
 from ...files.run_files import DEPLOYMENT, load_deployment, problem_for
 from ...formulations.chunking.tables import chain_of
+from ...formulations.deployment import Deployment, Mode
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import format_of, load_origin
 from ...formulations.flow_shop.tables import shop_of, workload_in
-from ...formulations.flow_shop.workload import Mode
 from ...formulations.judge import score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem

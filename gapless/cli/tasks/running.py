@@ -10,7 +10,6 @@ from typing import Any
 
 from ...api.execution import models_for, open_pipeline
 from ...api.tuning import Tuned
-from ...executor.measurement import MeasuredTrace
 from ...executor.model import Model
 from ...executor.pipeline.pipeline import Pipeline
 from ...executor.pipeline.verify import References, verify
@@ -18,8 +17,9 @@ from ...executor.runner import Budget
 from ...files.run_files import load_deployment, problem_for, save_trace
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History
 from ...formulations.problem import Problem
-from ...formulations.simulate import Trace, simulate, simulate_workload
+from ...formulations.simulate import simulate, simulate_workload
 
 TRACE_REQUESTS = 20
 
@@ -153,7 +153,7 @@ def traced(
     simulated: bool,
     engine: str | None,
     at: Sequence[str] | None,
-) -> tuple[MeasuredTrace | Trace, Problem | None]:
+) -> tuple[History, Problem | None]:
     """Return the trace of a plan file, and of a simulated one the problem, too; errors as for `opened`."""
     if simulated:
         asked, played = simulated_trace(problem, plan, requests=requests)
@@ -162,7 +162,7 @@ def traced(
         return work.pipeline.trace(requests=requests), None
 
 
-def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem, Trace]:
+def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem, History]:
     """Play a plan file on its table; return the problem, too.
 
     Raises

@@ -11,17 +11,15 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from ...executor.deployment import Deployment
 from ...executor.pipeline.trace_check import check_trace
-from ...executor.tuning.candidates import deployed_plans
 from ...files.formats import file_format
 from ...files.origins import forgotten, problem_of
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, SchemaVersionError
 from ...formulations.files import PLAN, load, load_origin, load_plan, load_problem
 from ...formulations.flow_shop.tables import workload_in
 from ...formulations.json_files import format_of, load_foreign
 from ...formulations.judge import check
-from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...view.terminal.heat_map import Grid
 
@@ -209,9 +207,7 @@ def _deployment(asked: _Asked) -> Shown:
 
 
 def _fits(problem: Problem, deployment: Deployment) -> bool:
-    whole = deployment.plan
-    plans: tuple[Plan, ...] = tuple(deployed_plans(deployment)) if whole is None else (whole,)
-    return not any(check(problem, plan) for plan in plans)
+    return not any(check(problem, plan) for plan in deployment.plans)
 
 
 def _profile(asked: _Asked) -> Shown:

@@ -157,12 +157,12 @@ def _range(shares: Sequence[int]) -> str:
 def _workload_pace(problem: Problem, plan: Plan) -> str:
     """Return which request ends last, which unit works most, and what bubbles and slowdown take."""
     judged, trace = score(problem, plan), simulate_workload(problem, plan)
-    last = max(trace.events, key=lambda event: event.end_us)
+    last = max(trace.events, key=lambda event: event.end_ns)
     makespan = judged.makespan_us
-    spent = {unit: sum(e.end_us - e.start_us for e in trace.on(unit)) for unit in trace.units}
+    spent = {unit: sum(e.end_ns - e.start_ns for e in trace.on(unit)) // 1000 for unit in trace.units}
     busiest = max(spent, key=lambda unit: spent[unit])
-    slowed = sum(event.slowdown_us for event in trace.events)
-    words = f"{trace.names[last.request]} ends last, at {millis(makespan)} on {last.unit}; "
+    slowed = sum(event.slowdown_ns for event in trace.events) // 1000
+    words = f"{trace.names[last.stream]} ends last, at {millis(makespan)} on {last.unit}; "
     words += f"{busiest} works most, {percent(1000 * spent[busiest] // makespan)} of that time"
     lost = [f"bubbles take {millis(judged.bubbles_us)}"] if judged.bubbles_us else []
     if slowed:

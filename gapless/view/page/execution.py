@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ...executor.history import History, Work, history
-from ...executor.measurement import MeasuredTrace
 from ...executor.tuning.result import TuningRow
+from ...formulations.history import History, Interval
 from ..words import microseconds
 from .played import round_makespans_us
 from .subject import Subject
@@ -112,23 +111,22 @@ def unlike(subject: Subject) -> str:
     )
 
 
-def trace_account(trace: MeasuredTrace) -> Achieved | None:
+def trace_account(trace: History) -> Achieved | None:
     """Return what a trace tells: its rounds after the first, or its results after the first fifth.
 
     None: it has too few results.
     """
-    past = history(trace)
-    if trace.deployment.is_batch:
-        return _of_rounds(past)
-    streams: defaultdict[int, list[Work]] = defaultdict(list)
-    for work in past.works:
-        streams[work.stream].append(work)
-    found = [_of_stream(works) for works in streams.values()]
+    if trace.is_batch:
+        return _of_rounds(trace)
+    streams: defaultdict[int, list[Interval]] = defaultdict(list)
+    for event in trace.events:
+        streams[event.stream].append(event)
+    found = [_of_stream(events) for events in streams.values()]
     periods = [period for period, _ in found if period is not None]
     if len(periods) < len(found):
         return None
     # As `Measurement.period_us` says: replicas add up their rates; else each period has one result of all.
-    alike = trace.deployment.rounds is None and len(trace.deployment.networks) == 1
+    alike = not trace.in_rounds and len({stream.network for stream in trace.streams}) == 1
     pace = 1 / sum(1 / period for period in periods) if alike else max(periods)
     busy: defaultdict[str, float] = defaultdict(float)
     for period, (_, per_request) in zip(periods, found, strict=True):
@@ -137,13 +135,13 @@ def trace_account(trace: MeasuredTrace) -> Achieved | None:
     return Achieved(pace_us=pace, latency_us=None, busy_us=dict(busy), source="trace")
 
 
-def _of_stream(works: Sequence[Work]) -> tuple[float | None, dict[str, float]]:
+def _of_stream(events: Sequence[Interval]) -> tuple[float | None, dict[str, float]]:
     """Return the period of one stream (None: too few results), and the busy times of a request by unit."""
     outputs: defaultdict[int, int] = defaultdict(int)
     busy: defaultdict[str, float] = defaultdict(float)
-    for work in works:
-        outputs[work.request] = max(outputs[work.request], work.end_ns)
-        busy[work.unit] += (work.end_ns - work.start_ns) / 1000
+    for event in events:
+        outputs[event.request] = max(outputs[event.request], event.end_ns)
+        busy[event.unit] += (event.end_ns - event.start_ns) / 1000
     ends = sorted(outputs.values())
     first = len(ends) // _WARM_UP
     count, length = len(ends) - 1 - first, ends[-1] - ends[first]
@@ -151,12 +149,12 @@ def _of_stream(works: Sequence[Work]) -> tuple[float | None, dict[str, float]]:
     return period, {unit: time / len(ends) for unit, time in busy.items()}
 
 
-def _of_rounds(past: History) -> Achieved:
-    makespans = round_makespans_us(past)
+def _of_rounds(trace: History) -> Achieved:
+    makespans = round_makespans_us(trace)
     rounds = sorted(makespans)[1:] or list(makespans)
     busy: defaultdict[str, float] = defaultdict(float)
-    for work in past.works:
-        if work.request in rounds:
-            busy[work.unit] += (work.end_ns - work.start_ns) / 1000 / len(rounds)
+    for event in trace.events:
+        if event.request in rounds:
+            busy[event.unit] += (event.end_ns - event.start_ns) / 1000 / len(rounds)
     pace = median(makespans[number] for number in rounds)
     return Achieved(pace_us=pace, latency_us=None, busy_us=dict(busy), source="trace")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
-from ...executor.history import History, Work, history
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History, Interval
 from ...formulations.plan import Chunk
 from ..words import microseconds
 from .subject import Subject
@@ -48,22 +48,22 @@ class Played:
         "predicted" or "measured".
     note
         What of it is shown, where that is not all.
-    works
+    events
         In order of their start, which is 0 for the first or later.
     """
 
     title: str
     note: str
-    works: tuple[Work, ...]
+    events: tuple[Interval, ...]
 
     @property
     def end_us(self) -> float:
         """When the last one ends."""
-        return max(work.end_us for work in self.works)
+        return max(event.end_us for event in self.events)
 
-    def on(self, unit: str) -> tuple[Work, ...]:
+    def on(self, unit: str) -> tuple[Interval, ...]:
         """Return what a unit did, in order."""
-        return tuple(work for work in self.works if work.unit == unit)
+        return tuple(event for event in self.events if event.unit == unit)
 
 
 def lanes_of(subject: Subject) -> tuple[Lane, ...]:
@@ -86,58 +86,57 @@ def lanes_of(subject: Subject) -> tuple[Lane, ...]:
 
 def played(subject: Subject) -> tuple[Played, ...]:
     """Return the traces of a subject that are known, the predicted one first."""
-    found = []
-    if subject.predicted is not None and subject.predicted.events:
+    found, predicted, measured = [], subject.predicted, subject.measured
+    if predicted is not None and predicted.events:
         # A stream of rounds is played once: the simulation knows one round.
         rounds = subject.deployment.rounds
         note = "" if rounds is None or subject.deployment.is_batch else "one round"
-        past = history(subject.predicted)
-        found.append(Played(title="predicted", note=note, works=_on_lanes(subject, past, past.works)))
-    if subject.measured is not None and subject.measured.events:
-        past = history(subject.measured)
-        note, works = _typical_round(past) if subject.measured.deployment.is_batch else ("", past.works)
-        first_ns = min(work.start_ns for work in works)
-        works = [work.moved(-first_ns) for work in works]
-        found.append(Played(title="measured", note=note, works=_on_lanes(subject, past, works)))
+        events = _on_lanes(subject, predicted, predicted.events)
+        found.append(Played(title="predicted", note=note, events=events))
+    if measured is not None and measured.events:
+        note, chosen = _typical_round(measured) if measured.is_batch else ("", measured.events)
+        first_ns = min(event.start_ns for event in chosen)
+        events = _on_lanes(subject, measured, [event.moved(-first_ns) for event in chosen])
+        found.append(Played(title="measured", note=note, events=events))
     return tuple(found)
 
 
-def _on_lanes(subject: Subject, past: History, works: Sequence[Work]) -> tuple[Work, ...]:
-    """Return works with their streams in the order of the deployment."""
+def _on_lanes(subject: Subject, trace: History, events: Sequence[Interval]) -> tuple[Interval, ...]:
+    """Return events with their streams in the order of the deployment."""
     index = {stream.name: number for number, stream in enumerate(subject.deployment.streams)}
-    lanes = [index[stream.name] for stream in past.streams]
-    return tuple(sorted(replace(work, stream=lanes[work.stream]) for work in works))
+    lanes = [index[stream.name] for stream in trace.streams]
+    return tuple(sorted(replace(event, stream=lanes[event.stream]) for event in events))
 
 
-def round_makespans_us(past: History) -> dict[int, float]:
+def round_makespans_us(trace: History) -> dict[int, float]:
     """Return from first start to last end of each round of a batch, by its number."""
-    return {number: _makespan_us(works) for number, works in past.rounds().items()}
+    return {number: _makespan_us(events) for number, events in trace.rounds().items()}
 
 
-def _typical_round(past: History) -> tuple[str, Sequence[Work]]:
+def _typical_round(trace: History) -> tuple[str, Sequence[Interval]]:
     """Return the round of a batch whose makespan is the median; the first one, a warm-up, does not count."""
-    rounds = past.rounds()
+    rounds = trace.rounds()
     if len(rounds) == 1:
-        (works,) = rounds.values()
-        return "", works
-    times = {number: _makespan_us(works) for number, works in list(rounds.items())[1:]}
+        (events,) = rounds.values()
+        return "", events
+    times = {number: _makespan_us(events) for number, events in list(rounds.items())[1:]}
     middle = median_low(times.values())
     number = next(number for number, time in times.items() if time == middle)
     note = f"round {number + 1} of {len(rounds)}, the one with the median makespan ({microseconds(middle)})"
-    return note, [replace(work, request=0) for work in rounds[number]]
+    return note, [replace(event, request=0) for event in rounds[number]]
 
 
-def _makespan_us(works: Sequence[Work]) -> float:
-    return (max(work.end_ns for work in works) - min(work.start_ns for work in works)) / 1000
+def _makespan_us(events: Sequence[Interval]) -> float:
+    return (max(event.end_ns for event in events) - min(event.start_ns for event in events)) / 1000
 
 
-def together(works: Sequence[Work], lanes: Sequence[Lane]) -> Iterator[tuple[float, float]]:
+def together(events: Sequence[Interval], lanes: Sequence[Lane]) -> Iterator[tuple[float, float]]:
     """Yield the times at which two or more requests of high contention run (start, end), in order."""
     changes = sorted(
         (time, change)
-        for work in works
-        if lanes[work.stream].high
-        for time, change in ((work.start_us, 1), (work.end_us, -1))
+        for event in events
+        if lanes[event.stream].high
+        for time, change in ((event.start_us, 1), (event.end_us, -1))
     )
     running, since = 0, 0.0
     for time, change in changes:

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...executor.deployment import Deployment, arrange
-from ...executor.measurement import MeasuredTrace, Measurement
+from ...executor.deployment import arrange
+from ...executor.measurement import Measurement
 from ...executor.pipeline.trace_file import TRACE_FORMAT, load_trace
-from ...executor.tuning.candidates import CandidateKind, deployed_plans
+from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.documents import MEASUREMENT, TUNING
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
 from ...files.origins import forgotten, on_problem
 from ...files.run_files import DEPLOYMENT, load_deployment, require_valid
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name
 from .subject import SolverAnswer
@@ -59,7 +61,7 @@ class Known:
     title: str
     problem: Problem
     deployment: Deployment | None = None
-    measured: MeasuredTrace | None = None
+    measured: History | None = None
     measurement: Measurement | None = None
     tuning: TuningResult | None = None
     answers: tuple[SolverAnswer, ...] = ()
@@ -214,6 +216,7 @@ class _Reader:
 
     def _take_trace(self, path: Path) -> None:
         found = load_trace(path)
+        assert found.deployment is not None
         self._about(path, found.deployment).measured = found
 
     def _take_tuning(self, path: Path) -> None:
@@ -263,7 +266,7 @@ class _Reader:
                 known.sources.append(str(path))
                 return known
         problem = self._current(path)
-        for plan in deployed_plans(deployment):
+        for plan in deployment.plans:
             require_valid(problem, plan, path)
         return self._begin(path, problem, deployment)
 

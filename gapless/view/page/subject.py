@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...executor.deployment import Deployment
-from ...executor.measurement import MeasuredTrace, Measurement
+from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
+from ...formulations.deployment import Deployment
 from ...formulations.flow_shop.memory import Usage
+from ...formulations.history import History
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ...formulations.simulate import Trace
 from ..explaining.explanation import Explanation
 
 
@@ -86,9 +86,9 @@ class Subject:
     problem: Problem
     deployment: Deployment
     score: Score | None = None
-    predicted: Trace | None = None
+    predicted: History | None = None
     memory: Usage | None = None
-    measured: MeasuredTrace | None = None
+    measured: History | None = None
     measurement: Measurement | None = None
     tuning: TuningResult | None = None
     answers: tuple[SolverAnswer, ...] = ()

@@ -7,18 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...api.planning import Comparison
-from ...executor.deployment import Deployment, arrange
-from ...executor.measurement import MeasuredTrace, Measurement
+from ...executor.deployment import arrange
+from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import WrittenResult
+from ...formulations.deployment import Deployment
 from ...formulations.errors import BackendError
 from ...formulations.files import save
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History
 from ...formulations.judge import score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.simulate import Trace, simulate, simulate_workload
+from ...formulations.simulate import simulate, simulate_workload
 from ...formulations.usage import trace_usage
 from ...solvers.registry import get_backend
 from ...solvers.result import SolveResult
@@ -38,7 +40,7 @@ def subject(
     *,
     title: str = "",
     requests: int | None = None,
-    measured: MeasuredTrace | None = None,
+    measured: History | None = None,
     measurement: Measurement | None = None,
     tuning: TuningResult | None = None,
     answers: Comparison | Sequence[SolverAnswer] = (),
@@ -102,7 +104,7 @@ def subject(
     )
 
 
-def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, saturated: bool) -> Trace:
+def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, saturated: bool) -> History:
     """Return a deployment of one plan, played on the costs of its problem.
 
     Parameters
@@ -179,7 +181,7 @@ def write_report(
     return Path(out)
 
 
-def _count(requests: int | None, measured: MeasuredTrace | None) -> int:
+def _count(requests: int | None, measured: History | None) -> int:
     if requests is not None:
         return requests
     if measured is None or not measured.events:

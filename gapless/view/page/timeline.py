@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from ...executor.history import Work
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import Interval
 from ...formulations.network import Network
 from ..words import capital, microseconds, percent
 from .execution import unlike
@@ -170,10 +170,10 @@ def timeline(subject: Subject) -> Timeline | None:
         text=_words(traces, bands),
         units=_unit_table(bands, traces),
         data=_data(subject, traces, lanes, units, end_us),
-        blocks=sum(len(trace.works) for trace in traces),
+        blocks=sum(len(trace.events) for trace in traces),
         strip=strip,
         dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
-        slowed=any(work.slowdown_ns for trace in traces for work in trace.works),
+        slowed=any(event.slowdown_ns for trace in traces for event in trace.events),
     )
 
 
@@ -190,7 +190,7 @@ def _noted(subject: Subject, traces: Sequence[Played]) -> tuple[Played, ...]:
 
 def _units(subject: Subject, traces: Sequence[Played]) -> tuple[str, ...]:
     """Return the units in use: in the order of the chunks of a single stream, else of the platform."""
-    used = {work.unit for trace in traces for work in trace.works}
+    used = {event.unit for trace in traces for event in trace.events}
     streams = subject.deployment.streams
     order = subject.deployment.units if len(streams) == 1 else subject.problem.platform.unit_names
     return tuple(unit for unit in order if unit in used)
@@ -199,7 +199,7 @@ def _units(subject: Subject, traces: Sequence[Played]) -> tuple[str, ...]:
 def _band(
     trace: Played, lanes: Sequence[Lane], units: Sequence[str], end_us: float, y: int, *, strip: bool
 ) -> Band:
-    windows = tuple(together(trace.works, lanes)) if strip else ()
+    windows = tuple(together(trace.events, lanes)) if strip else ()
     top = y + TITLE + (STRIP if strip else 0)
     rows = tuple(
         _row(unit, trace.on(unit), lanes, end_us, top + number * ROW) for number, unit in enumerate(units)
@@ -215,36 +215,38 @@ def _band(
     )
 
 
-def _row(unit: str, works: Sequence[Work], lanes: Sequence[Lane], end_us: float, y: int) -> UnitRow:
-    idle = [(a.end_us, b.start_us) for a, b in pairwise(works) if b.start_us > a.end_us]
+def _row(unit: str, events: Sequence[Interval], lanes: Sequence[Lane], end_us: float, y: int) -> UnitRow:
+    idle = [(a.end_us, b.start_us) for a, b in pairwise(events) if b.start_us > a.end_us]
     return UnitRow(
         unit=unit,
         y=y,
-        blocks=tuple(_block(work, lanes, end_us) for work in works),
+        blocks=tuple(_block(event, lanes, end_us) for event in events),
         bubbles=tuple(span(start, end, end_us) for start, end in idle),
-        busy_us=sum(work.end_us - work.start_us for work in works),
+        busy_us=sum(event.end_us - event.start_us for event in events),
         bubble_us=sum(end - start for start, end in idle),
-        whole=span(works[0].start_us, works[-1].end_us, end_us) if works else None,
+        whole=span(events[0].start_us, events[-1].end_us, end_us) if events else None,
     )
 
 
-def _block(work: Work, lanes: Sequence[Lane], end_us: float) -> Block:
-    place, label = span(work.start_us, work.end_us, end_us), _label(work, lanes)
+def _block(event: Interval, lanes: Sequence[Lane], end_us: float) -> Block:
+    place, label = span(event.start_us, event.end_us, end_us), _label(event, lanes)
     fits = place.width * _PRINTED / 100 >= len(label) * _CHARACTER + 4
-    lost = span((work.end_ns - work.slowdown_ns) / 1000, work.end_us, end_us) if work.slowdown_ns else None
+    lost = None
+    if event.slowdown_ns:
+        lost = span((event.end_ns - event.slowdown_ns) / 1000, event.end_us, end_us)
     return Block(
-        x=place.x, width=place.width, colour=_colour(work, lanes), label=label if fits else "", lost=lost
+        x=place.x, width=place.width, colour=_colour(event, lanes), label=label if fits else "", lost=lost
     )
 
 
-def _colour(work: Work, lanes: Sequence[Lane]) -> int:
+def _colour(event: Interval, lanes: Sequence[Lane]) -> int:
     """Return the colour of a request: the same in both traces; neighbours differ."""
-    return (lanes[work.stream].colour + work.request * len(lanes)) % COLOURS
+    return (lanes[event.stream].colour + event.request * len(lanes)) % COLOURS
 
 
-def _label(work: Work, lanes: Sequence[Lane]) -> str:
-    lane = lanes[work.stream]
-    return lane.name if lane.alone else str(work.request)
+def _label(event: Interval, lanes: Sequence[Lane]) -> str:
+    lane = lanes[event.stream]
+    return lane.name if lane.alone else str(event.request)
 
 
 def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
@@ -254,7 +256,7 @@ def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
         used = [row for row in band.rows if row.blocks]
         idle = sum(row.bubble_us for row in used)
         words = (
-            f"{trace.title}: {len({(w.stream, w.request) for w in trace.works})} requests in "
+            f"{trace.title}: {len({(w.stream, w.request) for w in trace.events})} requests in "
             f"{microseconds(trace.end_us)} on {len(used)} units, "
             f"{microseconds(idle)} of bubbles in all"
         )
@@ -268,18 +270,18 @@ def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
     rows = []
     for band, trace in zip(bands, traces, strict=True):
         for row in band.rows:
-            works = trace.on(row.unit)
-            if not works:
+            events = trace.on(row.unit)
+            if not events:
                 rows.append((band.title, row.unit, "0", "-", "-", "-", "-", "-"))
                 continue
-            whole = works[-1].end_us - works[0].start_us
+            whole = events[-1].end_us - events[0].start_us
             rows.append(
                 (
                     band.title,
                     row.unit,
-                    f"{len(works):,}",
-                    microseconds(works[0].start_us),
-                    microseconds(works[-1].end_us),
+                    f"{len(events):,}",
+                    microseconds(events[0].start_us),
+                    microseconds(events[-1].end_us),
                     microseconds(row.busy_us),
                     microseconds(row.bubble_us),
                     percent(round(1000 * row.busy_us / whole) if whole else None),
@@ -321,9 +323,10 @@ def _data(
         "bands": [
             {
                 "title": trace.title,
-                "size": 6 if trace.works[0].parts_us else 5,
+                "size": 6 if trace.events[0].parts_us else 5,
                 "rows": [
-                    [number for work in trace.on(unit) for number in _numbers(work, first)] for unit in units
+                    [number for event in trace.on(unit) for number in _numbers(event, first)]
+                    for unit in units
                 ],
             }
             for trace in traces
@@ -331,10 +334,10 @@ def _data(
     }
 
 
-def _numbers(work: Work, first: Sequence[int]) -> list[float]:
+def _numbers(event: Interval, first: Sequence[int]) -> list[float]:
     """Return request, chunk, start, then duration and slowdown, or copy in, run and copy out."""
-    times = work.parts_us or (work.end_us - work.start_us, work.slowdown_ns / 1000)
-    return [work.request, first[work.stream] + work.chunk, *map(_short, (work.start_us, *times))]
+    times = event.parts_us or (event.end_us - event.start_us, event.slowdown_ns / 1000)
+    return [event.request, first[event.stream] + event.chunk, *map(_short, (event.start_us, *times))]
 
 
 def _short(value: float) -> float:

@@ -9,8 +9,8 @@ from ...executor.simulation import charged_for
 from ...formulations.chain import Chain
 from ...formulations.chunking.tables import chain_of
 from ...formulations.flow_shop.tables import shop_of, workload_in
+from ...formulations.history import History
 from ...formulations.plan import Chunk
-from ...formulations.simulate import Trace
 from ..words import microseconds, millis
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .scale import share
@@ -105,9 +105,9 @@ def _measured(found: Achieved | None) -> _Account | None:
     return ("measured", found.pace_us, found.busy_us) if found is not None and found.busy_us else None
 
 
-def _busy(trace: Trace) -> dict[str, float]:
-    spent = {unit: sum(e.end_us - e.start_us for e in trace.on(unit)) for unit in trace.units}
-    return {unit: float(time) for unit, time in spent.items() if time}
+def _busy(trace: History) -> dict[str, float]:
+    spent_ns = {unit: sum(e.end_ns - e.start_ns for e in trace.on(unit)) for unit in trace.units}
+    return {unit: time_ns / 1000 for unit, time_ns in spent_ns.items() if time_ns}
 
 
 def chunk_table(subject: Subject) -> Table:
@@ -158,11 +158,12 @@ def _chunk_rows(
             yield row + (_taken(took.get(key), beside.get(key, alone)) if took else [])
 
 
-def _beside_others(trace: Trace | None) -> dict[_Key, int]:
+def _beside_others(trace: History | None) -> dict[_Key, int]:
     """Return what the chunks of a workload take, with the time that they lose; empty without a workload."""
     if trace is None:
         return {}
-    return {(trace.names[e.request], e.chunk): e.end_us - e.start_us for e in trace.events if trace.names}
+    names = trace.names
+    return {(names[e.stream], e.chunk): (e.end_ns - e.start_ns) // 1000 for e in trace.events if names}
 
 
 def _took(subject: Subject) -> dict[_Key, _Taken]:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...executor.measurement import MeasuredTrace
 from ...formulations.errors import InvalidInputError
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History, Interval
 from ...formulations.judge import score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.simulate import Trace, simulate_workload
-from .blocks import Block, blocks_of, bubbles_of, headline, rows_of
+from ...formulations.simulate import simulate_workload
 from .canvas import DARK, IDLE, LOST, PALETTE, Look, axes_of, legend, room, rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MS = 1e6
+"""Nanoseconds in a millisecond."""
+
 
 def plot_trace(
-    trace: Trace | MeasuredTrace,
+    trace: History,
     *,
     requests: range | None = None,
     title: str | None = None,
@@ -48,29 +50,35 @@ def plot_trace(
     InvalidInputError
         None of the requests is in the trace, or matplotlib is not installed.
     """
-    blocks = blocks_of(trace, requests)
-    units = rows_of(trace)
+    events = _chosen(trace, requests)
+    # Of a workload that is simulated, all units of the platform have a row.
+    units = trace.units if trace.in_rounds else trace.used_units
     axes = axes_of(ax, (10, 1.3 + 0.5 * len(units)))
-    networks = sorted({block.network for block in blocks})  # so that plans of one problem look alike
+    networks = sorted({_network(trace, event) for event in events})  # so that plans of one problem look alike
     several = len(networks) > 1
-    keys = networks if several else list(dict.fromkeys(block.label for block in blocks))
-    colours = {key: PALETTE[index % len(PALETTE)] for index, key in enumerate(keys)}
-    end = max(block.end_ms for block in blocks)
-    axes.set_xlim(0, end)
+    key = _network if several else _label
+    keys = networks if several else list(dict.fromkeys(_label(trace, event) for event in events))
+    colours = {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(keys)}
+    end_ns = max(event.end_ns for event in events)
+    axes.set_xlim(0, end_ns / _MS)
     idle = False
     for row, unit in enumerate(units):
-        own = [block for block in blocks if block.unit == unit]
-        for start, stop in bubbles_of(own):
-            axes.barh(row, stop - start, left=start, height=0.8, **IDLE, gid="bubble")
+        own = [event for event in events if event.unit == unit]
+        for start_ns, stop_ns in _bubbles_ns(own):
+            left, length = start_ns / _MS, (stop_ns - start_ns) / _MS
+            axes.barh(row, length, left=left, height=0.8, **IDLE, gid="bubble")
             idle = True
-        for block in own:
-            _draw(axes, row, block, colours[_key(block, several=several)], end)
-    rows(axes, units)
+        for event in own:
+            colour = colours[key(trace, event)]
+            _draw(axes, row, event, label=_label(trace, event), colour=colour, end_ns=end_ns)
+    rows(axes, list(units))
     axes.set_xlabel("time (ms)")
     axes.set_ylabel("unit")
-    axes.set_title(headline(trace, blocks) if title is None else title)
-    entries: list[tuple[str, Look]] = [(key, {"facecolor": colours[key]}) for key in keys if several]
-    legend(axes, [*entries, *_hatched(lost=any(block.lost_ms for block in blocks), idle=idle)])
+    axes.set_title(_headline(trace, events) if title is None else title)
+    entries: list[tuple[str, Look]] = [
+        (name, {"facecolor": colours[name]}) for name in keys if len(networks) > 1
+    ]
+    legend(axes, [*entries, *_hatched(lost=any(event.slowdown_ns for event in events), idle=idle)])
     return axes
 
 
@@ -130,22 +138,62 @@ def _hatched(*, lost: bool, idle: bool) -> list[tuple[str, Look]]:
     return [(label, look) for label, look, there in entries if there]
 
 
-def _key(block: Block, *, several: bool) -> str:
-    """Return what decides the colour of a block."""
-    return block.network if several else block.label
+def _number(trace: History, event: Interval) -> int:
+    """Return the number of a request; measured workloads repeat theirs, so it is that of the round."""
+    return event.stream if _served_once(trace) else event.request
 
 
-def _draw(axes: Axes, row: int, block: Block, colour: str, end_ms: float) -> None:
-    length = block.end_ms - block.start_ms
-    axes.barh(
-        row, length, left=block.start_ms, height=0.8, color=colour, edgecolor="white", lw=0.6, gid="work"
-    )
-    if block.lost_ms:
-        left = block.end_ms - block.lost_ms
-        axes.barh(row, block.lost_ms, left=left, height=0.8, **LOST, gid="slowed down")
-    if len(block.label) <= room(axes, length / end_ms):
-        middle, ink = block.start_ms + length / 2, "white" if colour in DARK else "black"
-        axes.text(middle, row, block.label, ha="center", va="center", fontsize=9, color=ink, clip_on=True)
+def _label(trace: History, event: Interval) -> str:
+    """Return a request in as few characters as possible."""
+    named = _served_once(trace) or len(trace.streams) > 1
+    return trace.streams[event.stream].name if named else str(event.request)
+
+
+def _network(trace: History, event: Interval) -> str:
+    return trace.streams[event.stream].network
+
+
+def _served_once(trace: History) -> bool:
+    return trace.in_rounds and not trace.measured
+
+
+def _chosen(trace: History, requests: range | None) -> list[Interval]:
+    """Return the events of some requests by their start, moved so that the first one starts at 0."""
+    found = [event for event in trace.events if requests is None or _number(trace, event) in requests]
+    if not found:
+        there = max((_number(trace, event) for event in trace.events), default=-1) + 1
+        raise InvalidInputError(f"requests is {requests}, the trace has {there} requests, numbered from 0")
+    begin_ns = min(event.start_ns for event in found)
+    return sorted((event.moved(-begin_ns) for event in found), key=lambda event: event.start_ns)
+
+
+def _bubbles_ns(events: Sequence[Interval]) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the times between the events of one unit in which it has nothing to do."""
+    busy_until = events[0].end_ns if events else 0
+    for event in events:
+        if event.start_ns > busy_until:
+            yield busy_until, event.start_ns
+        busy_until = max(busy_until, event.end_ns)
+
+
+def _headline(trace: History, events: Sequence[Interval]) -> str:
+    """Return what was played, and how long it took."""
+    count = len({(event.stream, event.request) for event in events})
+    took = f"{max(event.end_ns for event in events) / _MS:.2f} ms"
+    what = "Measured" if trace.measured else "Predicted"
+    return f"{what}: {count} request{'s' if count > 1 else ''} in {took}"
+
+
+def _draw(axes: Axes, row: int, event: Interval, *, label: str, colour: str, end_ns: int) -> None:
+    start, length = event.start_ns / _MS, (event.end_ns - event.start_ns) / _MS
+    axes.barh(row, length, left=start, height=0.8, color=colour, edgecolor="white", lw=0.6, gid="work")
+    if event.slowdown_ns:
+        lost = event.slowdown_ns / _MS
+        left = event.end_ns / _MS - lost
+        axes.barh(row, lost, left=left, height=0.8, **LOST, gid="slowed down")
+    if len(label) <= room(axes, (event.end_ns - event.start_ns) / end_ns):
+        middle, ink = start + length / 2, "white" if colour in DARK else "black"
+        axes.text(middle, row, label, ha="center", va="center", fontsize=9, color=ink, clip_on=True)
 
 
 def _shares_ms(problem: Problem, plan: Plan) -> list[tuple[float, float, float]]:
@@ -158,7 +206,7 @@ def _shares_ms(problem: Problem, plan: Plan) -> list[tuple[float, float, float]]
     shares = []
     for unit in problem.platform.unit_names:
         events = trace.on(unit)
-        lost = sum(event.slowdown_us for event in events)
-        work = sum(event.end_us - event.start_us for event in events) - lost
-        shares.append((work / 1000, lost / 1000, (trace.bubble_us(unit) or 0) / 1000))
+        lost_ns = sum(event.slowdown_ns for event in events)
+        work_ns = sum(event.end_ns - event.start_ns for event in events) - lost_ns
+        shares.append((work_ns / _MS, lost_ns / _MS, (trace.bubble_us(unit) or 0) / 1000))
     return shares

@@ -8,9 +8,8 @@ from pathlib import Path
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from ...executor.measurement import MeasuredTrace
-from ...formulations.simulate import Trace
-from ..traces import Block, Timeline, letter, steady, timeline
+from ...formulations.history import History, Interval
+from ..traces import Timeline, letter, steady, timeline
 from ..words import millis
 
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
@@ -22,7 +21,7 @@ _BLOCK_WIDTH = 3
 _LEGEND_NAMES = 12
 
 
-def gantt(trace: Trace | MeasuredTrace, width: int) -> list[Text]:
+def gantt(trace: History, width: int) -> list[Text]:
     """Return the lines of a chart of all of a trace: a unit each, and the time axis.
 
     Each block stands for one chunk of one request and begins with its name: the last digit of the
@@ -39,7 +38,7 @@ def gantt(trace: Trace | MeasuredTrace, width: int) -> list[Text]:
     return _lines(whole, *_columns(whole, width))
 
 
-def block_name(trace: Trace, request: int) -> str:
+def block_name(trace: History, request: int) -> str:
     """Return what stands for a request in a chart: a letter in a workload, else the last digit."""
     return letter(request) if trace.names else str(request % 10)
 
@@ -47,19 +46,19 @@ def block_name(trace: Trace, request: int) -> str:
 class _Chart:
     """A Gantt chart as wide as the console, of as many requests as are readable there."""
 
-    def __init__(self, trace: Trace | MeasuredTrace) -> None:
+    def __init__(self, trace: History) -> None:
         self._whole = timeline(trace)
 
     def __rich_console__(self, console: Console, options: object) -> Iterable[RenderableType]:
         whole = self._whole
         label, cells = _columns(whole, console.width)
-        most = max((len(blocks) for _, blocks in whole.rows), default=0)
+        most = max((len(events) for _, events in whole.rows), default=0)
         part = steady(whole, cells * len(whole.outputs_ns) // max(1, _BLOCK_WIDTH * most))
         yield from _lines(part, label, cells)
         yield from _notes(whole, part)
 
 
-def gantt_view(trace: Trace | MeasuredTrace) -> RenderableType:
+def gantt_view(trace: History) -> RenderableType:
     """Return a chart that fills whatever console shows it; what does not fit is cut to steady state."""
     return _Chart(trace)
 
@@ -73,27 +72,28 @@ def _columns(shown: Timeline, width: int) -> tuple[int, int]:
 
 def _lines(shown: Timeline, label: int, cells: int) -> list[Text]:
     lines = []
-    for unit, blocks in shown.rows:
+    for unit, events in shown.rows:
         name = unit if len(unit) <= label else unit[: label - 1] + "~"
-        lines.append(Text(f" {name:<{label}} ").append_text(_row(shown, blocks, cells)))
+        lines.append(Text(f" {name:<{label}} ").append_text(_row(shown, events, cells)))
     return [*lines, Text(" " * (label + 2) + _axis(shown, cells), style="dim")]
 
 
-def _row(shown: Timeline, blocks: tuple[Block, ...], cells: int) -> Text:
+def _row(shown: Timeline, events: tuple[Interval, ...], cells: int) -> Text:
     """Return the blocks of one unit; even the shortest takes one cell."""
     length = max(1, shown.end_ns - shown.start_ns)
     spans = []
-    for block in blocks:
-        start = min(cells - 1, max(0, block.start_ns - shown.start_ns) * cells // length)
-        spans.append((start, min(cells, max(start + 1, (block.end_ns - shown.start_ns) * cells // length))))
+    for event in events:
+        start = min(cells - 1, max(0, event.start_ns - shown.start_ns) * cells // length)
+        spans.append((start, min(cells, max(start + 1, (event.end_ns - shown.start_ns) * cells // length))))
     row = Text()
     following = [start for start, _ in spans[1:]] + [cells]
-    for block, (start, stop), limit in zip(blocks, spans, following, strict=True):
+    for event, (start, stop), limit in zip(events, spans, following, strict=True):
         row.append("." * (start - len(row)), style="dim")
         width = min(stop, limit) - start
         # What began before the chart begins has its name further to the left.
-        name = block.name if block.start_ns >= shown.start_ns else ""
-        row.append(f"{name}{'=' * width}"[:width], style=f"black on {_COLOURS[block.colour % len(_COLOURS)]}")
+        name = shown.name(event) if event.start_ns >= shown.start_ns else ""
+        colour = _COLOURS[shown.colour(event) % len(_COLOURS)]
+        row.append(f"{name}{'=' * width}"[:width], style=f"black on {colour}")
     return row.append("." * (cells - len(row)), style="dim")
 
 
@@ -117,7 +117,7 @@ def _notes(whole: Timeline, part: Timeline) -> Iterable[Text]:
         yield Text(f"{words}; a wider terminal shows more", style="dim")
 
 
-def legend_view(trace: Trace | MeasuredTrace) -> list[Text]:
+def legend_view(trace: History) -> list[Text]:
     """Return what the letters in a chart mean, if there are any."""
     legend = timeline(trace).legend
     named = [f"{mark} {name}" for mark, name in legend[:_LEGEND_NAMES]]
@@ -126,28 +126,28 @@ def legend_view(trace: Trace | MeasuredTrace) -> list[Text]:
     return [Text(words, style="dim")] if words else []
 
 
-def written_view(trace: MeasuredTrace | Trace, out: Path) -> Group:
+def written_view(trace: History, out: Path) -> Group:
     """Return what `gapless trace` shows."""
     file = Text(f"wrote {out}: open it at ui.perfetto.dev; `gapless show {out}` shows it here again")
     return Group(*traced_view(trace), "", file)
 
 
-def traced_view(trace: MeasuredTrace | Trace) -> list[RenderableType]:
+def traced_view(trace: History) -> list[RenderableType]:
     """Return what was traced in one line, and its chart."""
     block = "one request on one unit"
-    if isinstance(trace, MeasuredTrace):
+    if trace.measured:
         block += ", from copying its inputs to copying its outputs"
     text = Text(traced_words(trace), style="bold")
     text.append(f": each block is {block}; dots are idle time", style="not bold")
     return [text, gantt_view(trace), *legend_view(trace)]
 
 
-def traced_words(trace: MeasuredTrace | Trace) -> str:
+def traced_words(trace: History) -> str:
     """Return what was traced, e.g. "20 rounds of 3 requests, measured"."""
-    if isinstance(trace, Trace):
+    if not trace.measured:
         return f"{_counted(len(trace.arrivals_us), 'request')}, simulated"
-    streams, count = len(trace.deployment.streams), 1 + max(event.request for event in trace.events)
-    if trace.deployment.rounds is not None:
+    streams, count = len(trace.streams), 1 + max(event.request for event in trace.events)
+    if trace.in_rounds:
         return f"{_counted(count, 'round')} of {_counted(streams, 'request')}, measured"
     each = f" of each of {streams} streams" if streams > 1 else ""
     return f"{_counted(count, 'request')}{each}, measured"

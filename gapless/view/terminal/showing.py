@@ -9,17 +9,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...executor.deployment import Deployment
 from ...executor.engine import PlacementReceipt
-from ...executor.measurement import MeasuredTrace
 from ...files.comparison_file import WrittenComparison
 from ...files.run_folder import Entry, Folder
+from ...formulations.deployment import Deployment
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History
 from ...formulations.judge import check, score
 from ...formulations.network import Network
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.simulate import Trace, simulate
+from ...formulations.simulate import simulate
 from ...profiler.prediction.executions import Executions
 from ...profiler.profile import MeasuredChunk, Profile
 from ..words import microseconds, millis, percent, seconds, size
@@ -139,7 +139,7 @@ def _receipts(receipts: Sequence[PlacementReceipt]) -> Table:
     return table
 
 
-def trace_file_view(trace: MeasuredTrace | Trace) -> Group:
+def trace_file_view(trace: History) -> Group:
     """Return a trace file that is as it was written."""
     checked = Text("checked: nothing overlaps, every arrow goes forward", style="dim")
     return Group(*traced_view(trace), "", checked)

@@ -12,11 +12,12 @@ from ...api.planning import BackendFailure, Comparison
 from ...formulations.chunking.distance import plan_distance
 from ...formulations.errors import BackendUnavailableError, UnsupportedFeatureError
 from ...formulations.flow_shop.tables import workload_in
+from ...formulations.history import History
 from ...formulations.judge import check
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
-from ...formulations.simulate import Trace, simulate
+from ...formulations.simulate import simulate
 from ...solvers.protocol import RuleHandling, SolveStatus, StopReason
 from ...solvers.result import Candidate, Conflict, SolveResult
 from ..words import (
@@ -153,7 +154,7 @@ def _bar(part: int, whole: int) -> Text:
     return bar.append("-" * (_BAR_CELLS - cells), style="dim")
 
 
-def trace_view(trace: Trace) -> list[RenderableType]:
+def trace_view(trace: History) -> list[RenderableType]:
     """Return a Gantt chart with its legend."""
     count = len(trace.arrivals_us)
     legend = f"simulation of {count} request{'' if count == 1 else 's'}"
@@ -280,7 +281,7 @@ def _violation(violation: Violation) -> Text:
     return Text(f"  - {violation.message}" if known else f"  - {violation.rule}: {violation.message}")
 
 
-def simulation_view(problem: Problem, trace: Trace) -> Group:
+def simulation_view(problem: Problem, trace: History) -> Group:
     """Return what `gapless simulate` shows."""
     if workload_in(problem) is not None:
         return workload_trace_view(problem, trace)

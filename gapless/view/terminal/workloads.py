@@ -7,10 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ...formulations.flow_shop.tables import shop_of, workload_in
+from ...formulations.history import History
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ...formulations.simulate import Trace, simulate_workload
+from ...formulations.simulate import simulate_workload
 from ..words import millis, percent, size
 from .gantt import block_name, gantt_view
 from .layout import indented, plain_table
@@ -40,9 +41,9 @@ def workload_plan_view(problem: Problem, plan: Plan, score: Score) -> list[Rende
     ]
 
 
-def workload_trace_view(problem: Problem, trace: Trace) -> Group:
+def workload_trace_view(problem: Problem, trace: History) -> Group:
     """Return what `gapless simulate` shows for a workload."""
-    slowed = sum(event.slowdown_us for event in trace.events)
+    slowed = sum(event.slowdown_ns for event in trace.events) // 1000
     table = plain_table("what", "value", numbers=("value",))
     table.add_row("makespan", millis(trace.makespan_us))
     table.add_row("longest latency", millis(max(trace.latency_us)))
@@ -53,24 +54,25 @@ def workload_trace_view(problem: Problem, trace: Trace) -> Group:
     return Group(gantt_view(trace), "", indented(_requests(problem, trace)), "", indented(table))
 
 
-def _requests(problem: Problem, trace: Trace) -> Table:
+def _requests(problem: Problem, trace: History) -> Table:
     """Return one line a request, in the order of the plan."""
     table = plain_table(
         "", "request", "layers by unit", "start", "end", "slowdown", numbers=("start", "end", "slowdown")
     )
     index = {name: request for request, name in enumerate(trace.names)}
     layer_counts = {network.name: len(network.layers) for network in problem.networks}
+    assert trace.plan is not None
     for name in trace.plan.order[:MAX_REQUESTS_SHOWN]:
-        own = [event for event in trace.events if event.request == index[name]]
+        own = [event for event in trace.events if event.stream == index[name]]
         chunks = trace.plan.of(name)
-        lost = sum(event.slowdown_us for event in own)
-        work = sum(event.end_us - event.start_us for event in own) - lost
+        lost = sum(event.slowdown_ns for event in own)
+        work = sum(event.end_ns - event.start_ns for event in own) - lost
         table.add_row(
             block_name(trace, index[name]),
             Text(name, style="bold"),
             " | ".join(_chunk_words(chunk, layer_counts[chunk.network]) for chunk in chunks),
-            millis(min(event.start_us for event in own)),
-            millis(max(event.end_us for event in own)),
+            millis(min(event.start_ns for event in own) // 1000),
+            millis(max(event.end_ns for event in own) // 1000),
             percent(1000 * lost // work),
         )
     hidden = len(trace.plan.order) - MAX_REQUESTS_SHOWN

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from gapless.executor.deployment import Deployment, deploy
+from gapless.executor.deployment import deploy
 from gapless.executor.export.drawing import Order, draw
 from gapless.executor.export.folder import Exported, write_export
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import Predicted
 from gapless.executor.graph.grouping import Granularity
 from gapless.executor.model import Model
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan
 from tests.executor.graph.models import load, model, node, value, weights

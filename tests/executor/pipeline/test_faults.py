@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gapless.executor.deployment import Deployment
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import EngineUnavailableError, ExecutionError, PlacementError, UnitLostError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from tests.executor.pipeline.fakes import FakeEngine, chain, platform

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import pytest
 
-from gapless.executor.deployment import Deployment
 from gapless.executor.engine import Artifact
 from gapless.executor.model import Piece, TensorSpec
 from gapless.executor.pipeline.blueprint import draw
@@ -17,6 +16,7 @@ from gapless.executor.pipeline.hops import Hop, NeighbourGoneError, receive_hop,
 from gapless.executor.pipeline.memory import SharedMemory
 from gapless.executor.pipeline.slots import ALIGNMENT, SlotHeader, SlotLayout
 from gapless.executor.pipeline.worker import largest_rss_bytes
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import ExecutionError, InvalidPlanError
 from tests.executor.pipeline.fakes import FakeEngine, FakeLayer, FakeModel, chain
 from tests.executor.pipeline.test_pipeline import PLATFORM, stream

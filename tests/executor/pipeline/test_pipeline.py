@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.executor.deployment import Deployment, Stream, replicas
-from gapless.executor.measurement import MeasuredTrace
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment, Stream, replicas
 from gapless.formulations.errors import (
     ExecutionError,
     InvalidInputError,
     InvalidPlanError,
     OutputMismatchError,
 )
+from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk
 from tests.executor.pipeline.fakes import Array, FakeEngine, FakeLayer, FakeModel, chain, platform
 
@@ -58,23 +58,21 @@ def frames(count: int, length: int = 16) -> list[dict[str, Array]]:
     return [{"x": np.full(length, number + 1, np.float32)} for number in range(count)]
 
 
-def in_plan_order(trace: MeasuredTrace) -> None:
+def in_plan_order(trace: History) -> None:
     """Assert what must hold in every trace."""
-    order = {s.name: index for index, s in enumerate(trace.deployment.streams)}
-    for unit in trace.deployment.units:
+    for unit in trace.units:
         served = [event for event in trace.events if event.unit == unit]
         assert all(a.end_ns <= b.start_ns for a, b in pairwise(served))
-        keys = [(event.request, order[event.stream], event.chunk) for event in served]
+        keys = [(event.request, event.stream, event.chunk) for event in served]
         assert keys == sorted(keys)
     done = {(event.stream, event.request, event.chunk): event for event in trace.events}
-    for (name, request, index), event in done.items():
-        assert event.start_ns <= event.run_ns <= event.copied_ns <= event.end_ns
+    for (stream, request, index), event in done.items():
+        assert [start <= end for start, end in event.parts_ns] == [True] * 3
         if index:
-            assert done[name, request, index - 1].end_ns <= event.start_ns
-        slots = next(s.slots for s in trace.deployment.streams if s.name == name)
-        last = len([e for e in done if e[:2] == (name, request)]) - 1
-        if (name, request + slots, 0) in done:
-            assert done[name, request, last].end_ns <= done[name, request + slots, 0].start_ns
+            assert done[stream, request, index - 1].end_ns <= event.start_ns
+        slots, last = trace.streams[stream].slots, len(trace.streams[stream].chunks) - 1
+        if (stream, request + slots, 0) in done:
+            assert done[stream, request, last].end_ns <= done[stream, request + slots, 0].start_ns
 
 
 @st.composite

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gapless.executor.deployment import Deployment, deploy
-from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
+from gapless.executor.deployment import deploy
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
+from gapless.formulations.deployment import Deployment, Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError, UnitLostError
-from gapless.formulations.flow_shop.workload import Mode, Request, Workload
+from gapless.formulations.flow_shop.workload import Request, Workload
+from gapless.formulations.history import History, Interval
 from gapless.formulations.plan import Chunk, Plan
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.executor.pipeline.test_pipeline import in_plan_order
@@ -66,9 +67,10 @@ def opened(
     )
 
 
-def rounds_of(trace: MeasuredTrace) -> list[list[MeasuredEvent]]:
-    count = 1 + max(event.request for event in trace.events)
-    return [[event for event in trace.events if event.request == number] for number in range(count)]
+def rounds_of(trace: History) -> list[tuple[Interval, ...]]:
+    rounds = trace.rounds()
+    assert list(rounds) == list(range(len(rounds)))
+    return list(rounds.values())
 
 
 def test_every_request_is_right_and_served_in_plan_order() -> None:
@@ -76,9 +78,9 @@ def test_every_request_is_right_and_served_in_plan_order() -> None:
         trace = pipeline.trace(requests=5)
         in_plan_order(trace)
         assert [len(events) for events in rounds_of(trace)] == [7] * 5
-        served = [event.stream for event in rounds_of(trace)[0] if event.unit == "a"]
+        served = [trace.names[event.stream] for event in rounds_of(trace)[0] if event.unit == "a"]
         assert served == ["mix", "add_1", "add_2"]
-        served = [event.stream for event in rounds_of(trace)[0] if event.unit == "b"]
+        served = [trace.names[event.stream] for event in rounds_of(trace)[0] if event.unit == "b"]
         assert served == ["mix", "add_1", "scale", "add_2"]
         found = verify(pipeline, References({m.network.name: m for m in (ADD, SCALE, MIX)}))
         assert (found.requests, found.worst_error) == (12, 0)
@@ -162,13 +164,12 @@ def test_waiting_for_an_arrival_is_no_hang() -> None:
 @pytest.mark.parametrize("task_slots", [1, 2])
 def test_no_more_are_on_their_way_than_there_are_task_slots(mode: Mode, task_slots: int) -> None:
     served = deploy(FOUR, workload=workload(FOUR, mode=mode, task_slots=task_slots))
-    place = {stream.name: index for index, stream in enumerate(served.streams)}
     with opened(served) as pipeline:
         trace = pipeline.trace(requests=4)
     in_plan_order(trace)
     spans: dict[tuple[int, int], tuple[int, int]] = {}
     for event in trace.events:
-        key = (event.request, place[event.stream])
+        key = (event.request, event.stream)
         start, end = spans.get(key, (event.start_ns, event.end_ns))
         spans[key] = min(start, event.start_ns), max(end, event.end_ns)
     for number, (start, _) in enumerate(spans[key] for key in sorted(spans)):

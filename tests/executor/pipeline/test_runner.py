@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gapless.executor.deployment import Deployment
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Runner
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import ExecutionError, InvalidInputError, UnitLostError
 from tests.executor.pipeline.fakes import FakeEngine, chain
 from tests.executor.pipeline.test_pipeline import PLATFORM, left, stream

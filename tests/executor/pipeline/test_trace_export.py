@@ -9,36 +9,35 @@ from typing import Any
 import pytest
 
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import Deployment
-from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.trace_export import ON_THEIR_WAY, trace_parts
+from gapless.formulations.deployment import Deployment
+from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Plan
-from gapless.formulations.simulate import Trace, simulate
+from gapless.formulations.simulate import simulate
 from tests.executor.pipeline.fakes import chain
 from tests.executor.pipeline.test_pipeline import opened, stream
 
 HOSTILE = 'a"</script>\u2028é'
 
 
-def document(trace: MeasuredTrace | Trace) -> dict[str, Any]:
+def document(trace: History) -> dict[str, Any]:
     read: dict[str, Any] = json.loads("".join(trace_parts(trace)))
     return read
 
 
-def measured() -> MeasuredTrace:
+def measured() -> History:
     """Return three requests through two chunks, back to back on the second unit."""
     deployment = Deployment(streams=(stream(HOSTILE, (2, "a"), (3, "b"), network="net"),))
     times = [(0, 0, 0), (0, 1, 10), (1, 0, 5), (1, 1, 20), (2, 0, 10), (2, 1, 30)]
-    return MeasuredTrace(
-        deployment=deployment,
-        events=tuple(
-            MeasuredEvent(
+    return executed(
+        deployment,
+        (
+            Interval(
                 start_ns=start * 1001,
-                run_ns=start * 1001 + 1,
-                copied_ns=start * 1001 + 4000,
+                engine_ns=(start * 1001 + 1, start * 1001 + 4000),
                 end_ns=start * 1001 + (5005 if chunk == 0 else 10010),
-                stream=HOSTILE,
+                stream=0,
                 request=request,
                 chunk=chunk,
                 unit="ab"[chunk],

@@ -13,16 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless.api.problems import load_problem, table_problem
-from gapless.executor.measurement import MeasuredTrace
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.trace_export import trace_parts
 from gapless.executor.pipeline.trace_file import MAX_DEFECTS, TRACE_FORMAT, load_trace, read_trace
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import format_of
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
+from gapless.formulations.history import History
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.simulate import Trace, simulate, simulate_workload
+from gapless.formulations.simulate import simulate, simulate_workload
 from tests.executor.pipeline.fakes import chain
 from tests.executor.pipeline.test_pipeline import opened, stream
 from tests.executor.pipeline.test_trace_export import measured
@@ -37,7 +37,7 @@ ANY_FILE = settings(
 )
 
 
-def written(trace: MeasuredTrace | Trace, folder: Path) -> Path:
+def written(trace: History, folder: Path) -> Path:
     path = folder / "trace.json"
     path.write_text("".join(trace_parts(trace)))
     return path
@@ -45,7 +45,7 @@ def written(trace: MeasuredTrace | Trace, folder: Path) -> Path:
 
 @given(trace=measured_traces())
 @ANY_FILE
-def test_a_measured_trace_comes_back(trace: MeasuredTrace, tmp_path: Path) -> None:
+def test_a_measured_trace_comes_back(trace: History, tmp_path: Path) -> None:
     path = written(trace, tmp_path)
     assert check_trace(json.loads(path.read_text())) == []
     assert load_trace(path) == trace
@@ -53,7 +53,7 @@ def test_a_measured_trace_comes_back(trace: MeasuredTrace, tmp_path: Path) -> No
 
 @given(trace=measured_traces(most_requests=2, longest_ns=2**45))
 @ANY_FILE
-def test_every_nanosecond_of_days_comes_back(trace: MeasuredTrace, tmp_path: Path) -> None:
+def test_every_nanosecond_of_days_comes_back(trace: History, tmp_path: Path) -> None:
     assert load_trace(written(trace, tmp_path)) == trace
 
 

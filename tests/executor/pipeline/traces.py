@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gapless.executor.deployment import Deployment, Rounds, Stream
-from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
-from gapless.formulations.flow_shop.workload import Mode
+from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream
+from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Chunk
 
 NAMES = ("net", "vision", 'a"</script>\u2028é', "gapless run")
@@ -14,7 +13,7 @@ UNITS = ("big", "gpu", "npu é")
 
 
 @st.composite
-def measured_traces(draw: st.DrawFn, *, most_requests: int = 6, longest_ns: int = 10**6) -> MeasuredTrace:
+def measured_traces(draw: st.DrawFn, *, most_requests: int = 6, longest_ns: int = 10**6) -> History:
     """Draw streams that share units, and when their chunks ran: one at a time, in order."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     streams = tuple(Stream(name=name, chunks=draw(_chunks())) for name in names)
@@ -26,9 +25,7 @@ def measured_traces(draw: st.DrawFn, *, most_requests: int = 6, longest_ns: int 
         )
     deployment = Deployment(streams=streams, rounds=rounds)
     requests = draw(st.integers(1, most_requests))
-    return MeasuredTrace(
-        deployment=deployment, events=tuple(sorted(_played(draw, deployment, requests, longest_ns)))
-    )
+    return executed(deployment, _played(draw, deployment, requests, longest_ns))
 
 
 @st.composite
@@ -42,11 +39,11 @@ def _chunks(draw: st.DrawFn) -> tuple[Chunk, ...]:
     )
 
 
-def _played(draw: st.DrawFn, deployment: Deployment, requests: int, longest_ns: int) -> list[MeasuredEvent]:
+def _played(draw: st.DrawFn, deployment: Deployment, requests: int, longest_ns: int) -> list[Interval]:
     free = dict.fromkeys(UNITS, 0)
     events = []
     for request in range(requests):
-        for stream in deployment.streams:
+        for index, stream in enumerate(deployment.streams):
             ready = 0
             for number, chunk in enumerate(stream.chunks):
                 wait, copy_in, run, copy_out = (draw(st.integers(0, longest_ns)) for _ in range(4))
@@ -54,12 +51,11 @@ def _played(draw: st.DrawFn, deployment: Deployment, requests: int, longest_ns: 
                 copied = start + copy_in + run + 1  # an engine needs some time
                 ready = free[chunk.unit] = copied + copy_out
                 events.append(
-                    MeasuredEvent(
+                    Interval(
                         start_ns=start,
-                        run_ns=start + copy_in,
-                        copied_ns=copied,
+                        engine_ns=(start + copy_in, copied),
                         end_ns=ready,
-                        stream=stream.name,
+                        stream=index,
                         request=request,
                         chunk=number,
                         unit=chunk.unit,

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import gapless
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import Deployment
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget, Verification
 from gapless.executor.simulated import SimulatedRunner
@@ -23,6 +22,7 @@ from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.executor.tuning.result import TuningResult
 from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tuner import tune
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.problem import Problem
 
 TIMES_MS = ((2.0, 5.0, 3.0), (3.0, 1.0, 2.5), (1.0, 4.0, 3.5), (2.0, 1.5, 1.0))

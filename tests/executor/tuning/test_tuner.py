@@ -13,7 +13,7 @@ import pytest
 
 import gapless
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import Deployment, deploy
+from gapless.executor.deployment import deploy
 from gapless.executor.measurement import Measurement
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget, Verification
@@ -26,6 +26,7 @@ from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tables import csv_text, markdown_text, outcome, rows_table
 from gapless.executor.tuning.trials import Failure
 from gapless.executor.tuning.tuner import TuningSubject, tune
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import (
     EngineUnavailableError,
     ExecutionError,

@@ -8,6 +8,7 @@ import pytest
 from gapless.solvers.flow_shop.walk import all_schedules
 from hypothesis import HealthCheck, given, settings
 
+from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.expr import Variable
 from gapless.formulations.flow_shop.encoding import EncodedWorkload, encode_workload
@@ -15,7 +16,7 @@ from gapless.formulations.flow_shop.rules import before
 from gapless.formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from gapless.formulations.flow_shop.totals import idle_excess, term_expr
 from gapless.formulations.flow_shop.values import WorkloadValues
-from gapless.formulations.flow_shop.workload import Execution, Mode, Request, RequestOrder, Workload
+from gapless.formulations.flow_shop.workload import Execution, Request, RequestOrder, Workload
 from gapless.formulations.judge import check
 from gapless.formulations.model import Values
 from gapless.formulations.problem import Problem

@@ -104,7 +104,7 @@ def test_beside_is_what_the_trace_shows() -> None:
         for first, second in (("a0", "b1"), ("a2", "a0"), ("b1", "a2")):
             pair = {view.requests.index(first), view.requests.index(second)}
             overlap = any(
-                {a.request, b.request} == pair and a.start_us < b.end_us and b.start_us < a.end_us
+                {a.stream, b.stream} == pair and a.start_us < b.end_us and b.start_us < a.end_us
                 for a in events
                 for b in events
             )

@@ -10,17 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.costs import Interference, NetworkContention
+from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of
-from gapless.formulations.flow_shop.workload import (
-    Execution,
-    LoadPolicy,
-    Mode,
-    Request,
-    RequestOrder,
-    Workload,
-)
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of, workload_of
+from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan

@@ -22,7 +22,6 @@ from gapless.api.planning import Comparison, compare_backends
 from gapless.api.problems import load_problem, table_problem, with_workload
 from gapless.api.rounds import CORRECTED, LOOP, Loop, LoopStop
 from gapless.api.tuning import Tuned, tune_simulated
-from gapless.executor.deployment import Deployment
 from gapless.executor.measurement import Measurement
 from gapless.executor.progress import silent
 from gapless.executor.runner import Budget
@@ -33,6 +32,7 @@ from gapless.executor.tuning.result import TuningResult, TuningStop
 from gapless.executor.tuning.store import Store
 from gapless.formulations.chunking.rules import busy_cap
 from gapless.formulations.chunking.tables import chain_of
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import load
 from gapless.formulations.judge import check, score

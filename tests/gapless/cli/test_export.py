@@ -14,11 +14,11 @@ import onnx
 import pytest
 
 from gapless.api.models import open_model
-from gapless.executor.deployment import replicas
 from gapless.executor.export.folder import load_manifest
 from gapless.executor.model import Model
 from gapless.files.run_files import DEPLOYMENT
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
+from gapless.formulations.deployment import replicas
 from gapless.formulations.files import dump, dump_plan, dump_problem
 from gapless.formulations.hardware import Platform
 from gapless.formulations.judge import score

@@ -20,11 +20,12 @@ from matplotlib.text import Annotation
 import gapless
 from gapless.api.planning import BackendFailure
 from gapless.api.tuning import tune_simulated
-from gapless.executor.deployment import Deployment, Stream, deploy
-from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
+from gapless.executor.deployment import deploy
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult
+from gapless.formulations.deployment import Deployment, Stream
 from gapless.formulations.errors import BackendUnavailableError, InvalidInputError
+from gapless.formulations.history import Interval, executed
 from gapless.plots import (
     plot_answers,
     plot_busy,
@@ -131,20 +132,19 @@ def test_lost_time_is_crossed_out_at_the_end_of_a_chunk() -> None:
 
 
 def test_a_measured_trace_has_a_row_for_each_unit() -> None:
-    def event(start: int, unit: str, request: int) -> MeasuredEvent:
-        return MeasuredEvent(
+    def event(start: int, unit: str, request: int) -> Interval:
+        return Interval(
             start_ns=start,
-            run_ns=start,
-            copied_ns=start + 1_000_000,
+            engine_ns=(start, start + 1_000_000),
             end_ns=start + 1_000_000,
-            stream="net",
+            stream=0,
             request=request,
             chunk=0 if unit == "gpu" else 1,
             unit=unit,
         )
 
     events = (event(7_000_000, "gpu", 3), event(8_000_000, "cpu", 3), event(9_000_000, "gpu", 4))
-    axes = plot_trace(MeasuredTrace(deployment=deploy(SMALL_PLAN), events=events))
+    axes = plot_trace(executed(deploy(SMALL_PLAN), events))
     assert ticks(axes) == ["gpu", "cpu"]
     assert spans(axes, "work") == [(0, 0, 1), (0, 2, 3), (1, 1, 2)]
     assert axes.get_title() == "Measured: 2 requests in 3.00 ms"
@@ -155,19 +155,18 @@ def test_measured_requests_of_a_workload_are_called_by_their_names() -> None:
         Stream(name=f"{n}#1", chunks=plan((0, 1, u), network=n).chunks) for n, u in (("a", "x"), ("b", "y"))
     )
     events = tuple(
-        MeasuredEvent(
+        Interval(
             start_ns=0,
-            run_ns=0,
-            copied_ns=9,
+            engine_ns=(0, 9),
             end_ns=9,
-            stream=s.name,
+            stream=index,
             request=0,
             chunk=0,
             unit=s.chunks[0].unit,
         )
-        for s in streams
+        for index, s in enumerate(streams)
     )
-    axes = plot_trace(MeasuredTrace(deployment=Deployment(streams=streams), events=events))
+    axes = plot_trace(executed(Deployment(streams=streams), events))
     assert words(axes) == ["a#1", "b#1"]
     assert labels(axes) == ["a", "b"]
 

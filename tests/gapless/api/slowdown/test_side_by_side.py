@@ -22,14 +22,15 @@ from gapless.executor.model import Model
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
-from gapless.executor.simulated_workload import SimulatedWorkloadRunner
+from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.files.run_files import DEPLOYMENT, load_deployment, save_trace, write_together
 from gapless.formulations.costs import Interference
+from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load_problem, save
-from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of
-from gapless.formulations.flow_shop.workload import Mode, Request, Workload
+from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of, workload_of
+from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
@@ -226,7 +227,7 @@ def test_calibration_scales_every_network_to_what_it_takes(problem: Problem) -> 
             ),
         ),
     )
-    found = calibrated(replace(problem, interference=None), SimulatedWorkloadRunner(truth))
+    found = calibrated(replace(problem, interference=None), SimulatedRunner(truth))
     assert workload_of(found) == workload_of(problem)
     assert "alternate" in found.costs.provenance.notes
     for costs, right in zip(found.costs.networks, truth.costs.networks, strict=True):

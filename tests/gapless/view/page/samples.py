@@ -13,14 +13,14 @@ from pathlib import Path
 
 import gapless
 from gapless.api.tuning import tune_simulated
-from gapless.executor.deployment import Deployment, deploy, replicas
-from gapless.executor.measurement import MeasuredTrace
+from gapless.executor.deployment import deploy
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.simulated_workload import SimulatedWorkloadRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.formulations.deployment import Deployment, Mode, replicas
 from gapless.formulations.flow_shop.tables import workload_in, workload_of
-from gapless.formulations.flow_shop.workload import LoadPolicy, Mode
+from gapless.formulations.flow_shop.workload import LoadPolicy
+from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.view.page.page import report_page
@@ -52,11 +52,10 @@ def best(problem: Problem) -> Plan:
 
 def runner(problem: Problem, noise_permille: int = NOISE_PERMILLE) -> Runner:
     """Return a device that obeys the costs of a problem, more or less."""
-    kind = SimulatedRunner if workload_in(problem) is None else SimulatedWorkloadRunner
-    return kind(problem, noise_permille=noise_permille, seed=1)
+    return SimulatedRunner(problem, noise_permille=noise_permille, seed=1)
 
 
-def traced(problem: Problem, deployment: Deployment, requests: int) -> MeasuredTrace:
+def traced(problem: Problem, deployment: Deployment, requests: int) -> History:
     """Return the trace of an execution."""
     return runner(problem).trace(deployment, requests=requests)
 

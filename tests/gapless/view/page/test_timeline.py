@@ -8,9 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from gapless.executor.history import Work
-from gapless.executor.measurement import MeasuredTrace
 from gapless.formulations.flow_shop.tables import workload_of
+from gapless.formulations.history import Interval
 from gapless.view.page.execution import unlike
 from gapless.view.page.played import Lane, lanes_of, played, together
 from gapless.view.page.scale import Span
@@ -63,7 +62,7 @@ def test_everything_lies_within_the_chart(name: str) -> None:
 def test_all_requests_of_both_traces_are_there() -> None:
     subject = samples.long()
     found = chart(subject)
-    assert isinstance(subject.measured, MeasuredTrace)
+    assert subject.measured is not None
     assert found.blocks == 2 * 300 * 8
     assert found.dense
     assert not chart(samples.small()).dense
@@ -121,8 +120,8 @@ def test_lost_time_is_at_the_end_of_its_block() -> None:
 def test_contention_is_when_two_requests_of_high_contention_run() -> None:
     lanes = [Lane(name=name, chunks=(), colour=0, high=name != "low") for name in ("a", "b", "low")]
 
-    def work(start_us: int, end_us: int, stream: int) -> Work:
-        return Work(
+    def work(start_us: int, end_us: int, stream: int) -> Interval:
+        return Interval(
             start_ns=1000 * start_us, end_ns=1000 * end_us, stream=stream, request=0, chunk=0, unit="u"
         )
 
@@ -147,12 +146,12 @@ def test_of_a_batch_the_typical_round_is_shown() -> None:
     trace = played(subject)[1]
     assert trace.title == "measured"
     assert "of 40, the one with the median makespan" in trace.note
-    assert len(trace.works) == sum(len(stream.chunks) for stream in subject.deployment.streams)
-    assert trace.works[0].start_us == 0
+    assert len(trace.events) == sum(len(stream.chunks) for stream in subject.deployment.streams)
+    assert trace.events[0].start_us == 0
     steady = played(samples.steady())[1]
     assert steady.note == ""
     assert [trace.note for trace in played(samples.steady())] == ["one round", ""]
-    assert {work.request for work in steady.works} == set(range(40))
+    assert {work.request for work in steady.events} == set(range(40))
 
 
 def test_a_trace_that_is_unlike_the_measurement_says_so() -> None:
@@ -164,8 +163,7 @@ def test_a_trace_that_is_unlike_the_measurement_says_so() -> None:
             replace(
                 event,
                 start_ns=2 * event.start_ns,
-                run_ns=2 * event.run_ns,
-                copied_ns=2 * event.copied_ns,
+                engine_ns=tuple(2 * at for at in event.engine_ns),
                 end_ns=2 * event.end_ns,
             )
             for event in subject.measured.events

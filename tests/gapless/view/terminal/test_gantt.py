@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import Deployment, Rounds, Stream
-from gapless.executor.measurement import MeasuredEvent, MeasuredTrace
+from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
-from gapless.formulations.flow_shop.workload import Mode
+from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Plan
-from gapless.formulations.simulate import Trace, simulate, simulate_workload
+from gapless.formulations.simulate import simulate, simulate_workload
 from gapless.view.terminal.gantt import gantt, gantt_view, traced_view, traced_words
 from gapless.view.traces import steady, timeline
 from tests.executor.pipeline.test_pipeline import stream
@@ -26,35 +25,34 @@ from tests.workload_instances import workload_problem
 MS = 1_000_000
 
 
-def measured(requests: int, *streams: Stream, mode: Mode | None = None) -> MeasuredTrace:
+def measured(requests: int, *streams: Stream, mode: Mode | None = None) -> History:
     """Return a trace in which each chunk takes a millisecond, one request of each stream after the other."""
     rounds = None if mode is None else Rounds(mode=mode, arrivals_us=(0,) * len(streams))
     events, now = [], 0
     for request in range(requests):
-        for own in streams:
+        for index, own in enumerate(streams):
             for number, chunk in enumerate(own.chunks):
                 events.append(
-                    MeasuredEvent(
+                    Interval(
                         start_ns=now,
-                        run_ns=now + 1,
-                        copied_ns=now + MS - 1,
+                        engine_ns=(now + 1, now + MS - 1),
                         end_ns=now + MS,
-                        stream=own.name,
+                        stream=index,
                         request=request,
                         chunk=number,
                         unit=chunk.unit,
                     )
                 )
                 now += MS
-    return MeasuredTrace(deployment=Deployment(streams=streams, rounds=rounds), events=tuple(events))
+    return executed(Deployment(streams=streams, rounds=rounds), events)
 
 
-def simulated(requests: int) -> Trace:
+def simulated(requests: int) -> History:
     problem = table_problem([[2, 9], [9, 3]], ["a", "b"], network="net")
     return simulate(problem, Plan(chunks=stream("net", (1, "a"), (2, "b")).chunks), requests=requests)
 
 
-def shown(trace: MeasuredTrace | Trace, width: int, **options: object) -> list[str]:
+def shown(trace: History, width: int, **options: object) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, highlight=False, **options)  # type: ignore[arg-type]
     console.print(gantt_view(trace))
@@ -159,9 +157,9 @@ def test_colours_are_an_addition(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(trace=measured_traces(), width=st.integers(1, 120))
 @settings(max_examples=80)
-def test_any_trace_can_be_drawn(trace: MeasuredTrace, width: int) -> None:
+def test_any_trace_can_be_drawn(trace: History, width: int) -> None:
     lines = [line.plain for line in gantt(trace, width)]
-    assert len(lines) == 1 + len(trace.deployment.units)
+    assert len(lines) == 1 + len(trace.units)
     assert len({len(line) for line in lines}) == 1
     whole = timeline(trace)
     for outputs in range(1, len(whole.outputs_ns) + 1):

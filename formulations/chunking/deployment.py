@@ -1,0 +1,37 @@
+"""How a plan for one network becomes a deployment: one stream."""
+
+from __future__ import annotations
+
+from ..deployment import Deployment, Stream
+from ..errors import InvalidPlanError
+from ..plan import Plan
+
+
+def deploy(plan: Plan, *, task_slots: int | None = None) -> Deployment:
+    """Return a plan as a deployment: one stream for each network that it names.
+
+    Parameters
+    ----------
+    plan
+        A valid plan.
+    task_slots
+        Of each stream; None: as `Stream` says.
+
+    Raises
+    ------
+    InvalidPlanError
+        The plan is for a workload.
+    """
+    if plan.order:
+        raise InvalidPlanError(f"[{plan}] is a plan for a workload; say which one")
+    names = dict.fromkeys(chunk.network for chunk in plan.chunks)
+    return Deployment(
+        streams=tuple(
+            Stream(
+                name=name,
+                chunks=tuple(chunk for chunk in plan.chunks if chunk.network == name),
+                task_slots=task_slots,
+            )
+            for name in names
+        )
+    )

@@ -1,0 +1,196 @@
+"""What runs at the same time: one or more streams of requests, each through its chunks."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from .errors import InvalidPlanError
+from .plan import Chunk, Plan
+from .validation import STRICT
+
+
+class Mode(StrEnum):
+    """Whether the requests come once (BATCH) or over and over (STREAM)."""
+
+    BATCH = "batch"
+    STREAM = "stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An endless sequence of requests of one network, all through the same chunks.
+
+    Attributes
+    ----------
+    name
+        Unique in its deployment; usually the name of the network.
+    chunks
+        Chunks of one network in the order of its layers, covering all of them.
+    task_slots
+        Most requests on their way at once, at least 1. None: two for each chunk, one at work and one
+        waiting for it, so that a late chunk does not stop its neighbours.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    name: str
+    chunks: tuple[Chunk, ...]
+    task_slots: int | None = None
+
+    @property
+    def network(self) -> str:
+        """Name of the network."""
+        return self.chunks[0].network
+
+    @property
+    def slots(self) -> int:
+        """Number of task slots."""
+        return 2 * len(self.chunks) if self.task_slots is None else self.task_slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """That streams are the requests of one workload: those with the same number are one round of it.
+
+    Attributes
+    ----------
+    mode
+        BATCH: a round begins when all requests of the one before have left. STREAM: back to back.
+    arrivals_us
+        When the request of each stream comes in, from the beginning of its round.
+    task_slots
+        Most requests of all streams on their way at once; the next one in order enters when an earlier one
+        has left. None: no limit.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    mode: Mode
+    arrivals_us: tuple[int, ...]
+    task_slots: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Streams that share the units of one device.
+
+    A unit serves the requests with the same number in the order of the streams, then the next
+    number; streams that share no unit run independently of each other.
+
+    Attributes
+    ----------
+    streams
+        At least one, with different names.
+    rounds
+        How requests come in that belong to one workload; None: every stream lets the next one in as soon
+        as it has a task slot for it.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    streams: tuple[Stream, ...]
+    rounds: Rounds | None = None
+
+    def __post_init__(self) -> None:
+        if not self.streams:
+            raise InvalidPlanError("a deployment needs at least one stream")
+        if len({stream.name for stream in self.streams}) < len(self.streams):
+            raise InvalidPlanError("two streams of a deployment have the same name")
+        for stream in self.streams:
+            ends = [0, *(chunk.stop for chunk in stream.chunks)]
+            starts = [chunk.start for chunk in stream.chunks]
+            if not starts or starts != ends[:-1] or len({chunk.network for chunk in stream.chunks}) > 1:
+                raise InvalidPlanError(
+                    f"stream {stream.name!r} does not run consecutive chunks of one network from layer 0"
+                )
+            if stream.slots < 1:
+                raise InvalidPlanError(f"stream {stream.name!r} needs at least one task slot")
+        if self.rounds is not None:
+            _check_rounds(self.rounds, len(self.streams))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the units in use, in order of first use."""
+        return tuple(dict.fromkeys(chunk.unit for stream in self.streams for chunk in stream.chunks))
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Names of the networks, in order of first use."""
+        return tuple(dict.fromkeys(stream.network for stream in self.streams))
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it runs a finite batch of requests, over and over."""
+        return self.rounds is not None and self.rounds.mode is Mode.BATCH
+
+    @property
+    def pace(self) -> str:
+        """What the time from one result to the next is.
+
+        The makespan of a batch; the latency where one request is on its way at a time; else the period.
+        """
+        if self.is_batch:
+            return "makespan"
+        alone = self.rounds is None and len(self.streams) == 1 and self.streams[0].slots == 1
+        return "latency" if alone else "period"
+
+    @property
+    def plan(self) -> Plan | None:
+        """What `deploy` made it from; None for replicas, which are several streams without rounds."""
+        if self.rounds is not None:
+            return Plan(
+                chunks=tuple(replace(c, request=s.name) for s in self.streams for c in s.chunks),
+                order=tuple(stream.name for stream in self.streams),
+            )
+        return Plan(chunks=self.streams[0].chunks) if len(self.streams) == 1 else None
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """What runs, as plans: one, or of replicas one for each of them."""
+        whole = self.plan
+        return (whole,) if whole else tuple(Plan(chunks=stream.chunks) for stream in self.streams)
+
+    @property
+    def deployment_id(self) -> str:
+        """Twelve hexadecimal digits that depend on the streams and rounds alone."""
+        lines = [
+            f"{s.name}\t{s.slots}\t" + " ".join(f"{c.network}:{c.start}:{c.stop}:{c.unit}" for c in s.chunks)
+            for s in self.streams
+        ]
+        if self.rounds is not None:
+            lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+    def __str__(self) -> str:
+        if self.rounds is not None:
+            return str(self.plan)
+        return " || ".join(
+            " | ".join(f"{c.start}-{c.stop - 1} {c.unit}" for c in stream.chunks) for stream in self.streams
+        )
+
+
+def replicas(network: str, layers: int, units: tuple[str, ...]) -> Deployment:
+    """Return a deployment that runs the whole network on each of some units, side by side."""
+    return Deployment(
+        streams=tuple(
+            Stream(
+                name=f"{network}@{unit}",
+                chunks=(Chunk(network=network, start=0, stop=layers, unit=unit),),
+            )
+            for unit in units
+        )
+    )
+
+
+def _check_rounds(rounds: Rounds, streams: int) -> None:
+    if len(rounds.arrivals_us) != streams:
+        raise InvalidPlanError(f"there are {len(rounds.arrivals_us)} arrivals for {streams} streams")
+    if min(rounds.arrivals_us) < 0 or (rounds.mode is Mode.STREAM and any(rounds.arrivals_us)):
+        raise InvalidPlanError(
+            f"arrivals are {rounds.arrivals_us} us: they must not be negative, and 0 in a stream"
+        )
+    if rounds.task_slots is not None and rounds.task_slots < 1:
+        raise InvalidPlanError(f"the rounds have {rounds.task_slots} task slots, at least one is needed")

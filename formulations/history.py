@@ -1,0 +1,250 @@
+"""Who ran when: the chunks of requests at work, simulated or measured."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from .deployment import Deployment, Stream
+from .plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Interval:
+    """One chunk of one request at work.
+
+    Attributes
+    ----------
+    start_ns, end_ns
+        From when to when, nanoseconds from the start of the history.
+    stream
+        Index of its stream; the requests of a workload are streams.
+    request
+        Number within the stream; in a workload, number of the round.
+    chunk
+        Index in the stream.
+    unit
+        Where.
+    slowdown_ns
+        How much longer it took because of what ran beside it; 0 where that is not known.
+    engine_ns
+        When the engine began, and when it was done: between start and end, inputs and outputs were copied.
+        Empty where that is not known.
+    """
+
+    start_ns: int
+    end_ns: int
+    stream: int
+    request: int
+    chunk: int
+    unit: str
+    slowdown_ns: int = 0
+    engine_ns: tuple[int, ...] = ()
+
+    def moved(self, by_ns: int) -> Interval:
+        """Return the same at another time."""
+        return replace(
+            self,
+            start_ns=self.start_ns + by_ns,
+            end_ns=self.end_ns + by_ns,
+            engine_ns=tuple(at + by_ns for at in self.engine_ns),
+        )
+
+    @property
+    def start_us(self) -> float:
+        """From when, microseconds."""
+        return _microseconds(self.start_ns)
+
+    @property
+    def end_us(self) -> float:
+        """To when, microseconds."""
+        return _microseconds(self.end_ns)
+
+    @property
+    def slowdown_us(self) -> float:
+        """How much longer it took because of what ran beside it, microseconds."""
+        return _microseconds(self.slowdown_ns)
+
+    @property
+    def parts_ns(self) -> tuple[tuple[int, int], ...]:
+        """(start, end) of copy in, run and copy out; empty where that is not known."""
+        return tuple(pairwise((self.start_ns, *self.engine_ns, self.end_ns))) if self.engine_ns else ()
+
+    @property
+    def parts_us(self) -> tuple[float, ...]:
+        """How long copy in, run and copy out took, microseconds; empty where that is not known."""
+        return tuple((end_ns - start_ns) / 1000 for start_ns, end_ns in self.parts_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What happened when. The properties below are in whole microseconds.
+
+    Attributes
+    ----------
+    streams
+        Who is served; of a workload, its requests.
+    units
+        Names of units, in order: all units of the platform where a plan was simulated, else those in use.
+    events
+        All chunks of all requests, in order of their start.
+    in_rounds
+        Whether the streams are the requests of one workload.
+    plan
+        The plan that was played; None for replicas, which are no plan.
+    arrivals_us
+        When each request came in; empty where that is not known.
+    deployment
+        What was executed, on a device or on a simulated one; None: `simulate` played the plan.
+    """
+
+    streams: tuple[Stream, ...]
+    units: tuple[str, ...]
+    events: tuple[Interval, ...]
+    in_rounds: bool = False
+    plan: Plan | None = None
+    arrivals_us: tuple[int, ...] = ()
+    deployment: Deployment | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether it is of an execution; else it is a prediction."""
+        return self.deployment is not None
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether a finite batch of requests was executed, over and over."""
+        return self.deployment is not None and self.deployment.is_batch
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the requests of a workload; empty for streams."""
+        return tuple(stream.name for stream in self.streams) if self.in_rounds else ()
+
+    @property
+    def used_units(self) -> tuple[str, ...]:
+        """Names of the units in use: in the order of the chunks where nothing else decides."""
+        used = dict.fromkeys(chunk.unit for stream in self.streams for chunk in stream.chunks)
+        return tuple(unit for unit in self.units if unit in used) if self.in_rounds else tuple(used)
+
+    @property
+    def makespan_us(self) -> int:
+        """End of the last request."""
+        return max(event.end_ns for event in self.events) // 1000
+
+    @property
+    def output_us(self) -> tuple[int, ...]:
+        """When each request was finished: all streams of the first number or round, then of the next."""
+        return tuple(end_ns // 1000 for _, end_ns in self._spans_ns())
+
+    @property
+    def latency_us(self) -> tuple[int, ...]:
+        """From arrival to exit, for each request; from its first start where arrivals are not known."""
+        spans = self._spans_ns()
+        begins_ns = [1000 * at for at in self.arrivals_us] or [start_ns for start_ns, _ in spans]
+        return tuple((end - begin) // 1000 for begin, (_, end) in zip(begins_ns, spans, strict=True))
+
+    @property
+    def period_us(self) -> int | None:
+        """Time between the last two outputs; None for a single request."""
+        outputs = self.output_us
+        return outputs[-1] - outputs[-2] if len(outputs) > 1 else None
+
+    def on(self, unit: str) -> tuple[Interval, ...]:
+        """Return the events of one unit, in order."""
+        return tuple(event for event in self.events if event.unit == unit)
+
+    def bubble_us(self, unit: str) -> int | None:
+        """Return the idle time of a unit between its first start and last end; None if not used."""
+        events = self.on(unit)
+        if not events:
+            return None
+        busy_ns = sum(event.end_ns - event.start_ns for event in events)
+        return (events[-1].end_ns - events[0].start_ns - busy_ns) // 1000
+
+    def rounds(self) -> dict[int, tuple[Interval, ...]]:
+        """Return the events by their number (`Interval.request`), in order."""
+        found: defaultdict[int, list[Interval]] = defaultdict(list)
+        for event in self.events:
+            found[event.request].append(event)
+        return {number: tuple(events) for number, events in sorted(found.items())}
+
+    def outputs_ns(self) -> Iterator[int]:
+        """Yield when each request of each stream (of a workload: each round) was through, in order."""
+        done: dict[tuple[int, int], int] = {}
+        for event in self.events:
+            output = (event.request, 0 if self.in_rounds else event.stream)
+            done[output] = max(event.end_ns, done.get(output, 0))
+        yield from sorted(done.values())
+
+    def _spans_ns(self) -> list[tuple[int, int]]:
+        """Return the first start and the last end of each request."""
+        spans: dict[tuple[int, int], tuple[int, int]] = {}
+        for event in self.events:
+            key = (event.request, event.stream)
+            start, end = spans.get(key, (event.start_ns, event.end_ns))
+            spans[key] = (min(start, event.start_ns), max(end, event.end_ns))
+        return [span for _, span in sorted(spans.items())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyState:
+    """Streams that go in step, once their pipeline is full: they do the same over and over.
+
+    Attributes
+    ----------
+    period_us
+        From one round to the next.
+    events
+        One round: a request of each stream. A round of a batch begins at 0.
+    """
+
+    period_us: float
+    events: tuple[Interval, ...]
+
+
+def simulated(
+    plan: Plan,
+    events: Iterable[Interval],
+    *,
+    units: tuple[str, ...],
+    arrivals_us: tuple[int, ...],
+    names: tuple[str, ...] = (),
+) -> History:
+    """Return the history of a plan that was played; `names`: of the requests of its workload, the streams."""
+    return History(
+        streams=tuple(Stream(name=name, chunks=plan.of(name)) for name in names)
+        or (Stream(name=plan.chunks[0].network, chunks=plan.chunks),),
+        units=units,
+        events=tuple(sorted(events, key=lambda e: (e.start_ns, e.end_ns, e.stream, e.request, e.chunk))),
+        in_rounds=bool(names),
+        plan=plan,
+        arrivals_us=arrivals_us,
+    )
+
+
+def executed(deployment: Deployment, events: Iterable[Interval]) -> History:
+    """Return the history of an execution."""
+    names = [stream.name for stream in deployment.streams]
+
+    def place(event: Interval) -> tuple[object, ...]:
+        # What starts at the same time has an order, too: that of trace files.
+        name = names[event.stream]
+        return event.start_ns, event.engine_ns, event.end_ns, name, event.request, event.chunk
+
+    return History(
+        streams=deployment.streams,
+        units=deployment.units,
+        events=tuple(sorted(events, key=place)),
+        in_rounds=deployment.rounds is not None,
+        plan=deployment.plan,
+        deployment=deployment,
+    )
+
+
+def _microseconds(time_ns: int) -> float:
+    """Return nanoseconds in microseconds: a whole number where it is one, as simulated times are."""
+    whole, rest = divmod(time_ns, 1000)
+    return time_ns / 1000 if rest else whole
