@@ -12,9 +12,9 @@ from ..formulations.deployment import Deployment
 from ..formulations.errors import ExecutionError, InvalidPlanError
 from ..formulations.history import History, Interval, SteadyState
 from ..formulations.judge import check
+from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..formulations.simulate import check_deployment, check_device, play, steady
 from .measurement import ChunkTimes, Measurement, Spread, StreamTimes, UnitUse
 from .runner import Budget, Verification
 from .simulation import (
@@ -54,7 +54,8 @@ class SimulatedRunner:
     def __init__(
         self, problem: Problem, *, noise_permille: int = 0, seed: int = 0, real_time: bool = False
     ) -> None:
-        check_device(problem)
+        self._operation = operation_of(problem)
+        self._operation.check_device(problem)
         self._problem = problem
         self._noise = Noise(noise_permille, seed=seed)
         self._real_time = real_time
@@ -69,7 +70,7 @@ class SimulatedRunner:
             It is for another workload, or the device cannot run it: a unit is unknown or shared, or cannot
             run a layer. The message says which.
         """
-        states = steady(self._charged_for(deployment), deployment)
+        states = self._operation.steady(self._charged_for(deployment), deployment)
         noise = self._noise.visit(deployment.deployment_id)
         runs = [
             _Run(
@@ -86,7 +87,7 @@ class SimulatedRunner:
 
     def trace(self, deployment: Deployment, *, requests: int) -> History:
         """Return when everything happens by the table, without noise; errors as for `measure`."""
-        return play(self._charged_for(deployment), deployment, requests)
+        return self._operation.play(self._charged_for(deployment), deployment, requests)
 
     def verify(self, deployment: Deployment) -> Verification | None:
         """Return None: nothing is computed."""
@@ -98,7 +99,7 @@ class SimulatedRunner:
     def _charged_for(self, deployment: Deployment) -> Problem:
         """Return the problem with the costs of a deployment, which this device can run."""
         try:
-            check_deployment(self._problem, deployment)
+            self._operation.check_deployment(self._problem, deployment)
             wrong = list(self._wrong(deployment))
         except InvalidPlanError as error:
             raise ExecutionError(f"the {self._device} cannot run [{deployment}]: {error}") from error

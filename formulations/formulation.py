@@ -21,6 +21,8 @@ from .terms import PlanNumbers, Quantities, QuantityInfo, TermInfo
 
 if TYPE_CHECKING:
     from .model import Encoded
+    from .network import Network
+    from .operation import Operation
     from .problem import Problem
     from .rules import RuleFunction
     from .scores import Violation
@@ -92,6 +94,9 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     difference: ClassVar[Difference | None] = None
     """How far plans are apart, if that is defined."""
 
+    operation: ClassVar[Operation | None] = None
+    """How its plans run; None: they can be found and judged only."""
+
     incomplete: ClassVar[str] = "every layer can run somewhere, but no plan covers all layers"
     """Why there is no plan at all where the table leaves no layer out, in words."""
 
@@ -121,6 +126,14 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     def variables(self, problem: Problem) -> Quantities:
         """Return the quantities of a problem as variables."""
         return Quantities(self.quantities, problem.tables)
+
+    def placed(self, problem: Problem) -> tuple[Network, ...]:
+        """Return the networks that plans place."""
+        return problem.networks
+
+    def arrivals(self, problem: Problem) -> tuple[str, ...]:
+        """Return the names of the requests that come, in their order; none for endless streams."""
+        return ()
 
     def demands(self, problem: Problem) -> list[Demand]:
         """Return what its own data demands that an explanation may take away."""

@@ -63,6 +63,11 @@ class Interval:
         return _microseconds(self.end_ns)
 
     @property
+    def span_us(self) -> tuple[int, int]:
+        """From when to when, whole microseconds."""
+        return self.start_ns // 1000, self.end_ns // 1000
+
+    @property
     def slowdown_us(self) -> float:
         """How much longer it took because of what ran beside it, microseconds."""
         return _microseconds(self.slowdown_ns)

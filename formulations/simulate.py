@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from .chunking import history as chunking
-from .deployment import Deployment
-from .errors import InvalidInputError
-from .flow_shop import history as flow_shop
-from .history import History, SteadyState
+from .history import History
+from .operation import operation_of
 from .plan import Plan
 from .problem import Problem
+from .usage import Usage
 
 
 def simulate(
     problem: Problem,
     plan: Plan,
     *,
-    requests: int,
+    requests: int | None = None,
     interval_us: int | None = None,
     task_slots: int | None = None,
 ) -> History:
-    """Play a plan for a number of requests.
+    """Play a plan as the judge sees it; limits and rules need not hold.
 
     Parameters
     ----------
     problem, plan
-        The problem, and a well-formed plan for it; limits and rules need not hold.
+        The problem, and a well-formed plan for it.
     requests
-        Number of requests, at least 1.
+        Of an endless stream: number of requests, at least 1. Requests that the problem names are played once,
+        as it says; then this and what follows must be left out.
     interval_us
         Time between arrivals. None: one period, so that queues neither grow nor run dry.
     task_slots
@@ -36,74 +35,57 @@ def simulate(
     Returns
     -------
     History
-        What ran when (`events`), with latencies, outputs and bubbles.
+        What ran when (`events`), with latencies, outputs and bubbles; of named requests its streams are the
+        requests, in their order.
 
     Raises
     ------
     InvalidPlanError
         The plan is not well formed.
     InvalidInputError
-        A number is out of range.
+        A number is out of range, or plans of this problem cannot be simulated.
     """
-    if problem.data is not None:
-        raise InvalidInputError("the problem has a workload: play it with simulate_workload")
-    return chunking.history(problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots)
+    return operation_of(problem).history(
+        problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots
+    )
 
 
 def simulate_workload(problem: Problem, plan: Plan) -> History:
-    """Play a plan for a workload, as the judge does; limits and rules need not hold.
+    """Play a plan for requests that the problem names: `simulate` without numbers."""
+    return simulate(problem, plan)
+
+
+def trace_usage(problem: Problem, trace: History) -> Usage:
+    """Return the bytes in use over time while a trace runs, counted as the judge counts them.
+
+    For one network: the weights of all chunks are resident; a chunk that runs needs the most live
+    tensors of any of its layers (`Chain.memory_bytes`); between two chunks a request holds the tensors
+    alive at the cut. Requests that have not started yet hold nothing.
+
+    The judge (`Score.peak_bytes`) charges all chunks as if they ran at once, and no waiting tensors. In
+    steady state, when requests come no faster than one a period, a chunk starts as soon as the one before
+    it ends: nothing waits, and the peak of a trace is at most the judge's. It is less where no instant
+    sees all chunks at work. When requests come faster, tensors pile up in front of slow chunks, and the
+    peak can be larger by what waits.
+
+    With a workload, the weights follow its load policy, and for the trace that `simulate_workload`
+    makes of a plan the peak is the judge's own.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    trace
+        A trace of a well-formed plan for it; with a workload, of one round.
 
     Returns
     -------
-    History
-        What ran when (`events`); its streams are the requests, as the workload lists them.
+    Usage
+        Steps of bytes in use, and the most bytes while a chunk of each request runs.
 
     Raises
     ------
     InvalidPlanError
-        The plan is not well formed.
+        The plan of the trace does not belong to the problem.
     """
-    return flow_shop.history(problem, plan)
-
-
-def check_device(problem: Problem) -> None:
-    """Do nothing for a problem whose costs a simulated device can obey.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not clear what runs.
-    """
-    if problem.data is None:
-        chunking.check_device(problem)
-
-
-def check_deployment(problem: Problem, deployment: Deployment) -> None:
-    """Do nothing for a deployment that is one of the problem.
-
-    Raises
-    ------
-    InvalidPlanError
-        It serves something else.
-    """
-    if problem.data is None:
-        chunking.check_deployment(deployment)
-    else:
-        flow_shop.check_deployment(problem, deployment)
-
-
-def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
-    """Play a deployment of a problem: so many requests of each stream, with their copies.
-
-    Its plans must be well formed, and streams that are not in rounds must share no unit.
-    """
-    if problem.data is None:
-        return chunking.play(problem, deployment, rounds)
-    return flow_shop.play(problem, deployment, rounds)
-
-
-def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-    """Return the steady states of a deployment as for `play`: one for all streams that go in step."""
-    if problem.data is None:
-        return chunking.steady(problem, deployment)
-    return flow_shop.steady(problem, deployment)
+    return operation_of(problem).usage(problem, trace)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Any, ClassVar
 
-from ...formulations.deployment import Deployment, Mode, replicas
-from ...formulations.flow_shop.tables import shop_of, workload_in
-from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.deployment import Deployment
+from ...formulations.hardware import ProcessingUnit
 from ...formulations.judge import score
-from ...formulations.plan import Chunk, Plan
+from ...formulations.operation import operation_of
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
-from ..deployment import deploy
 from ..simulation import charged_for
 
 MOST_REPLICA_SETS = 6
@@ -96,12 +95,12 @@ def plan_candidates(
         Rank of the first plan: more than 1 where others were proposed before.
     """
     problem = next(iter(tables.values()))
-    slots = _slots(asked_pace(problem))
+    operation = operation_of(problem)
     return tuple(
         predicted(
             TuningCandidate(
                 labels=(f"plan {rank}",),
-                deployment=deploy(plan, workload=workload_in(problem), task_slots=slots),
+                deployment=operation.deploy(problem, plan),
                 kind=CandidateKind.PLAN,
                 rank=rank,
             ),
@@ -126,19 +125,8 @@ def predicted(candidate: TuningCandidate, tables: Mapping[str, Problem]) -> Tuni
 
 
 def asked_pace(problem: Problem) -> str:
-    """Return what candidates are compared by: what `Deployment.pace` of theirs will be.
-
-    One network is run one request at a time where its latency is what counts first; nothing else than the
-    makespan of a batch, or the period of a stream, is what a race can compare.
-    """
-    workload = workload_in(problem)
-    if workload is not None:
-        return "makespan" if workload.mode is Mode.BATCH else "period"
-    return "latency" if problem.objective.first == "latency" else "period"
-
-
-def _slots(pace: str) -> int | None:
-    return 1 if pace == "latency" else None
+    """Return what candidates are compared by: what `Deployment.pace` of theirs will be."""
+    return operation_of(problem).pace(problem)
 
 
 def predicted_us(problem: Problem, plan: Plan) -> int:
@@ -146,91 +134,27 @@ def predicted_us(problem: Problem, plan: Plan) -> int:
     return score(problem, plan).value(asked_pace(problem))
 
 
-def baselines(
-    network: str,
-    layers: int,
-    platform: Platform,
-    *,
-    able: Collection[str] | None = None,
-    pace: str = "period",
-) -> tuple[TuningCandidate, ...]:
-    """Return what a plan has to beat: each unit alone, and the network replicated on disjoint units.
+def baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
+    """Return what a plan has to beat, on units that can run every layer: nothing is cut.
 
-    Replicas run on maximal sets of units that share no core: first the sets of processor cores that
-    cover the most cores (at most `MOST_REPLICA_SETS`: one replica a core, then few large units before
-    many small ones), then each of them together with all units that are not made of cores.
-
-    Parameters
-    ----------
-    network, layers
-        Name and number of layers of the network.
-    platform
-        The units.
-    able
-        Names of the units that can run every layer; None: all of them.
-    pace
-        What they are compared by; replicas make no request faster, so for the latency there are none.
+    What runs on one unit alone; and what runs on maximal sets of units that share no core: first the sets of
+    processor cores that cover the most cores (at most `MOST_REPLICA_SETS`: one replica a core, then few large
+    units before many small ones), then each of them together with all units that are not made of cores.
     """
-    units = [unit for unit in platform.units if able is None or unit.name in able]
+    units = [unit for index, unit in enumerate(problem.platform.units) if _runs_all(problem, index)]
     other = tuple(unit.name for unit in units if not unit.cores)
     sets = _replica_sets([unit for unit in units if unit.cores])
     shared = dict.fromkeys([*sets, *(names + other for names in sets or [()])])
-    alone = tuple(_serial(network, layers, unit.name, _slots(pace)) for unit in units)
-    if pace == "latency":
-        return alone
-    return alone + tuple(
-        _baseline(f"replicas on {'+'.join(names)}", replicas(network, layers, names))
-        for names in shared
-        if len(names) > 1
-    )
-
-
-def workload_baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
-    """Return what a plan for a workload has to beat: nothing is cut, requests come in their own order.
-
-    All requests on each unit, one after the other; and each request on the unit that is done with it first,
-    on the sets of units on which `baselines` replicates a network.
-    """
-    assert workload_in(problem) is not None
-    able = [unit for index, unit in enumerate(problem.platform.units) if _runs_all(problem, index)]
-    other = tuple(unit.name for unit in able if not unit.cores)
-    sets = _replica_sets([unit for unit in able if unit.cores])
-    shared = dict.fromkeys(names + other for names in sets or [()])
+    chosen = [(unit.name,) for unit in units] + [names for names in shared if len(names) > 1]
     return tuple(
-        _baseline(
-            f"serial on {unit.name}", deploy(_dealt(problem, (unit.name,)), workload=workload_in(problem))
-        )
-        for unit in able
-    ) + tuple(
-        _baseline(
-            f"whole requests on {'+'.join(names)}",
-            deploy(_dealt(problem, names), workload=workload_in(problem)),
-        )
-        for names in shared
-        if len(names) > 1
+        TuningCandidate(labels=(label,), deployment=deployment, kind=CandidateKind.BASELINE)
+        for label, deployment in operation_of(problem).baselines(problem, chosen)
     )
 
 
 def _runs_all(problem: Problem, unit: int) -> bool:
-    chains = shop_of(problem).chains
-    return all(chain.runs(0, chain.layer_count, unit) for chain in chains)
-
-
-def _dealt(problem: Problem, units: Sequence[str]) -> Plan:
-    """Return the plan that gives each request, in their order, to the unit that is done with it first."""
-    shop = shop_of(problem)
-    loads_us = dict.fromkeys(units, 0)
-    chunks = []
-    for index, request in enumerate(shop.workload.requests):
-        layers = shop.chain(index).layer_count
-        ends_us = {
-            name: load + shop.chunk_us(index, shop.units.index(name), 0, layers)
-            for name, load in loads_us.items()
-        }
-        unit = min(ends_us, key=ends_us.__getitem__)
-        loads_us[unit] = ends_us[unit]
-        chunks.append(Chunk(request=request.name, network=request.network, start=0, stop=layers, unit=unit))
-    return Plan(chunks=tuple(chunks), order=shop.workload.names)
+    tables = (problem.costs.of(network.name).layer_us for network in problem.formulation.placed(problem))
+    return all(row[unit] is not None for rows in tables for row in rows)
 
 
 def without_duplicates(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
@@ -252,15 +176,6 @@ def _joined(first: TuningCandidate, second: TuningCandidate) -> TuningCandidate:
         predicted_us=tuple({**dict(second.predicted_us), **dict(first.predicted_us)}.items()),
         rank=second.rank if first.rank is None else first.rank,
     )
-
-
-def _serial(network: str, layers: int, unit: str, task_slots: int | None) -> TuningCandidate:
-    plan = Plan(chunks=(Chunk(network=network, start=0, stop=layers, unit=unit),))
-    return _baseline(f"serial on {unit}", deploy(plan, task_slots=task_slots))
-
-
-def _baseline(label: str, deployment: Deployment) -> TuningCandidate:
-    return TuningCandidate(labels=(label,), deployment=deployment, kind=CandidateKind.BASELINE)
 
 
 def _replica_sets(units: Sequence[ProcessingUnit]) -> list[tuple[str, ...]]:

@@ -15,6 +15,7 @@ from ..terms import PlanNumbers
 from . import judge
 from .distance import plan_distance
 from .encoding import Parts, encode_chunks
+from .operation import ChunkingOperation
 from .quantities import QUANTITIES, TERMS, PlanValues
 from .rules import differs
 from .space import all_parts, count_parts
@@ -32,6 +33,7 @@ class Chunking(Formulation[Chain, Parts]):
     quantities = QUANTITIES
     co_run_costs: ClassVar[bool] = True
     one_network: ClassVar[bool] = True
+    operation = ChunkingOperation()
     difference = Difference(between=plan_distance, rule=lambda plan, least: differs(plan, at_least=least))
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no sequence of chunks, at most one on each unit, "

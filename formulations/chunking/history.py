@@ -28,11 +28,13 @@ def history(
     problem: Problem,
     plan: Plan,
     *,
-    requests: int,
+    requests: int | None,
     interval_us: int | None = None,
     task_slots: int | None = None,
 ) -> History:
     """Play a plan for a number of requests; see `simulate`."""
+    if requests is None:
+        raise InvalidInputError("the stream is endless: say how many requests are played")
     slots = requests if task_slots is None else task_slots
     for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
         if value < least:

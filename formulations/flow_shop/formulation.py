@@ -10,6 +10,7 @@ from ..demands import Demand
 from ..deployment import Mode
 from ..formulation import Formulation
 from ..model import Encoded
+from ..network import Network
 from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
@@ -17,6 +18,7 @@ from ..terms import PlanNumbers
 from . import judge
 from .demands import workload_demands
 from .encoding import encode_workload
+from .operation import FlowShopOperation
 from .quantities import QUANTITIES, TERMS
 from .space import all_schedules, count_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
@@ -47,6 +49,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     data_type: ClassVar[type | None] = Workload
     terms = TERMS
     quantities = QUANTITIES
+    operation = FlowShopOperation()
     features: ClassVar[frozenset[str]] = frozenset(map(str, WorkloadFeature))
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no sequence of chunks, at most one on each unit and in the order "
@@ -84,6 +87,15 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     def view(self, problem: Problem) -> WorkloadView:
         """Return what rules can say."""
         return WorkloadView(shop_of(problem))
+
+    def placed(self, problem: Problem) -> tuple[Network, ...]:
+        """Return the networks that are asked for."""
+        asked = {request.network for request in workload_of(problem).requests}
+        return tuple(network for network in problem.networks if network.name in asked)
+
+    def arrivals(self, problem: Problem) -> tuple[str, ...]:
+        """Return the names of the requests."""
+        return workload_of(problem).names
 
     def demands(self, problem: Problem) -> list[Demand]:
         """Return deadlines and the order."""

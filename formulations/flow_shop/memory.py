@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
+from ..usage import Usage, usage_of
 from .play import Run
 from .tables import FlowShop, Schedule
 from .workload import LoadPolicy
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Memory over time.
-
-    Attributes
-    ----------
-    steps
-        (microsecond, bytes in use from then on), in order.
-    while_bytes
-        Most bytes in use while any chunk of a request runs, by request.
-    """
-
-    steps: tuple[tuple[int, int], ...]
-    while_bytes: tuple[int, ...]
-
-    @property
-    def peak_bytes(self) -> int:
-        """Most bytes in use at any instant."""
-        return max(used for _, used in self.steps)
 
 
 def memory_usage(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Usage:
@@ -48,35 +26,6 @@ def memory_usage(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Usa
         base=_resident_bytes(shop, schedule) if resident else 0,
         requests=shop.request_count,
     )
-
-
-def usage_of(
-    changes: Iterable[tuple[int, int]], spans: Iterable[tuple[int, int, int]], *, base: int, requests: int
-) -> Usage:
-    """Return memory over time from what is taken and given back.
-
-    Parameters
-    ----------
-    changes
-        (microsecond, bytes taken, or given back if negative), in any order; what happens in the same
-        microsecond happens at once.
-    spans
-        (request, start, end in microseconds) of each chunk that has run.
-    base
-        Bytes that are always in use.
-    requests
-        Number of requests.
-    """
-    steps, used = [], base
-    for time, group in groupby(sorted(changes), key=lambda change: change[0]):
-        used += sum(change[1] for change in group)
-        steps.append((time, used))
-    most = [0] * requests
-    times = [time for time, _ in steps]
-    for request, start_us, end_us in spans:
-        during = steps[bisect_left(times, start_us) : bisect_left(times, end_us)]
-        most[request] = max([most[request], *(used for _, used in during)])
-    return Usage(tuple(steps), tuple(most))
 
 
 def _changes(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from ..deployment import Mode
 from ..terms import PlanNumbers
-from .memory import Usage, memory_usage
+from ..usage import Usage
+from .memory import memory_usage
 from .play import Run, jobs_of, play_asynchronous, play_columns
 from .quantities import QUANTITIES, TERMS
 from .tables import Cuts, FlowShop, Schedule

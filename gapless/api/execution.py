@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..executor.deployment import deploy
 from ..executor.engine import Engine
 from ..executor.engines.registry import get_engine
 from ..executor.machine.fingerprint import fingerprint
@@ -23,6 +22,7 @@ from ..formulations.deployment import Deployment
 from ..formulations.files import dump, parse
 from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform
+from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..profiler.profile import PROFILE, Method, Profile, ProfileOptions
@@ -134,7 +134,7 @@ def open_pipeline(
     ...     for outputs in pipeline.map({"image": frame} for frame in camera):
     ...         show(outputs["boxes"])
     """
-    deployment = deploy(plan, workload=workload_in(problem)) if isinstance(plan, Plan) else plan
+    deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
     models = models_for(problem) if model is None else model
     if not isinstance(models, Mapping):
         models = {problem.network.name: models}

@@ -15,11 +15,9 @@ from ..executor.progress import Report, silent
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
-    asked_pace,
     baselines,
     plan_candidates,
     predicted,
-    workload_baselines,
 )
 from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
@@ -296,29 +294,8 @@ def _tuned(tables: Mapping[str, Problem], taken: Profile | None, setup: TuningSe
 def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
     """Return the baselines that keep the rules and limits of the problem, with what each table predicts."""
     problem = next(iter(tables.values()))
-    if workload_in(problem) is None:
-        network = problem.network
-        found = baselines(
-            network.name,
-            len(network.layers),
-            problem.platform,
-            able=_able(problem),
-            pace=asked_pace(problem),
-        )
-    else:
-        found = workload_baselines(problem)
     return [
         predicted(baseline, tables)
-        for baseline in found
+        for baseline in baselines(problem)
         if not any(check(problem, plan) for plan in baseline.deployment.plans)
-    ]
-
-
-def _able(problem: Problem) -> list[str]:
-    """Return the units that can run every layer."""
-    rows = problem.costs.of(problem.networks[0].name).layer_us
-    return [
-        unit
-        for column, unit in enumerate(problem.platform.unit_names)
-        if all(row[column] is not None for row in rows)
     ]

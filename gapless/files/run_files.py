@@ -10,7 +10,6 @@ from ..api.problems import load_problem
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuning import Tuned
-from ..executor.deployment import deploy
 from ..executor.measurement import Measurement
 from ..executor.pipeline.trace_export import trace_parts
 from ..executor.tuning.documents import MEASUREMENT, TUNING
@@ -32,9 +31,10 @@ from ..formulations.files import (
 from ..formulations.flow_shop.tables import workload_in
 from ..formulations.history import History
 from ..formulations.judge import check
+from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..formulations.usage import trace_usage
+from ..formulations.simulate import trace_usage
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from .documents import comparison_document, json_text
@@ -72,7 +72,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
     if not _is_deployment(Path(path)):
         plan = load_plan(path)
         require_valid(problem, plan, path)
-        return deploy(plan, workload=workload_in(problem))
+        return operation_of(problem).deploy(problem, plan)
     deployment = load(path, DEPLOYMENT)
     for plan in deployment.plans:
         require_valid(problem, plan, path)

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...executor.deployment import deploy
 from ...executor.engine import Engine
 from ...executor.model import Model
 from ...executor.pipeline.runner import PipelineRunner
@@ -15,11 +14,11 @@ from ...executor.progress import Report, Step, silent
 from ...executor.runner import Budget, Runner
 from ...executor.tuning.store import Store
 from ...formulations.costs import Interference, NetworkCosts
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.flow_shop.workload import Request, Workload
 from ...formulations.hardware import Platform
 from ...formulations.judge import check
 from ...formulations.objective import Objective
+from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...profiler.profile import Method, Profile, ProfileOptions
@@ -199,7 +198,7 @@ def calibrated(problem: Problem, runner: Runner, *, budget: Budget = CALIBRATION
     for column, unit in enumerate(costs.units):
         plan = _serial(everything, unit)
         if not check(everything, plan):
-            found = runner.measure(deploy(plan, workload=workload_in(everything)), budget)
+            found = runner.measure(operation_of(everything).deploy(everything, plan), budget)
             taken_us = {chunk.stream: chunk.busy_us.median for chunk in found.chunks}
             costs = replace(
                 costs,

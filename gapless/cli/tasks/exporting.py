@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...api.execution import models_for
-from ...executor.deployment import deploy
 from ...executor.export.drawing import Order, draw
 from ...executor.export.folder import Exported, require_free, write_export
 from ...executor.export.kinds import ExportKind
@@ -22,6 +21,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.files import format_of, load_origin
 from ...formulations.flow_shop.tables import shop_of, workload_in
 from ...formulations.judge import score
+from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...version import __version__
@@ -75,7 +75,7 @@ def export(
     kind, place = _kind(to), Path(out)
     chosen = _engine(problem, kind, engine)
     require_free(place)
-    deployment = deploy(plan, workload=workload_in(problem)) if isinstance(plan, Plan) else plan
+    deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
     order = Order(
         kind=kind,
         engine=chosen,

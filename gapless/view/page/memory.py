@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...formulations.flow_shop.memory import Usage
+from ...formulations.usage import Usage
 from ..words import percent, size
 from .scale import Tick, nice_step, share, time_ticks
 from .subject import Subject

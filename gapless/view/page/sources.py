@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...executor.deployment import arrange
 from ...executor.measurement import Measurement
 from ...executor.pipeline.trace_file import TRACE_FORMAT, load_trace
 from ...executor.tuning.candidates import CandidateKind
@@ -21,6 +20,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
 from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History
+from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name
 from .subject import SolverAnswer
@@ -204,7 +204,7 @@ class _Reader:
         else:
             problem = self._problem
         require_valid(problem, plan, path)
-        self._begin(path, problem, arrange(plan, workload=workload_in(problem)))
+        self._begin(path, problem, operation_of(problem).arrange(problem, plan))
 
     def _take_deployment(self, path: Path) -> None:
         problem = self._current(path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
 from ...formulations.deployment import Deployment
-from ...formulations.flow_shop.memory import Usage
+from ...formulations.usage import Usage
 from ...formulations.history import History
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem

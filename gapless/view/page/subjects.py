@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...api.planning import Comparison
-from ...executor.deployment import arrange
 from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
 from ...executor.tuning.result import TuningResult
@@ -18,10 +17,11 @@ from ...formulations.files import save
 from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History
 from ...formulations.judge import score
+from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate, simulate_workload
-from ...formulations.usage import trace_usage
+from ...formulations.simulate import trace_usage
 from ...solvers.registry import get_backend
 from ...solvers.result import SolveResult
 from ..explaining.explain import explain
@@ -76,7 +76,7 @@ def subject(
     InvalidPlanError
         The plan is not valid for the problem; everything that it breaks is named.
     """
-    runs = arrange(deployment, workload=workload_in(problem)) if isinstance(deployment, Plan) else deployment
+    runs = operation_of(problem).arrange(problem, deployment) if isinstance(deployment, Plan) else deployment
     found = Subject(
         title=title or str(runs),
         problem=problem,

@@ -1,0 +1,84 @@
+"""How plans for one network run: as one stream of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..chain import Chain
+from ..deployment import Deployment, replicas
+from ..history import History, SteadyState
+from ..operation import Operation
+from ..plan import Chunk, Plan
+from ..problem import Problem
+from ..usage import Usage
+from . import history
+from .deployment import deploy
+from .tables import chain_of
+from .usage import stream_usage
+
+
+class ChunkingOperation(Operation):
+    """One endless stream; several of them side by side are replicas of the network."""
+
+    def pace(self, problem: Problem) -> str:
+        """Return the latency where that counts first, one request at a time; else the period."""
+        return "latency" if problem.objective.first == "latency" else "period"
+
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Return one stream, of one request at a time where the latency counts first."""
+        alone = task_slots is None and self.pace(problem) == "latency"
+        return deploy(plan, task_slots=1 if alone else task_slots)
+
+    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
+        """Return one stream."""
+        return deploy(plan)
+
+    def baselines(
+        self, problem: Problem, sets: Sequence[tuple[str, ...]]
+    ) -> Iterator[tuple[str, Deployment]]:
+        """Yield the network on each unit alone, and its replicas on several; those make no request faster."""
+        network, layers = problem.network.name, len(problem.network.layers)
+        for names in sets:
+            if len(names) == 1:
+                whole = Plan(chunks=(Chunk(network=network, start=0, stop=layers, unit=names[0]),))
+                yield f"serial on {names[0]}", self.deploy(problem, whole)
+            elif self.pace(problem) != "latency":
+                yield f"replicas on {'+'.join(names)}", replicas(network, layers, names)
+
+    def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
+        """Return the table of the network for each stream."""
+        return (chain_of(problem),) * len(deployment.streams)
+
+    def history(
+        self,
+        problem: Problem,
+        plan: Plan,
+        *,
+        requests: int | None = None,
+        interval_us: int | None = None,
+        task_slots: int | None = None,
+    ) -> History:
+        """Play a number of requests."""
+        return history.history(
+            problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots
+        )
+
+    def usage(self, problem: Problem, history: History) -> Usage:
+        """Return the bytes in use over time."""
+        return stream_usage(problem, history)
+
+    def check_device(self, problem: Problem) -> None:
+        """Refuse several networks."""
+        history.check_device(problem)
+
+    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
+        """Refuse the requests of a workload."""
+        history.check_deployment(deployment)
+
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play requests that wait for task slots."""
+        return history.play(problem, deployment, rounds)
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return what each stream does over and over."""
+        return history.steady(problem, deployment)

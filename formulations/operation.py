@@ -1,0 +1,129 @@
+"""How plans of a formulation run: what a device does for them, really or in simulation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .chain import Chain
+from .deployment import Deployment
+from .errors import InvalidInputError
+from .history import History, SteadyState
+from .plan import Plan
+from .usage import Usage
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+class Operation(ABC):
+    """What plans of one formulation become when they run. Objects have no state.
+
+    Problems are the ones that hold for what runs: with the one table of costs that it is charged by.
+    """
+
+    @abstractmethod
+    def pace(self, problem: Problem) -> str:
+        """Return the term by which what runs is compared: the time from one result to the next."""
+
+    @abstractmethod
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Return a plan as a deployment.
+
+        Parameters
+        ----------
+        problem, plan
+            The problem, and a valid plan for it.
+        task_slots
+            Most requests of each stream on their way at once; None: what suits the formulation.
+
+        Raises
+        ------
+        InvalidPlanError
+            The plan is not for this problem, or the runtime does not work in the way that the problem asks.
+        """
+
+    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
+        """Return a plan as `deploy` does, also one that the runtime cannot serve: to be looked at."""
+        return self.deploy(problem, plan)
+
+    @abstractmethod
+    def baselines(
+        self, problem: Problem, sets: Sequence[tuple[str, ...]]
+    ) -> Iterator[tuple[str, Deployment]]:
+        """Yield what anybody would try without planning, by name.
+
+        Parameters
+        ----------
+        problem
+            The problem.
+        sets
+            Names of units that can run everything: sets of one unit, then of several that share no core.
+        """
+
+    @abstractmethod
+    def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
+        """Return the tables by which each stream is charged."""
+
+    @abstractmethod
+    def history(
+        self,
+        problem: Problem,
+        plan: Plan,
+        *,
+        requests: int | None = None,
+        interval_us: int | None = None,
+        task_slots: int | None = None,
+    ) -> History:
+        """Play a plan; see `simulate`."""
+
+    @abstractmethod
+    def usage(self, problem: Problem, history: History) -> Usage:
+        """Return the bytes in use over time while a history runs; see `trace_usage`."""
+
+    def check_device(self, problem: Problem) -> None:
+        """Do nothing for a problem whose costs a simulated device can obey.
+
+        Raises
+        ------
+        InvalidInputError
+            It is not clear what runs.
+        """
+
+    @abstractmethod
+    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
+        """Do nothing for a deployment that is one of the problem.
+
+        Raises
+        ------
+        InvalidPlanError
+            It serves something else.
+        """
+
+    @abstractmethod
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play a deployment: so many requests of each stream, with their copies.
+
+        Its plans must be well formed, and streams that are not in rounds must share no unit.
+        """
+
+    @abstractmethod
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return the steady states of a deployment as for `play`: one for all streams that go in step."""
+
+
+def operation_of(problem: Problem) -> Operation:
+    """Return how plans of a problem run.
+
+    Raises
+    ------
+    InvalidInputError
+        They cannot be run.
+    """
+    found = problem.formulation.operation
+    if found is None:
+        raise InvalidInputError(
+            f"plans of {problem.formulation.label} can be found and judged, but not run or simulated"
+        )
+    return found
