@@ -32,12 +32,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median
 
+from gapless.executor.deployment import deploy
 from rich.console import Console, Group, RenderableType
 
 import gapless
 from benchmarks.instances import SPREADS, distorted, random_problem
 from gapless.cli.options.models import parse_emulation, parse_names
-from gapless.executor.deployment import deploy
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.pipeline.runner import PipelineRunner

@@ -26,8 +26,8 @@ from rich.table import Table
 
 from gapless.formulations.flow_shop.search_space import pipelines, split_points
 from gapless.formulations.flow_shop.tables import workload_of
-from gapless.formulations.flow_shop.workload import Workload
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Workload
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve

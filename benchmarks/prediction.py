@@ -31,13 +31,13 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from gapless.executor.deployment import deploy
 from rich.console import Console
 from rich.table import Table
 
 import gapless
 from gapless.api.execution import profiled_problem
 from gapless.cli.options.models import parse_emulation, parse_names
-from gapless.executor.deployment import deploy
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.measurement import Measurement

@@ -11,11 +11,11 @@ import random
 from dataclasses import dataclass
 
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts, Provenance
-from gapless.formulations.flow_shop.workload import Execution, Request, RequestOrder, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 
 UNITS = ("npu", "cpu_b", "gpu", "cpu_s")
 _SLOWDOWN_PERMILLE = ((0, 30, 40, 20), (50, 0, 200, 120), (30, 110, 0, 60), (50, 250, 120, 0))

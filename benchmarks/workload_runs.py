@@ -32,11 +32,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean, median
 
+from gapless.executor.deployment import deploy
+
 import gapless
 from gapless.api.slowdown.contention import measure_contention
 from gapless.api.slowdown.side_by_side import calibrated, profile_each, side_by_side
 from gapless.cli.options.models import parse_emulation
-from gapless.executor.deployment import deploy
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.measurement import Spread
@@ -46,11 +47,11 @@ from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
 from gapless.formulations.errors import GaplessError, PlacementError
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
-from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate_workload
+from gapless.formulations.workload import Request, Workload
 from gapless.profiler.profile import Method, Profile, ProfileOptions
 from gapless.profiler.slowdown.contention.result import ContentionOptions
 from gapless.profiler.slowdown.side_by_side import estimated_interference, joint_table

@@ -26,8 +26,8 @@ from rich.table import Table
 import gapless
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.flow_shop.tables import Schedule
-from gapless.formulations.flow_shop.workload import Execution, RequestOrder
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.flow_shop.measure import Key
 from gapless.solvers.flow_shop.search import JointSearch
 from gapless.solvers.protocol import Deadline, SolveOptions

@@ -26,8 +26,8 @@ from rich.table import Table
 
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.errors import BackendError
-from gapless.formulations.flow_shop.workload import Execution, RequestOrder
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve

@@ -48,8 +48,8 @@ def plain(value: Any) -> Any:
         return to_data(value)
     if is_dataclass(value):
         found = {name: plain(held) for name, held in _told(value)}
-        formulation = getattr(value, "formulation", None)
-        return found | ({"formulation": formulation} if isinstance(formulation, str) else {})
+        key = getattr(value, "data_key", None)
+        return found | ({"data_key": key} if isinstance(key, str) else {})
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

@@ -67,7 +67,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """Under which key its own data stands in problem files; None: it has none of its own."""
 
     data_type: ClassVar[type | None] = None
-    """A frozen dataclass with `formulation: ClassVar[str]`, its name; None: no data."""
+    """A frozen dataclass with `data_key: ClassVar[str]`, the same key; None: no data."""
 
     terms: ClassVar[Mapping[str, TermInfo]]
     """What can be minimised; the first one is what is asked where only feasibility counts."""
@@ -170,6 +170,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     @abstractmethod
     def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
         """Return the numbers by unit of the platform (None: not used), and others that come as lists."""
+
+    def labels(self, problem: Problem, column: str) -> tuple[str, ...]:
+        """Return what the numbers of a column are about."""
+        return problem.platform.unit_names
 
     def rate(self, numbers: PlanNumbers) -> float | None:
         """Return how many requests a second a plan serves, if that means something."""

@@ -70,16 +70,17 @@ def formulation_of(data: Any) -> Formulation[Any, Any]:
     Raises
     ------
     InvalidProblemError
-        The data names no formulation.
+        It belongs to none.
     """
     if data is None:
         return formulation_by_keys(())
-    name = getattr(data, "formulation", None)
-    if not isinstance(name, str):
+    key = getattr(data, "data_key", None)
+    if not isinstance(key, str) or key not in data_keys():
         raise InvalidProblemError(
-            f"{type(data).__name__} is no data of a problem: its class has no `formulation`, the name of one"
+            f"{type(data).__name__} is no data of a problem: its class needs a `data_key`, one of "
+            f"{', '.join(data_keys())}"
         )
-    return formulation_named(name)
+    return formulation_by_keys((key,))
 
 
 def formulation_by_keys(keys: Iterable[str]) -> Formulation[Any, Any]:

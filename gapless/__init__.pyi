@@ -35,10 +35,6 @@ from .formulations.co_run import register_co_run_model as register_co_run_model
 from .formulations.deployment import Deployment as Deployment
 from .formulations.errors import GaplessError as GaplessError
 from .formulations.files import load_plan as load_plan
-from .formulations.flow_shop.workload import Execution as Execution
-from .formulations.flow_shop.workload import Request as Request
-from .formulations.flow_shop.workload import RequestOrder as RequestOrder
-from .formulations.flow_shop.workload import Workload as Workload
 from .formulations.judge import check as check
 from .formulations.judge import score as score
 from .formulations.limits import Limits as Limits
@@ -49,6 +45,10 @@ from .formulations.problem import Problem as Problem
 from .formulations.rules import OpaqueRule as OpaqueRule
 from .formulations.simulate import simulate as simulate
 from .formulations.simulate import simulate_workload as simulate_workload
+from .formulations.workload import Execution as Execution
+from .formulations.workload import Request as Request
+from .formulations.workload import RequestOrder as RequestOrder
+from .formulations.workload import Workload as Workload
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .solvers.result import SolveResult as SolveResult
 from .version import __version__ as __version__

@@ -24,15 +24,7 @@ from ..formulations.problem import Problem
 from .by_units import solve_by_units
 from .conflict import explain_infeasible
 from .diverse import check_distance, solve_diverse
-from .protocol import (
-    Backend,
-    Claim,
-    RuleHandling,
-    SolveOptions,
-    SolveStatus,
-    StopReason,
-    handling_of,
-)
+from .protocol import Backend, Claim, RuleHandling, SolveOptions, SolveStatus, StopReason, handling_of
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
 from .sandbox import run_isolated

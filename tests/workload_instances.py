@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
 from gapless.formulations.deployment import Mode
 from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
-from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 
 UNITS = ("npu", "big", "gpu", "little")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ..demands import Demand
 from ..problem import Problem
+from ..workload import RequestOrder
 from .tables import workload_of
-from .workload import RequestOrder
 
 
 def workload_demands(problem: Problem) -> list[Demand]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..deployment import Deployment, Mode, Rounds, Stream
 from ..errors import InvalidPlanError
 from ..plan import Plan
-from .workload import Execution, LoadPolicy, Workload
+from ..workload import Execution, LoadPolicy, Workload
 
 _NOT_RUN = {
     Execution.COLUMNS: "columns are a way to score plans; it runs chunks as soon as they can: plan with the "

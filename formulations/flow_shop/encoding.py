@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from ..expr import BoolExpr, VariableKey, any_of
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
+from ..workload import Execution
 from .alignment import AsynchronousClocks
 from .clocks import Clocks
 from .columns import ColumnClocks
@@ -34,7 +35,6 @@ from .slowdown import Lengths
 from .tables import FlowShop, Schedule, shop_of
 from .totals import Totals
 from .values import WorkloadValues
-from .workload import Execution
 
 
 def encode_workload(problem: Problem, *, top: int, known: Schedule | None = None) -> Encoded[Schedule]:

@@ -15,6 +15,7 @@ from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
 from ..terms import PlanNumbers
+from ..workload import Execution, LoadPolicy, RequestOrder, Workload
 from . import judge
 from .demands import workload_demands
 from .encoding import encode_workload
@@ -24,7 +25,6 @@ from .space import all_schedules, count_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
 from .values import WorkloadValues
 from .view import WorkloadView
-from .workload import Execution, LoadPolicy, RequestOrder, Workload
 
 
 class WorkloadFeature(StrEnum):
@@ -133,6 +133,11 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
             "memory_bytes": tuple(needs.get(unit) for unit in units),
             "request_latency_us": numbers.request_latency_us,
         }
+
+    def labels(self, problem: Problem, column: str) -> tuple[str, ...]:
+        """Return names of units, or of requests."""
+        per_request = column == "request_latency_us"
+        return workload_of(problem).names if per_request else problem.platform.unit_names
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return requests per second, from the start to the end of the last one."""

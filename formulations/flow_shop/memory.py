@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ..usage import Usage, usage_of
+from ..workload import LoadPolicy
 from .play import Run
 from .tables import FlowShop, Schedule
-from .workload import LoadPolicy
 
 
 def memory_usage(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Usage:

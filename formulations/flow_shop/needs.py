@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ..expr import And, BoolVar, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
 from ..problem import Problem
+from ..workload import LoadPolicy
 from .quantities import TERMS, FlowQuantity
 from .tables import FlowShop, shop_of
-from .workload import LoadPolicy
 
 CLOCK_QUANTITIES = frozenset(
     {

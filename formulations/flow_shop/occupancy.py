@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, any_of, linear
+from ..workload import LoadPolicy
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .memory import chunk_bytes
 from .needs import most_bytes
 from .quantities import FlowQuantity
 from .slicing import Slicing
 from .values import WorkloadValues
-from .workload import LoadPolicy
 
 
 class Occupancy:

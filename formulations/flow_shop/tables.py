@@ -15,7 +15,7 @@ from ..costs import Interference
 from ..errors import InvalidPlanError
 from ..plan import Chunk, Plan
 from ..problem import Problem
-from .workload import RequestOrder, Workload
+from ..workload import RequestOrder, Workload
 
 MOST_LOSS_PERMILLE = 750
 """Most of its speed that a chunk can lose to all other units together."""

@@ -9,13 +9,13 @@ from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, count, l
 from ..loads import gapness
 from ..model import Constraint
 from ..problem import Problem
+from ..workload import Execution
 from .clocks import Clocks, cells_of
 from .needs import Needs
 from .quantities import FlowQuantity, idle_excess, quantities_of
 from .slicing import Slicing
 from .tables import FlowShop, shop_of
 from .values import WorkloadValues
-from .workload import Execution
 
 
 class Totals:

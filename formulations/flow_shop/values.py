@@ -8,11 +8,11 @@ from itertools import pairwise
 from ..deployment import Mode
 from ..terms import PlanNumbers
 from ..usage import Usage
+from ..workload import Execution
 from .memory import memory_usage
 from .play import Run, jobs_of, play_asynchronous, play_columns
 from .quantities import QUANTITIES, TERMS
 from .tables import Cuts, FlowShop, Schedule
-from .workload import Execution
 
 _WARM_ROUNDS, _ROUNDS = 4, 8
 """Rounds of a stream that are played; the period is taken over those after the first ones."""

@@ -20,7 +20,6 @@ from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
 from ..formulations.deployment import Deployment
 from ..formulations.files import dump, parse
-from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
@@ -200,12 +199,7 @@ def take_profile(
 
 def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) -> dict[str, Model]:
     """Open the models of all networks that run, by name; parameters and errors as for `models_of`."""
-    wanted = problem.networks
-    workload = workload_in(problem)
-    if workload is not None:
-        named = {request.network for request in workload.requests}
-        wanted = tuple(network for network in wanted if network.name in named)
-    return {network.name: models_of(network, at=at) for network in wanted}
+    return {network.name: models_of(network, at=at) for network in problem.formulation.placed(problem)}
 
 
 def resolve_engine(engine: str | Engine | None, *models: Model) -> Engine:

@@ -14,13 +14,13 @@ from ..formulations.errors import InvalidInputError, InvalidProblemError
 from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.flow_shop.tables import workload_of
-from ..formulations.flow_shop.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.validation import Defects
+from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of
 from ..profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
 
 Millis = float | int | None

@@ -13,19 +13,13 @@ from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Report, silent
 from ..executor.simulated import SimulatedRunner
-from ..executor.tuning.candidates import (
-    TuningCandidate,
-    baselines,
-    plan_candidates,
-    predicted,
-)
+from ..executor.tuning.candidates import TuningCandidate, baselines, plan_candidates, predicted
 from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
-from ..formulations.flow_shop.tables import workload_in
 from ..formulations.hardware import Platform
 from ..formulations.judge import check
 from ..formulations.objective import Objective
@@ -262,7 +256,7 @@ def _wanted(subject: object, objective: str | Objective | None) -> Objective:
 
 
 def _has_workload(subject: object) -> bool:
-    return isinstance(subject, Problem) and workload_in(subject) is not None
+    return isinstance(subject, Problem) and not subject.formulation.one_network
 
 
 def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:

@@ -13,9 +13,8 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import InvalidInputError
-from ..formulations.flow_shop.tables import workload_in
 from ..formulations.limits import LIMIT_NAMES
-from ..formulations.registry import formulation_names
+from ..formulations.registry import data_keys, formulation_names
 from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
@@ -62,29 +61,23 @@ def problem_data(problem: Problem) -> Document:
         "limits": {name: value for name, value in limits.items() if value is not None},
         "rules": [{"name": rule.name, "text": rule.text} for rule in problem.rules],
         "features": sorted(problem.features),
-        "workload": None if workload_in(problem) is None else plain_data(workload_in(problem)),
+        **dict.fromkeys(data_keys()),
+        **({} if problem.data is None else {problem.data.data_key: plain_data(problem.data)}),
     }
 
 
 def score_data(problem: Problem, score: Score) -> Document:
-    """Return a score; `busy_us`, `bubble_us` and `memory_bytes` are by name of the unit."""
-    units = problem.platform.unit_names
+    """Return a score; numbers that come as lists are by name of the unit, or of what they are about."""
+    labels = problem.formulation.labels
     return {
-        **{name: getattr(score, name) for name in _SCORE_TOTALS},
-        **_workload_score_data(problem, score),
+        **score.terms,
         "throughput_per_s": score.throughput,
-        **{name: dict(zip(units, getattr(score, name), strict=True)) for name in _SCORE_BY_UNIT},
+        **{
+            name: dict(zip(labels(problem, name), column, strict=True))
+            for name, column in score.columns.items()
+        },
         "violations": violations_data(score.violations),
     }
-
-
-def _workload_score_data(problem: Problem, score: Score) -> Document:
-
-    workload = workload_in(problem)
-    if workload is None:
-        return {}
-    latencies = dict(zip(workload.names, score.request_latency_us, strict=True))
-    return {**{name: getattr(score, name) for name in _WORKLOAD_TOTALS}, "request_latency_us": latencies}
 
 
 def violations_data(violations: Sequence[Violation]) -> list[Document]:

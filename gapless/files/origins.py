@@ -13,9 +13,9 @@ from ..api.problems import load_problem, load_workload
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
-from ..formulations.flow_shop.workload import Execution, RequestOrder
 from ..formulations.problem import Problem
 from ..formulations.validation import MAX_NAME_LENGTH
+from ..formulations.workload import Execution, RequestOrder
 
 _NAMES = (
     "problem",

@@ -22,9 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from ..formulations import rules as chain_rules
+from .. import formulations
 from ..formulations.errors import ExpressionError, InvalidInputError
-from ..formulations.flow_shop import rules as workload_rules
 from ..formulations.nearness import python_hint
 from ..formulations.plugins import execute, line_in, new_module
 from ..formulations.problem import Problem
@@ -119,7 +118,7 @@ def _found(module: ModuleType) -> Iterator[RuleSource]:
 
 def _is_rule(function: FunctionType, module: ModuleType) -> bool:
     """Return whether a function is a rule: of the file itself with one parameter, or made by `pin`."""
-    if function.__module__ in (chain_rules.__name__, workload_rules.__name__):
+    if function.__module__.startswith(f"{formulations.__name__}."):
         return "<locals>" in function.__qualname__
     if function.__module__ != module.__name__:
         return False

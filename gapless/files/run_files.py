@@ -28,7 +28,6 @@ from ..formulations.files import (
     load_plan,
     save,
 )
-from ..formulations.flow_shop.tables import workload_in
 from ..formulations.history import History
 from ..formulations.judge import check
 from ..formulations.operation import operation_of
@@ -160,7 +159,7 @@ def _executions(tuned: Tuned) -> Executions | None:
     """
     problem, taken = tuned.problem, tuned.profile
     tables = (problem.costs,) if taken is None else taken.tables
-    if workload_in(problem) is not None or (taken is None and problem.co_run_costs is not None):
+    if not problem.formulation.one_network or (taken is None and problem.co_run_costs is not None):
         return None
     found = executed_plans(
         [tuned.result] if tuned.loop is None else [one.result for one in tuned.loop.rounds]

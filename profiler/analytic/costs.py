@@ -8,8 +8,8 @@ from itertools import accumulate, pairwise
 
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.workload import MOST_BATCH
 from ...formulations.network import Network
+from ...formulations.workload import MOST_BATCH
 from .model import AnalyticModel, UnitModel
 from .work import LayerWork, works_of
 

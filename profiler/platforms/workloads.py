@@ -15,12 +15,12 @@ from functools import cache
 from ...formulations.costs import CostTable, Interference
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import INTERFERENCE, NETWORK
-from ...formulations.flow_shop.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from ...formulations.hardware import UnitKind
 from ...formulations.nearness import meant, shown
 from ...formulations.network import Network
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
+from ...formulations.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from ..analytic.costs import BatchTime, batched, network_costs, time_of
 from ..analytic.model import ANALYTIC, AnalyticModel
 from .catalog import network_names, platform_names, shipped_platform, shipped_problem

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.chunking.tables import chain_of
+from ...formulations.chain import Chain
 from ...formulations.costs import CostRows, CostTable, NetworkCosts, TransferRows
 from ...formulations.judge import score
 from ...formulations.problem import Problem
@@ -161,11 +161,17 @@ def fit_corrections(
     return _fit(problem, [(one, _known(better, one)) for one in executed], shrinkage)
 
 
+def _chain_of(problem: Problem, one: ExecutedPlan) -> Chain:
+    tables = problem.charged(one.plan).tables
+    assert isinstance(tables, Chain)  # executed plans are of one network
+    return tables
+
+
 def _known(problem: Problem, one: ExecutedPlan) -> _Times:
     """Return what is known of chunks; costs say which one is the longest."""
     if one.chunk_us:
         return tuple(enumerate(one.chunk_us))
-    chain = chain_of(problem.charged(one.plan))
+    chain = _chain_of(problem, one)
     busy = [chain.busy_us(*part) for part in chain.parts(one.plan)]
     return ((busy.index(max(busy)), one.period_us),)
 
@@ -189,7 +195,7 @@ def _seen(problem: Problem, executed: Sequence[tuple[ExecutedPlan, _Times]]) -> 
     layers = len(problem.network.layers)
     rows: list[list[tuple[Array, float, float]]] = [[] for _ in problem.platform.units]
     for one, times in executed:
-        chain = chain_of(problem.charged(one.plan))
+        chain = _chain_of(problem, one)
         parts = chain.parts(one.plan)
         longest = max(taken for _, taken in times)
         for index, taken in times:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ...formulations.deployment import Mode
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import FlowShop, shop_of
-from ...formulations.flow_shop.workload import Execution, LoadPolicy
 from ...formulations.problem import Problem
+from ...formulations.workload import Execution, LoadPolicy
 from .arrays import Ints, build_arrays
 from .ordering import displacement_of, violation_of
 from .slicing import least_bottleneck

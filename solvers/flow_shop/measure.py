@@ -10,9 +10,9 @@ from ...formulations.expr import And, BoolExpr, Expr, LessEq, Not, Or, Variable
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
-from ...formulations.flow_shop.workload import Execution
 from ...formulations.limits import Limits, limits_missed
 from ...formulations.problem import Problem
+from ...formulations.workload import Execution
 
 Key = tuple[int, ...]
 """How far a schedule is from valid (0: it is valid), then the values of the terms."""

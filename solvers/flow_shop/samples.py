@@ -17,9 +17,9 @@ from ...formulations.flow_shop.rules import (
     memory_cap_while,
     never_beside,
 )
-from ...formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
+from ...formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from ..samples import Samples
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
 from gapless.executor.deployment import deploy
+
 from gapless.formulations.deployment import Mode, Rounds
 from gapless.formulations.errors import InvalidPlanError
-from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, Workload
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.workload import Execution, LoadPolicy, Request, Workload
 
 PLAN = Plan(
     order=("b", "a"),

@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.problems import load_problem, table_problem
-from gapless.executor.deployment import deploy
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS

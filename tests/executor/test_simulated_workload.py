@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from gapless.executor.deployment import deploy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.executor.deployment import deploy
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
@@ -16,11 +16,11 @@ from gapless.executor.tuning.candidates import predicted_us
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
-from gapless.formulations.flow_shop.workload import LoadPolicy
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate_workload
+from gapless.formulations.workload import LoadPolicy
 from tests.executor.pipeline.test_pipeline import in_plan_order
 from tests.executor.pipeline.test_trace_export import document
 from tests.workload_instances import workload_problem, workload_problems

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gapless.api.problems import table_problem
 from gapless.executor.deployment import deploy
+
+from gapless.api.problems import table_problem
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.deployment import replicas
 from gapless.formulations.flow_shop.tables import workload_of

@@ -15,13 +15,13 @@ from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.expr import IntVar, variables
 from gapless.formulations.files import dump_problem, parse_problem
-from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.judge import check, score
 from gapless.formulations.limits import Limits
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.simulate import simulate
+from gapless.formulations.workload import Request, Workload
 from gapless.solvers.conformance import sample_problem
 from tests.instances import co_run_problems
 

@@ -14,8 +14,7 @@ from gapless.formulations.judge import score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.simulate import simulate, simulate_workload
-from gapless.formulations.simulate import trace_usage
+from gapless.formulations.simulate import simulate, simulate_workload, trace_usage
 from gapless.solvers.exhaustive import all_plans
 from tests.instances import co_run_problems, solvable
 from tests.workload_instances import workload_problems

@@ -11,8 +11,8 @@ from gapless.formulations.chunking.rules import at_least, at_most, avoid, forbid
 from gapless.formulations.errors import BackendDisagreementError
 from gapless.formulations.flow_shop.rules import before, keep_off, keep_on
 from gapless.formulations.flow_shop.tables import workload_of
-from gapless.formulations.flow_shop.workload import Request, RequestOrder, Workload
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Request, RequestOrder, Workload
 from gapless.solvers.conformance import Golden, golden_instances, sample_problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import Conflict

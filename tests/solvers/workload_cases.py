@@ -20,12 +20,12 @@ from gapless.formulations.flow_shop.rules import (
     never_beside,
 )
 from gapless.formulations.flow_shop.view import WorkloadView
-from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction, named
+from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 
 UNITS = ("npu", "big", "gpu", "little")
 

@@ -38,7 +38,7 @@ class Toy:
     """What the jobs are worth: a weight for each network, 1 for those that are not named."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
-    formulation: ClassVar[str] = "toy"
+    data_key: ClassVar[str] = "toy"
 
     weights: tuple[int, ...]
 

@@ -16,7 +16,6 @@ from ...executor.tuning.store import Store
 from ...formulations.co_run import co_run_model_names, get_co_run_model
 from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError, InvalidPlanError
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.hardware import Platform
 from ...formulations.judge import check, score
 from ...formulations.plan import Plan
@@ -241,7 +240,7 @@ def _judged(problem: Problem | Profile) -> dict[str, Problem]:
         known = {table.provenance.method for table in problem.tables}
         names = [name for name in co_run_model_names() if get_co_run_model(name).needs <= known]
         return {name: profiled_problem(problem, costs=name) for name in names}
-    if workload_in(problem) is not None:
+    if not problem.formulation.one_network:
         raise InvalidInputError(
             "interference is measured of plans of one network without a workload; with a workload, "
             "`gapless contention` measures how its networks slow each other down"

@@ -14,13 +14,13 @@ from ...executor.progress import Report, Step, silent
 from ...executor.runner import Budget, Runner
 from ...executor.tuning.store import Store
 from ...formulations.costs import Interference, NetworkCosts
-from ...formulations.flow_shop.workload import Request, Workload
 from ...formulations.hardware import Platform
 from ...formulations.judge import check
 from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
+from ...formulations.workload import Request, Workload
 from ...profiler.profile import Method, Profile, ProfileOptions
 from ...profiler.slowdown.side_by_side import estimated_interference, joint_table
 from ..execution import open_store, resolve_all, take_profile

@@ -10,7 +10,6 @@ import typer
 from ...api.planning import CHAIN_BACKENDS, WORKLOAD_BACKENDS
 from ...files import documents
 from ...formulations.errors import InvalidInputError, InvalidPlanError
-from ...formulations.flow_shop.tables import workload_in
 from ...solvers.protocol import SolveOptions
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_result
@@ -184,11 +183,10 @@ def simulate(
     """Play a plan and show who works when: a number of requests, or the requests of its workload."""
     from ...formulations.files import load_plan
     from ...formulations.simulate import simulate as play
-    from ...formulations.simulate import simulate_workload
     from ...view.terminal import tables
 
     problem, played = asked.problem, load_plan(plan)
-    if workload_in(problem) is None:
+    if problem.formulation.one_network:
         trace = play(
             problem,
             played,
@@ -197,7 +195,7 @@ def simulate(
             task_slots=task_slots,
         )
     elif requests is None and interval_us is None:
-        trace = simulate_workload(problem, played)
+        trace = play(problem, played)
     else:
         raise InvalidInputError("--requests and --interval-us are for one network; a workload has its own")
     return Answer(

@@ -15,7 +15,6 @@ from ...files import documents
 from ...files.origins import ask_parameters
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, dump_problem, load_origin
-from ...formulations.flow_shop.tables import workload_in
 from ...solvers.exhaustive import count_plans
 from ...view.terminal import describe
 from ..base.answer import Answer, command, takes, write_out
@@ -55,7 +54,7 @@ def _of_problem(
 ) -> Answer:
     check_writable(svg)
     problem, shown = asked.problem, _layers(layers)
-    if workload_in(problem) is not None and (layers is not None or svg is not None):
+    if not problem.formulation.one_network and (layers is not None or svg is not None):
         raise InvalidInputError("--layers and --svg are for one network; show its problem without --workload")
     notes = write_out(out, lambda: dump_problem(problem))
     notes += write_out(svg, lambda: _problem_svg(asked, shown))

@@ -14,8 +14,7 @@ import typer
 
 from ...formulations.deployment import Mode
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.tables import workload_in
-from ...formulations.flow_shop.workload import Execution, RequestOrder
+from ...formulations.workload import Execution, RequestOrder
 from ..base.answer import takes
 from ..base.general_options import heading, output_option
 
@@ -213,7 +212,7 @@ def ask(options: ProblemOptions) -> Asked:
     return Asked(
         problem=asked if options.rules is None else add_rules(asked, options.rules),
         origin=origin,
-        task_slots=options.task_slots if workload_in(asked) is None else None,
+        task_slots=options.task_slots if asked.formulation.one_network else None,
     )
 
 

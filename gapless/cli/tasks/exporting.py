@@ -15,11 +15,9 @@ from ...executor.model import Model
 from ...executor.simulation import charged_for
 from ...files.origins import problem_of
 from ...files.run_files import DEPLOYMENT, load_deployment, problem_for
-from ...formulations.chunking.tables import chain_of
-from ...formulations.deployment import Deployment, Mode
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import format_of, load_origin
-from ...formulations.flow_shop.tables import shop_of, workload_in
 from ...formulations.judge import score
 from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
@@ -173,12 +171,11 @@ def _engine(problem: Problem, kind: ExportKind, asked: str | None) -> str:
 def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
     """Return what the judge says; nothing for replicas, which are not one plan."""
     judged = None if deployment.plan is None else score(problem, deployment.plan)
-    workload = workload_in(problem)
-    batch = workload is not None and workload.mode is Mode.BATCH
+    batch = operation_of(problem).pace(problem) == "makespan"
     provenance = problem.costs.provenance
     return Predicted(
         period_us=None if judged is None or batch else judged.period_us,
-        latency_us=None if judged is None or workload_in(problem) is not None else judged.latency_us,
+        latency_us=None if judged is None or not problem.formulation.one_network else judged.latency_us,
         makespan_us=judged.makespan_us if judged is not None and batch else None,
         engine=provenance.engine,
         device=provenance.device,
@@ -188,13 +185,8 @@ def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
 def _chunk_us(problem: Problem, deployment: Deployment) -> tuple[tuple[int, ...], ...]:
     """Return what the problem charges for each chunk of each stream, without slowdown."""
     units = {name: index for index, name in enumerate(problem.platform.unit_names)}
-    workload = workload_in(problem)
-    if workload is None:
-        chain = chain_of(charged_for(problem, deployment))
-        chains = [chain for _ in deployment.streams]
-    else:
-        names, shop = workload.names, shop_of(problem)
-        chains = [shop.chain(names.index(stream.name)) for stream in deployment.streams]
+    charged = charged_for(problem, deployment)
+    chains = operation_of(charged).chains(charged, deployment)
     return tuple(
         tuple(chain.busy_us(chunk.start, chunk.stop, units[chunk.unit]) for chunk in stream.chunks)
         for chain, stream in zip(chains, deployment.streams, strict=True)

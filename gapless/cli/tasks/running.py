@@ -16,10 +16,9 @@ from ...executor.pipeline.verify import References, verify
 from ...executor.runner import Budget
 from ...files.run_files import load_deployment, problem_for, save_trace
 from ...formulations.errors import GaplessError, InvalidInputError
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History
 from ...formulations.problem import Problem
-from ...formulations.simulate import simulate, simulate_workload
+from ...formulations.simulate import simulate
 
 TRACE_REQUESTS = 20
 
@@ -174,9 +173,8 @@ def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem
     played = load_deployment(plan, asked).plan
     if played is None:
         raise InvalidInputError(f"{plan} holds replicas; --simulated is for plans")
-    if workload_in(asked) is not None:
-        return asked, simulate_workload(asked, played)
-    return asked, simulate(asked, played, requests=requests)
+    endless = asked.formulation.one_network
+    return asked, simulate(asked, played, requests=requests if endless else None)
 
 
 def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:

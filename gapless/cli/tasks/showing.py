@@ -17,7 +17,6 @@ from ...files.origins import forgotten, problem_of
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, SchemaVersionError
 from ...formulations.files import PLAN, load, load_origin, load_plan, load_problem
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.json_files import format_of, load_foreign
 from ...formulations.judge import check
 from ...formulations.problem import Problem
@@ -147,7 +146,7 @@ def _plan(asked: _Asked) -> Shown:
     problem, notes = _problem_of_plan(asked)
     grids: tuple[Grid, ...] = ()
     broken = () if problem is None else tuple(violation.message for violation in check(problem, plan))
-    if problem is not None and workload_in(problem) is None and not broken:
+    if problem is not None and problem.formulation.one_network and not broken:
         found = layer_map(problem.network, problem.costs, layers=asked.layers, plan=plan)
         grids = (layer_grid(found, title=f"{problem.network.name} on {problem.platform.name}: [{plan}]"),)
     return _shown(

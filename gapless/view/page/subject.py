@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
 from ...formulations.deployment import Deployment
-from ...formulations.usage import Usage
 from ...formulations.history import History
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
+from ...formulations.usage import Usage
 from ..explaining.explanation import Explanation
 
 

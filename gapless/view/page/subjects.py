@@ -20,8 +20,7 @@ from ...formulations.judge import score
 from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.simulate import simulate, simulate_workload
-from ...formulations.simulate import trace_usage
+from ...formulations.simulate import simulate, simulate_workload, trace_usage
 from ...solvers.registry import get_backend
 from ...solvers.result import SolveResult
 from ..explaining.explain import explain

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gapless.executor.deployment import deploy
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from gapless.executor.deployment import deploy
 from gapless.executor.export.drawing import Order, draw
 from gapless.executor.export.folder import Exported, write_export
 from gapless.executor.export.kinds import ExportKind

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from gapless.executor.deployment import deploy
+
 from gapless.executor.export.folder import changed_files, load_manifest, require_free
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import EXPORT

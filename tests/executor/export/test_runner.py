@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gapless.executor.deployment import deploy
 from onnx import TensorProto
 
-from gapless.executor.deployment import deploy
 from gapless.executor.export.folder import load_manifest
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.joined import join
 from gapless.executor.model import Model, relative_error
 from gapless.formulations.deployment import Mode, replicas
-from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.hardware import EngineSettings, UnitKind
 from gapless.formulations.plan import Plan
+from gapless.formulations.workload import Request, Workload
 from tests.executor.graph.models import model as onnx_model
 from tests.executor.graph.models import node, residual, tiny, value
 

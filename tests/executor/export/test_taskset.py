@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from gapless.executor.deployment import deploy
+
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.model import Model
 from gapless.formulations.deployment import Deployment, Stream, replicas
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.plan import Plan
+from gapless.formulations.workload import Request, Workload
 
 from .exports import chunks, opened, skipping, units, write
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from gapless.executor.deployment import deploy
+
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment, Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError, UnitLostError
-from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.history import History, Interval
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.workload import Request, Workload
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.executor.pipeline.test_pipeline import in_plan_order
 

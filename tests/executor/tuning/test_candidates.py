@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+from gapless.executor.deployment import deploy
+
 import gapless
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import deploy
 from gapless.executor.tuning.candidates import (
     MOST_REPLICA_SETS,
     CandidateKind,

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.problems import table_problem
-from gapless.executor.deployment import deploy
 from gapless.executor.measurement import Measurement
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget, Verification

@@ -16,11 +16,11 @@ from gapless.formulations.flow_shop.rules import before
 from gapless.formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from gapless.formulations.flow_shop.totals import idle_excess, term_expr
 from gapless.formulations.flow_shop.values import WorkloadValues
-from gapless.formulations.flow_shop.workload import Execution, Request, RequestOrder, Workload
 from gapless.formulations.judge import check
 from gapless.formulations.model import Values
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
+from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.exact.lowering import Lowering
 from tests.solvers.workload_cases import random_workload
 from tests.workload_instances import workload_problem, workload_problems

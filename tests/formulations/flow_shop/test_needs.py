@@ -9,8 +9,8 @@ import pytest
 from gapless.formulations.flow_shop.needs import most_bytes, needs_of
 from gapless.formulations.flow_shop.quantities import FlowQuantity
 from gapless.formulations.flow_shop.tables import shop_of
-from gapless.formulations.flow_shop.workload import LoadPolicy, Request, Workload
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import LoadPolicy, Request, Workload
 from tests.workload_instances import workload_problem
 
 TABLES: dict[str, list[list[int | None]]] = {"a": [[3, 5], [4, 2]], "b": [[2, 7]]}

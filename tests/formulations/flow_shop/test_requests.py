@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.flow_shop.workload import MOST_BATCH, MOST_REQUESTS, requests_of, split_batch
+from gapless.formulations.workload import MOST_BATCH, MOST_REQUESTS, requests_of, split_batch
 
 KNOWN = ("bert", "mobilenetv2", "yolo", "vgg16", "netx2", "light*4", "mix")
 

@@ -14,12 +14,12 @@ from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
 from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of, workload_of
-from gapless.formulations.flow_shop.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.simulate import simulate
+from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import all_plans, count_plans
 from tests.workload_instances import workload_problem, workload_problems
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.problems import load_problem
 from gapless.api.tuning import default_costs
 from gapless.cli.base.exits import ExitCode
-from gapless.executor.deployment import deploy
 from gapless.executor.tuning.candidates import asked_pace, baselines, plan_candidates, predicted_us
 from gapless.files.run_files import load_deployment
 from gapless.formulations.errors import InvalidInputError

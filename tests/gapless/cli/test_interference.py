@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from gapless.executor.deployment import deploy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,14 +20,13 @@ from gapless.api.slowdown.interference import (
     measure_interference,
     measure_plan_interference,
 )
-from gapless.executor.deployment import deploy
 from gapless.executor.measurement import Measurement
 from gapless.executor.tuning.documents import MEASUREMENT
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load, save
-from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.workload import Request, Workload
 from gapless.profiler.profile import PROFILE, Profile, ProfileOptions
 from gapless.profiler.slowdown.contention.survey import unit_pairs
 from gapless.profiler.slowdown.interference.ratios import (

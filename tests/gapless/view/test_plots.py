@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from gapless.executor.deployment import deploy
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -20,7 +21,6 @@ from matplotlib.text import Annotation
 import gapless
 from gapless.api.planning import BackendFailure
 from gapless.api.tuning import tune_simulated
-from gapless.executor.deployment import deploy
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult
 from gapless.formulations.deployment import Deployment, Stream

@@ -10,9 +10,9 @@ import pytest
 from benchmarks.workload_instances import random_workload as calibrated
 from gapless.formulations.availability import Availability
 from gapless.formulations.flow_shop.tables import workload_of
-from gapless.formulations.flow_shop.workload import Execution, RequestOrder
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.exhaustive import ExhaustiveBackend, count_plans
 from gapless.solvers.flow_shop import exact as workload_search
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gapless.formulations.flow_shop.tables import workload_of
-from gapless.formulations.flow_shop.workload import Execution, Request, RequestOrder, Workload
 from gapless.formulations.hardware import UnitKind
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.rules import OpaqueRule
+from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.flow_shop import annealing
 from gapless.solvers.protocol import Guarantee, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend

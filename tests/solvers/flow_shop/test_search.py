@@ -13,11 +13,11 @@ from benchmarks.workload_instances import random_workload
 from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
 from gapless.formulations.flow_shop.rules import before, deadline, keep_off, memory_cap_while, never_beside
 from gapless.formulations.flow_shop.tables import shop_of
-from gapless.formulations.flow_shop.workload import Execution, RequestOrder
 from gapless.formulations.judge import check, score
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
+from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.exhaustive import ExhaustiveBackend, all_plans, count_plans
 from gapless.solvers.flow_shop.bounds import makespan_bound
 from gapless.solvers.flow_shop.search import JointSearch, best_schedule

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.flow_shop.rules import before
-from gapless.formulations.flow_shop.workload import Execution, RequestOrder
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
+from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.flow_shop import solving
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.protocol import Claim, RuleHandling, SolveOptions, SolveStatus, StopReason

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.execution import models_for, open_pipeline, run
@@ -17,7 +18,6 @@ from gapless.api.problems import with_workload
 from gapless.api.slowdown.side_by_side import Together, calibrated, profile_together
 from gapless.api.tuning import tune, tune_simulated
 from gapless.cli.tasks.running import opened, run_file, simulated_trace
-from gapless.executor.deployment import deploy
 from gapless.executor.model import Model
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.verify import References, verify
@@ -30,10 +30,10 @@ from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load_problem, save
 from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of, workload_of
-from gapless.formulations.flow_shop.workload import Request, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Request, Workload
 from gapless.profiler.profile import ProfileOptions
 
 FUNCTIONS = """

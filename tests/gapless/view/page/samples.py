@@ -11,18 +11,19 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from gapless.executor.deployment import deploy
+
 import gapless
 from gapless.api.tuning import tune_simulated
-from gapless.executor.deployment import deploy
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.formulations.deployment import Deployment, Mode, replicas
 from gapless.formulations.flow_shop.tables import workload_in, workload_of
-from gapless.formulations.flow_shop.workload import LoadPolicy
 from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import LoadPolicy
 from gapless.view.page.page import report_page
 from gapless.view.page.subject import SolverAnswer, Subject
 from gapless.view.page.subjects import subject

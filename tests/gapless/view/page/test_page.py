@@ -71,7 +71,7 @@ def test_three_hundred_requests_fit() -> None:
 
 def test_a_workload_of_three_hundred_requests_fits() -> None:
     import gapless
-    from gapless.formulations.flow_shop.workload import LoadPolicy
+    from gapless.formulations.workload import LoadPolicy
     from gapless.view.page.subjects import subject
 
     problem = gapless.load_workload(

@@ -9,10 +9,10 @@ from enum import StrEnum
 from itertools import count
 from typing import Any, ClassVar
 
-from ..deployment import Mode
-from ..errors import InvalidInputError, InvalidProblemError
-from ..nearness import meant
-from ..validation import STRICT, Defects
+from .deployment import Mode
+from .errors import InvalidInputError, InvalidProblemError
+from .nearness import meant
+from .validation import STRICT, Defects
 
 MOST_REQUESTS = 10_000
 """Most requests of one workload."""
@@ -114,7 +114,7 @@ class Workload:
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    formulation: ClassVar[str] = "flow_shop"
+    data_key: ClassVar[str] = "workload"
 
     requests: tuple[Request, ...]
     order: RequestOrder = RequestOrder.FREE
