@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -141,6 +142,29 @@ def test_packages_of_gapless_import_what_is_below_them() -> None:
                 below, other = layer_of(name)
                 if other != package and below <= row:
                     offences.append(f"{where} imports {name}, which is not below {package}")
+    assert not offences, "\n".join(offences)
+
+
+FAMILIES = sorted(
+    path.parent.name
+    for path in (ROOT / "formulations").glob("*/__init__.py")
+    if "DATA_KEY" in path.read_text()
+)
+PUBLIC_INDEX = {"gapless/__init__.pyi", "gapless/rules.py"}
+"""The list of public names, which has to say where they are."""
+
+
+def test_no_module_names_a_formulation_but_its_own() -> None:
+    """A family lives in packages and modules of its name; the rest of gapless works through the registry."""
+    assert len(FAMILIES) > 1
+    offences = []
+    for path in [*sources(), *(ROOT / "gapless").glob("*.pyi")]:
+        where = path.relative_to(ROOT)
+        own = {*where.parts, where.stem}
+        for family in FAMILIES:
+            named = re.search(rf"\b{family}\b", path.read_text(), re.IGNORECASE)
+            if named and family not in own and str(where) not in PUBLIC_INDEX:
+                offences.append(f"{where} names {named[0]}")
     assert not offences, "\n".join(offences)
 
 

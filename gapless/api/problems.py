@@ -13,7 +13,6 @@ from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError, InvalidProblemError
 from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
-from ..formulations.flow_shop.tables import workload_of
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
@@ -110,7 +109,8 @@ def load_workload(
         base = shipped_workload(platform, text)
     else:
         base = with_workload(load_problem(str(problem), costs=costs), text)
-    given = workload_of(base)
+    given = base.data
+    assert isinstance(given, Workload)
     served = replace(
         given,
         order=order,

@@ -45,7 +45,7 @@ def z3_availability() -> Availability:
 
 
 class Z3Backend(ExactBackend):
-    """Models of all formulations in Z3, chunking by start and end literals and so all pseudo-Boolean."""
+    """Models of all formulations in Z3, written as pseudo-Boolean constraints where they are no more."""
 
     name: ClassVar[str] = "z3"
     capabilities: ClassVar[Capabilities] = Capabilities(
