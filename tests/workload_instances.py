@@ -61,7 +61,7 @@ def workload_problem(
             ),
         ),
         objective=Objective.parse(objective),
-        workload=replace(workload, requests=served) if workload else Workload(requests=served),
+        data=replace(workload, requests=served) if workload else Workload(requests=served),
         interference=_interference(units, slowdown, high),
     )
 
@@ -101,7 +101,7 @@ def workload_problems(
             networks=tuple(draw(_costs(n.name, len(n.layers), len(units))) for n in networks),
         ),
         objective=draw(objectives or workload_objectives()),
-        workload=draw(_workloads(names, most_requests)),
+        data=draw(_workloads(names, most_requests)),
         interference=draw(st.one_of(st.none(), _interferences(units, names))),
     )
 

@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 
 from gapless.api.problems import table_problem
+from gapless.formulations.chunking.space import all_parts
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate
-from gapless.solvers.exhaustive import all_parts
 
 
 def instances() -> list[tuple[Problem, Plan]]:

@@ -18,7 +18,7 @@ from gapless.executor.tuning.candidates import (
     without_duplicates,
     workload_baselines,
 )
-from gapless.formulations.flow_shop.tables import Schedule, shop_of
+from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.workload import Mode
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan

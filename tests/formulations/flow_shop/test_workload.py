@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from gapless.formulations.flow_shop.score import WorkloadScore
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of
+from gapless.formulations.flow_shop.formulation import WorkloadFeature
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of, workload_of
 from gapless.formulations.flow_shop.workload import (
     Execution,
     LoadPolicy,
@@ -66,9 +66,13 @@ def test_a_problem_checks_its_workload() -> None:
     stranger = Workload(requests=(Request(name="x", network="zoo"),))
     with pytest.raises(InvalidProblemError, match="is of network 'zoo', the problem has"):
         replace(PROBLEM, data=stranger)
-    with pytest.raises(InvalidProblemError, match="makespan means nothing without a workload"):
+    with pytest.raises(
+        InvalidProblemError, match="'makespan' means nothing for problems with one network and no"
+    ):
         replace(PROBLEM, data=None)
-    with pytest.raises(InvalidProblemError, match="paper_gapness means nothing with a workload"):
+    with pytest.raises(
+        InvalidProblemError, match="'paper_gapness' means nothing for problems with a workload"
+    ):
         PROBLEM.with_objective(Objective.paper())
     other = Interference(units=("x",), slowdown_permille=((0,),))
     with pytest.raises(InvalidProblemError, match="the interference is for the units"):
@@ -76,7 +80,7 @@ def test_a_problem_checks_its_workload() -> None:
 
 
 def test_features_say_what_is_asked() -> None:
-    assert {Feature.WORKLOAD, Feature.FREE_ORDER, Feature.UNSUPPORTED_LAYERS} == PROBLEM.features
+    assert {WorkloadFeature.FREE_ORDER, Feature.UNSUPPORTED_LAYERS} == PROBLEM.features
     served = Workload(
         requests=(
             Request(name="a0", network="a", deadline_us=99),
@@ -89,12 +93,11 @@ def test_features_say_what_is_asked() -> None:
     board = replace(PROBLEM.platform, memory_bytes=10**6)
     asked = replace(PROBLEM, data=served, platform=board).features
     assert asked == {
-        Feature.WORKLOAD,
         Feature.UNSUPPORTED_LAYERS,
-        Feature.DEADLINES,
-        Feature.ARRIVALS,
-        Feature.TASK_SLOTS,
-        Feature.RUNNING_WEIGHTS,
+        WorkloadFeature.DEADLINES,
+        WorkloadFeature.ARRIVALS,
+        WorkloadFeature.TASK_SLOTS,
+        WorkloadFeature.RUNNING_WEIGHTS,
         Feature.DEVICE_MEMORY,
     }
 
@@ -138,7 +141,6 @@ def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> 
     assert shop.plan(shop.schedule(plan)) == plan
     assert len(set(plans)) == len(plans) <= count_plans(problem)
     judged = score(problem, plan)
-    assert isinstance(judged, WorkloadScore)
     assert judged.makespan_us >= max(busy or 0 for busy in judged.busy_us)
     assert rank_key(problem, plan, judged)[0] == judged.values(problem.objective.terms)
 

@@ -28,7 +28,7 @@ from gapless.files.run_files import DEPLOYMENT, load_deployment, save_trace, wri
 from gapless.formulations.costs import Interference
 from gapless.formulations.errors import ExecutionError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load_problem, save
-from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of
+from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.workload import Mode, Request, Workload
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Plan
@@ -195,9 +195,7 @@ def test_a_failing_chunk_names_its_request(
                 replace(problem.costs.networks[1], network=model.network.name) for model in (good, bad)
             ),
         ),
-        workload=Workload(
-            requests=(Request(name="fine", network="mul"), Request(name="paper", network="bad"))
-        ),
+        data=Workload(requests=(Request(name="fine", network="mul"), Request(name="paper", network="bad"))),
     )
     served = plan_of(asked, (0, 1), (0, 2, 2), (0, 1, 2))
     models: dict[str, Model] = {"mul": good, "bad": bad}
