@@ -126,7 +126,7 @@ def test_a_workload_has_one_table() -> None:
     workload = Workload(requests=(Request(name="r", network="net"),))
     with pytest.raises(
         InvalidProblemError,
-        match="problems with a workload take one table of costs.*are for one network alone",
+        match=r"with a workload take one table of costs.*are for one network alone",
     ):
         replace(two_units(), data=workload)
 
@@ -147,7 +147,7 @@ def test_files_keep_all_tables_and_rules(problem: Problem) -> None:
 
 
 def test_fingerprints() -> None:
-    # Plan files of other versions name their problem by these digits: what a problem does not use is not in them.
+    # Files name their problem by these digits: fields that a problem does not use are not in them.
     assert sample_problem().fingerprint == "ce8c605e38c4bc9e"
     assert sample_problem().with_limits(min_units=2).fingerprint == "78c3c69e0c7043d5"
     problem = two_units()

@@ -162,7 +162,7 @@ def test_nothing_differs_on_more_layers_than_there_are() -> None:
 
 
 def test_workloads_have_no_distance() -> None:
-    with pytest.raises(InvalidInputError, match="plans of a workload have none"):
+    with pytest.raises(InvalidInputError, match="plans of several networks have none"):
         solve(WORKLOAD, options=SolveOptions(top=3, distance=2))
     with pytest.raises(InvalidInputError, match="distance is 0, must be at least 1"):
         solve(WORKLOAD, options=SolveOptions(distance=0))

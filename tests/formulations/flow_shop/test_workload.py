@@ -66,13 +66,9 @@ def test_a_problem_checks_its_workload() -> None:
     stranger = Workload(requests=(Request(name="x", network="zoo"),))
     with pytest.raises(InvalidProblemError, match="is of network 'zoo', the problem has"):
         replace(PROBLEM, data=stranger)
-    with pytest.raises(
-        InvalidProblemError, match="'makespan' means nothing for problems with one network and no"
-    ):
+    with pytest.raises(InvalidProblemError, match="'makespan' means nothing for problems with one"):
         replace(PROBLEM, data=None)
-    with pytest.raises(
-        InvalidProblemError, match="'paper_gapness' means nothing for problems with a workload"
-    ):
+    with pytest.raises(InvalidProblemError, match="'paper_gapness' means nothing for problems with a"):
         PROBLEM.with_objective(Objective.paper())
     other = Interference(units=("x",), slowdown_permille=((0,),))
     with pytest.raises(InvalidProblemError, match="the interference is for the units"):
