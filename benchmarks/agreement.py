@@ -20,6 +20,7 @@ from rich.table import Table
 
 from gapless.api.problems import load_problem
 from gapless.formulations.co_run import BUILT_IN_MODELS
+from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.result import SolveResult
@@ -72,13 +73,12 @@ def _tallies(objective: str, backends: list[str], top: int) -> dict[str, Counter
                 tally["proven"] += result.proven
                 proved = result.status is SolveStatus.OPTIMAL and result.bound == result.objective
                 tally["optima"] += proved and result.values == reference.values
-                tally["lists"] += _lists(result) == _lists(reference)
+                tally["lists"] += _lists(problem, result) == _lists(problem, reference)
     return tallies
 
 
-def _lists(result: SolveResult) -> list[tuple[object, ...]]:
-    ranking = result.asked.ranking
-    return [(c.plan, c.score.values(ranking)) for c in result.candidates[: result.proven]]
+def _lists(problem: Problem, result: SolveResult) -> list[tuple[object, ...]]:
+    return [(c.plan, c.score.values(problem.ranking)) for c in result.candidates[: result.proven]]
 
 
 if __name__ == "__main__":

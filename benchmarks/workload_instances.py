@@ -84,7 +84,7 @@ def random_workload(
         networks=tuple(_network(model, rng) for model in _MODELS),
         costs=CostTable(units=names, networks=costs, provenance=Provenance(source="drawn", estimated=True)),
         objective=Objective(terms=("makespan",)),
-        workload=Workload(
+        data=Workload(
             requests=tuple(Request(name=f"r{i}", network=name) for i, name in enumerate(drawn)),
             order=order,
             execution=execution,

@@ -18,7 +18,7 @@ from .nearness import meant, near
 from .network import Network
 from .objective import PERIOD, SPECIAL, Objective
 from .plan import Plan
-from .registry import formulation_of
+from .registry import formulation_named, formulation_names, formulation_of
 from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
 from .validation import Defects
 
@@ -289,6 +289,13 @@ class Problem:
 def unknown_term(term: str, formulation: Formulation[Any, Any]) -> str:
     """Return what to say about a term that a formulation does not have."""
     names = (*formulation.terms, *SPECIAL)
-    if near(term, names):
+    if near(term, names) and not any(_has_term(name, term) for name in formulation_names()):
         return f"{term!r} is not known; {meant(term, names)}"
     return f"{term!r} means nothing for {formulation.label}; use one or more of {', '.join(names)}"
+
+
+def _has_term(formulation: str, term: str) -> bool:
+    try:
+        return term in formulation_named(formulation).terms
+    except InvalidProblemError:  # a plug-in that cannot be loaded is not what this is about
+        return False

@@ -147,13 +147,13 @@ class Quantities:
 
     def truth(self, name: str, *args: int) -> BoolVar:
         """Return a quantity that is true or false; its indices are not checked."""
-        return BoolVar(name, args)
+        return BoolVar(str(name), args)
 
     def number(self, name: str, *args: int) -> IntVar:
         """Return a quantity that is a number; its indices are not checked."""
         most = self._infos[name].most
         assert most is not None
-        return IntVar(name, args, 0, most(self._tables, *args))
+        return IntVar(str(name), args, 0, most(self._tables, *args))
 
     def find(self, name: str, args: Sequence[Any]) -> Variable:
         """Return a quantity by a name and indices that come from outside.

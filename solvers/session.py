@@ -123,11 +123,15 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
             missing,
         )
     if strict_rules and _is_weak(backend, problem):
-        names = (name for name in backend_names() if _is_able(name, problem))
-        firm = next((name for name in names if not _is_weak(get_backend(name), problem)), "one that proves")
+        able = (get_backend(name) for name in backend_names() if _is_able(name, problem))
+        firm = [worker for worker in able if not _is_weak(worker, problem)]
+        firm.sort(
+            key=lambda worker: RuleHandling.CUT in _handling(worker, problem)
+        )  # that walk all plans: last
+        named = repr(firm[0].name) if firm else "one that proves"
         raise UnsupportedFeatureError(
             f"backend {backend.name!r} only checks or repairs rules, which strict_rules refuses; "
-            f"use an exact backend such as {firm!r}",
+            f"use an exact backend such as {named}",
             {"strict_rules"},
         )
     return available.version
@@ -135,7 +139,11 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
 
 def _is_weak(backend: Backend, problem: Problem) -> bool:
     weak = {RuleHandling.CHECKED, RuleHandling.REPAIRED}
-    return bool(weak & set(handling_of(problem, backend.capabilities).values()))
+    return bool(weak & _handling(backend, problem))
+
+
+def _handling(backend: Backend, problem: Problem) -> set[RuleHandling]:
+    return set(handling_of(problem, backend.capabilities).values())
 
 
 def _is_able(name: str, problem: Problem) -> bool:

@@ -63,7 +63,7 @@ def quantities_of(shop: FlowShop) -> Quantities:
 
 def beside(first: int, second: int) -> BoolVar:
     """Return "chunks of both requests run at the same time": one variable for both orders."""
-    return BoolVar(FlowQuantity.BESIDE, (min(first, second), max(first, second)))
+    return BoolVar(str(FlowQuantity.BESIDE), (min(first, second), max(first, second)))
 
 
 def idle_excess(shop: FlowShop, permille: int) -> Expr:

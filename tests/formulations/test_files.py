@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gapless.api.problems import load_problem, table_problem
 from gapless.formulations import files
 from gapless.formulations.chain import Chain
-from gapless.formulations.chunking.quantities import PlanValues, Quantity, QuantityVariables
+from gapless.formulations.chunking.quantities import QUANTITIES, PlanValues, Quantity
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import (
@@ -26,7 +26,7 @@ from gapless.formulations.errors import (
     SchemaVersionError,
 )
 from gapless.formulations.expr import And, BoolExpr, Const, Expr, LessEq, Linear, Max, Not, Or
-from gapless.formulations.expr_json import chain_variables, from_data, to_data
+from gapless.formulations.expr_json import from_data, to_data
 from gapless.formulations.files import COSTS, NETWORK, PLATFORM
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.limits import Limits
@@ -35,6 +35,7 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, Rule
+from gapless.formulations.terms import Quantities
 
 PROBLEM = table_problem([[3, 1, None], [1, 2, 4], [5, 2, 1]], ["cpu", "gpu", "npu"], network="net")
 PLAN = Plan(
@@ -51,14 +52,14 @@ maybe = st.none() | counts
 
 def variables(chain: Chain) -> tuple[list[BoolExpr], list[Expr]]:
     """Return the truth variables and all variables of a chain."""
-    make = QuantityVariables(chain)
+    make = Quantities(QUANTITIES, chain)
     layers, units = range(chain.layer_count), range(chain.unit_count)
-    truths: list[BoolExpr] = [make.on(layer, unit) for layer in layers for unit in units]
-    truths += [make.uses(unit) for unit in units]
-    truths += [make.cut(boundary) for boundary in range(1, chain.layer_count)]
-    numbers: list[Expr] = [make.busy_us(unit) for unit in units]
-    numbers += [make.memory_bytes(unit) for unit in units]
-    numbers += [make.total(q) for q in Quantity if q.value in ("period_us", "latency_us", "peak_bytes")]
+    truths: list[BoolExpr] = [make.truth(Quantity.ON, layer, unit) for layer in layers for unit in units]
+    truths += [make.truth(Quantity.USES, unit) for unit in units]
+    truths += [make.truth(Quantity.CUT, boundary) for boundary in range(1, chain.layer_count)]
+    numbers: list[Expr] = [make.number(Quantity.BUSY, unit) for unit in units]
+    numbers += [make.number(Quantity.MEMORY, unit) for unit in units]
+    numbers += [make.number(q) for q in (Quantity.PERIOD, Quantity.LATENCY, Quantity.PEAK)]
     return truths, [*truths, *numbers]
 
 
@@ -81,7 +82,7 @@ def expressions(chain: Chain) -> st.SearchStrategy[BoolExpr]:
 @given(expr=expressions(chain_of(PROBLEM)))
 def test_an_expression_survives_json(expr: BoolExpr) -> None:
     data = json.loads(json.dumps(to_data(expr)))
-    again = from_data(data, chain_variables(chain_of(PROBLEM)))
+    again = from_data(data, PROBLEM.formulation.variables(PROBLEM).find)
     assert repr(again) == repr(expr)
     values = PlanValues(chain_of(PROBLEM), chain_of(PROBLEM).parts(PLAN))
     assert again.evaluate(values) == expr.evaluate(values)
@@ -222,7 +223,7 @@ def test_opaque_rules_have_no_written_form() -> None:
 )
 def test_what_is_no_expression_is_refused(data: object, error: type[Exception]) -> None:
     with pytest.raises(error):
-        from_data(data, chain_variables(chain_of(PROBLEM)))
+        from_data(data, PROBLEM.formulation.variables(PROBLEM).find)
 
 
 @pytest.mark.parametrize(
@@ -289,4 +290,4 @@ def test_saving_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_true_is_no_number_in_an_expression(data: list[object]) -> None:
     with pytest.raises(InvalidProblemError, match=r"truth value|is not an expression"):
-        from_data(data, chain_variables(chain_of(PROBLEM)))
+        from_data(data, PROBLEM.formulation.variables(PROBLEM).find)

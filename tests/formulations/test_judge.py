@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from gapless.api.problems import table_problem
+from gapless.formulations.chunking.space import all_parts
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.plan import Chunk, Plan
-from gapless.solvers.conformance import Golden, golden_instances, sample_problem
-from gapless.solvers.exhaustive import all_parts
+from gapless.solvers.chunking.samples import sample_problem
+from gapless.solvers.samples import Golden, golden_instances
 
 GOLDEN = list(golden_instances())
 BROKEN = [

@@ -22,7 +22,7 @@ from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.simulate import simulate
 from gapless.formulations.workload import Request, Workload
-from gapless.solvers.conformance import sample_problem
+from gapless.solvers.chunking.samples import sample_problem
 from tests.instances import co_run_problems
 
 from .cost_tables import UNITS, table
@@ -124,7 +124,10 @@ def test_tables_that_do_not_fit_are_refused(beside: tuple[CostTable, ...], words
 
 def test_a_workload_has_one_table() -> None:
     workload = Workload(requests=(Request(name="r", network="net"),))
-    with pytest.raises(InvalidProblemError, match="co-run costs are for one network without a workload"):
+    with pytest.raises(
+        InvalidProblemError,
+        match=r"with a workload take one table of costs.*are for one network alone",
+    ):
         replace(two_units(), data=workload)
 
 
@@ -144,9 +147,9 @@ def test_files_keep_all_tables_and_rules(problem: Problem) -> None:
 
 
 def test_fingerprints() -> None:
-    # As they were before there were co-run costs and `max_units`.
-    assert sample_problem().fingerprint == "71a4f49bfcd9"
-    assert sample_problem().with_limits(min_units=2).fingerprint == "f2d152d557d9"
+    # Files name their problem by these digits: fields that a problem does not use are not in them.
+    assert sample_problem().fingerprint == "ce8c605e38c4bc9e"
+    assert sample_problem().with_limits(min_units=2).fingerprint == "78c3c69e0c7043d5"
     problem = two_units()
     assert len({problem.fingerprint, replace(problem, co_run_costs=None).fingerprint}) == 2
     other = replace(problem, co_run_costs=(replace(BESIDE, networks=problem.costs.networks),))

@@ -24,6 +24,8 @@ from gapless.formulations.chunking.rules import (
     pin,
     together,
 )
+from gapless.formulations.chunking.space import all_parts
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.chunking.view import PlanView
 from gapless.formulations.errors import ExpressionError, InvalidProblemError
 from gapless.formulations.expr import BoolExpr, Const, Interval, Variable
@@ -31,8 +33,7 @@ from gapless.formulations.judge import check
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.rules import OpaqueRule, Rule, RuleFunction
-from gapless.solvers.conformance import sample_problem
-from gapless.solvers.exhaustive import all_parts
+from gapless.solvers.chunking.samples import sample_problem
 
 Facts = PlanValues
 
@@ -46,7 +47,7 @@ def exactly(values: Facts) -> Callable[[Variable], Interval]:
 
 
 LITTLE, BIG, ALL, GPU = range(4)
-MIXED = sample_problem().chain.plan(((0, 4, LITTLE), (4, 7, BIG)))
+MIXED = chain_of(sample_problem()).plan(((0, 4, LITTLE), (4, 7, BIG)))
 MEANINGS: list[tuple[RuleFunction, Callable[[Facts], bool]]] = [
     (pin("l1", unit="big"), lambda v: unit_of(v, 1) == BIG),
     (pin(1, unit="big"), lambda v: unit_of(v, 1) == BIG),
@@ -79,8 +80,8 @@ def test_a_rule_means_what_it_says(function: RuleFunction, meaning: Callable[[Fa
     problem = sample_problem().with_rules(function)
     rule = problem.expression_rules[0]
     seen = set()
-    for parts in all_parts(problem.chain):
-        values = PlanValues(problem.chain, parts)
+    for parts in all_parts(chain_of(problem)):
+        values = PlanValues(chain_of(problem), parts)
         seen.add(rule.holds(values))
         assert rule.holds(values) == meaning(values)
         low, high = rule.expr.bounds(exactly(values))
@@ -97,8 +98,8 @@ def test_a_plan_of_another_network_is_nothing_to_differ_from() -> None:
 def test_a_rule_becomes_a_feature_and_a_violation() -> None:
     problem = sample_problem().with_rules(avoid("gpu"), OpaqueRule(name="no", predicate=lambda plan: False))
     assert {Feature.RULES, Feature.OPAQUE_RULES} <= problem.features
-    plan = problem.chain.plan(((0, 2, LITTLE), (2, 4, BIG), (4, 5, GPU)))
-    whole = Plan(chunks=(*plan.chunks[:2], problem.chain.plan(((4, 7, GPU),)).chunks[0]))
+    plan = chain_of(problem).plan(((0, 2, LITTLE), (2, 4, BIG), (4, 5, GPU)))
+    whole = Plan(chunks=(*plan.chunks[:2], chain_of(problem).plan(((4, 7, GPU),)).chunks[0]))
     assert {"avoid(gpu)", "no"} <= {v.rule for v in check(problem, whole)}
 
 
@@ -148,7 +149,7 @@ def test_mistakes_are_explained(function: Any, error: type[Exception], words: st
 def test_a_broken_opaque_rule_is_named(predicate: Any, words: str) -> None:
     problem = sample_problem().with_rules(OpaqueRule(name="mine", predicate=predicate))
     with pytest.raises(InvalidProblemError, match=f"'mine' {words}"):
-        check(problem, problem.chain.plan(((0, 7, ALL),)))
+        check(problem, chain_of(problem).plan(((0, 7, ALL),)))
 
 
 def test_names_are_unique() -> None:

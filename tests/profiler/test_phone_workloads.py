@@ -7,6 +7,7 @@ import pytest
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem, parse_problem
+from gapless.formulations.flow_shop.formulation import WorkloadFeature
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
@@ -30,7 +31,7 @@ def test_requests_of_a_phone() -> None:
     assert workload_of(problem).names == ("yolov4", "bert", "mobilenetv2#1", "mobilenetv2#2", "mobilenetv2#3")
     assert [network.name for network in problem.networks] == ["yolov4", "bert", "mobilenetv2"]
     assert workload_of(problem).load_policy is LoadPolicy.RUNNING  # as Eq. 6 counts
-    assert {Feature.INTERFERENCE, Feature.UNSUPPORTED_LAYERS, Feature.TRANSFERS} <= problem.features
+    assert {WorkloadFeature.INTERFERENCE, Feature.UNSUPPORTED_LAYERS, Feature.TRANSFERS} <= problem.features
     assert problem.objective == Objective.parse("makespan")
 
 
@@ -121,7 +122,7 @@ def test_plans_leave_the_npu_at_the_first_layer_that_it_cannot_run() -> None:
         networks=(network,),
         costs=CostTable(units=platform.unit_names, networks=(costs,)),
         objective=Objective.parse("makespan"),
-        workload=Workload(requests=(Request(name="net", network="net"),)),
+        data=Workload(requests=(Request(name="net", network="net"),)),
     )
     claim = ExhaustiveBackend().solve(problem, SolveOptions())
     chunks = [(chunk.start, chunk.stop, chunk.unit) for chunk in claim.plans[0].chunks]

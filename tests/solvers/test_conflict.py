@@ -13,9 +13,10 @@ from gapless.formulations.flow_shop.rules import before, keep_off, keep_on
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Request, RequestOrder, Workload
-from gapless.solvers.conformance import Golden, golden_instances, sample_problem
+from gapless.solvers.chunking.samples import sample_problem
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.result import Conflict
+from gapless.solvers.samples import Golden, golden_instances
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem
 

@@ -1,20 +1,16 @@
-"""One class of tests, every backend of the registry."""
+"""One class of tests, every backend of the registry; and backends that must not pass it."""
 
 from __future__ import annotations
 
 import pytest
 
-from gapless.formulations.problem import Feature
-from gapless.solvers.conformance import BackendConformance, golden_instances
+from gapless.solvers.conformance import BackendConformance
 from gapless.solvers.protocol import Backend
 from gapless.solvers.registry import backend_names, get_backend
-
-FOR_CHAINS = [
-    name for name in backend_names() if Feature.WORKLOAD not in get_backend(name).capabilities.requires
-]
+from gapless.solvers.samples import golden_instances
 
 
-@pytest.fixture(params=FOR_CHAINS)
+@pytest.fixture(params=backend_names())
 def name(request: pytest.FixtureRequest) -> str:
     backend: str = request.param
     available = get_backend(backend).availability()

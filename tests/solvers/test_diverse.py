@@ -15,7 +15,7 @@ from gapless.formulations.chunking.rules import differs, pin
 from gapless.formulations.errors import BackendDisagreementError, InvalidInputError, InvalidPlanError
 from gapless.formulations.judge import rank_key, score
 from gapless.formulations.plan import Plan
-from gapless.formulations.problem import CHAIN_FEATURES, Feature, Problem
+from gapless.formulations.problem import FEATURES, Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers import diverse
 from gapless.solvers.native import NativeBackend
@@ -162,7 +162,7 @@ def test_nothing_differs_on_more_layers_than_there_are() -> None:
 
 
 def test_workloads_have_no_distance() -> None:
-    with pytest.raises(InvalidInputError, match="plans of a workload have none"):
+    with pytest.raises(InvalidInputError, match="plans of several networks have none"):
         solve(WORKLOAD, options=SolveOptions(top=3, distance=2))
     with pytest.raises(InvalidInputError, match="distance is 0, must be at least 1"):
         solve(WORKLOAD, options=SolveOptions(distance=0))
@@ -304,7 +304,7 @@ def test_expensive_lists_are_not_longer_than_needed() -> None:
 
 
 def test_backends_are_never_asked_for_a_distance() -> None:
-    asked: list[tuple[int, frozenset[Feature]]] = []
+    asked: list[tuple[int, frozenset[str]]] = []
 
     class Watched(NativeBackend):
         def solve(self, problem: Problem, options: SolveOptions) -> Claim:
@@ -313,7 +313,7 @@ def test_backends_are_never_asked_for_a_distance() -> None:
 
     assert solve(load_problem(SPARSE), Watched(), SolveOptions(top=20, distance=6)).proven > 1
     assert {distance for distance, _ in asked} == {1}
-    assert all(features <= CHAIN_FEATURES for _, features in asked)
+    assert all(features <= FEATURES for _, features in asked)
 
 
 # Distances themselves.

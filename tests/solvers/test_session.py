@@ -21,7 +21,7 @@ from gapless.formulations.errors import (
 from gapless.formulations.flow_shop.rules import before
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
-from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason, Support
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem
@@ -137,9 +137,8 @@ def test_a_missing_solver_says_what_to_install(problem: Problem) -> None:
 
 
 def test_missing_features_are_named(problem: Problem) -> None:
-    weak = FakeBackend(
-        act=fail, capabilities=replace(capabilities(), features=frozenset(), terms=frozenset())
-    )
+    able = Support(guarantee=Guarantee.EXACT, features=frozenset(), terms=frozenset())
+    weak = FakeBackend(act=fail, capabilities=replace(capabilities(), others=able))
     with pytest.raises(UnsupportedFeatureError, match="rules") as error:
         solve(problem.with_rules(pin(0, unit="cpu")), weak)
     assert error.value.missing == {"rules", "objective period"}

@@ -98,7 +98,7 @@ class _Random:
             networks=networks,
             costs=CostTable(units=self.units, networks=tuple(map(self.costs, networks))),
             objective=self.objective(),
-            workload=self.workload(),
+            data=self.workload(),
             interference=self.interference() if self.rng.random() < 0.7 else None,
         )
         if self.rng.random() < 0.2:

@@ -8,25 +8,25 @@ from itertools import product
 import pytest
 
 from gapless.formulations.chain import Part
-from gapless.formulations.chunking.encoding import count_arcs, encode_arcs, encode_boundary
+from gapless.formulations.chunking.encoding import Parts, count_arcs, encode_arcs, encode_boundary
 from gapless.formulations.chunking.paper import encode_paper
-from gapless.formulations.chunking.quantities import PlanValues, Quantity, QuantityVariables
+from gapless.formulations.chunking.quantities import QUANTITIES, TERMS, PlanValues, Quantity, idle_excess
 from gapless.formulations.chunking.tables import chain_of
-from gapless.formulations.chunking.totals import idle_excess, term_expr
 from gapless.formulations.expr import BoolVar, Const, Expr, Variable, variables
 from gapless.formulations.judge import score
 from gapless.formulations.model import Encoded
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Quantities
 from tests.solvers.brute import CASES, Case, all_parts, problem_of, random_problem
 
-Encode = Callable[[Problem], Encoded]
+Encode = Callable[[Problem], Encoded[Parts]]
 ENCODINGS = [encode_boundary, encode_arcs]
 
 
 class Assignment:
     """The values of an encoding's own variables on a plan, and through the definitions of all others."""
 
-    def __init__(self, encoded: Encoded, parts: tuple[Part, ...]) -> None:
+    def __init__(self, encoded: Encoded[Parts], parts: tuple[Part, ...]) -> None:
         self.encoded = encoded
         self.parts = set(parts)
         self.on = {(layer, unit) for start, stop, unit in parts for layer in range(start, stop)}
@@ -45,7 +45,7 @@ class Assignment:
         return int(variable.args in chosen)
 
 
-def has_literals(encoded: Encoded, parts: tuple[Part, ...]) -> bool:
+def has_literals(encoded: Encoded[Parts], parts: tuple[Part, ...]) -> bool:
     """Return whether the encoding has a literal for each chunk; what it leaves out is never allowed."""
     try:
         encoded.exclude(parts)
@@ -73,19 +73,20 @@ def test_a_plan_satisfies_the_model_exactly_if_the_judge_finds_nothing(encode: E
 def test_every_quantity_has_its_value(encode: Encode, features: str) -> None:
     problem = random_problem(8, features=features, units=3)
     chain, encoded = chain_of(problem), encode(problem)
-    variables = QuantityVariables(chain)
+    variables = Quantities(QUANTITIES, chain)
     totals = [q for q in Quantity if (q, ()) in encoded.model.definitions]
     assert len(totals) == 6
     for parts in all_parts(chain):
         if not has_literals(encoded, parts):
             continue
         values, truth = Assignment(encoded, parts), PlanValues(chain, parts)
-        wanted: list[Variable] = [variables.total(quantity) for quantity in totals]
+        wanted: list[Variable] = [variables.number(quantity) for quantity in totals]
         for unit in range(chain.unit_count):
-            wanted += [variables.uses(unit), variables.busy_us(unit), variables.memory_bytes(unit)]
-            wanted += [variables.on(layer, unit) for layer in range(chain.layer_count)]
-            assert values(variables.busy_us(unit)) <= chain.most_busy_us(unit)
-        wanted += [variables.cut(cut) for cut in range(1, chain.layer_count)]
+            busy = variables.number(Quantity.BUSY, unit)
+            wanted += [variables.truth(Quantity.USES, unit), busy, variables.number(Quantity.MEMORY, unit)]
+            wanted += [variables.truth(Quantity.ON, layer, unit) for layer in range(chain.layer_count)]
+            assert values(busy) <= chain.most_busy_us(unit)
+        wanted += [variables.truth(Quantity.CUT, cut) for cut in range(1, chain.layer_count)]
         assert [values(v) for v in wanted] == [truth(v) for v in wanted], parts
 
 
@@ -95,17 +96,21 @@ def test_decode_exclude_and_order(encode: Encode) -> None:
     encoded = encode(problem)
     plans = list(all_parts(chain_of(problem)))
     barred = encoded.exclude(plans[7])
+    digits = encoded.digits
+    assert digits is not None
     symbols = {}
     for parts in plans:
         values = Assignment(encoded, parts)
         assert encoded.decode(values) == parts
         assert barred.evaluate(values) == (parts != plans[7])
-        symbols[parts] = [symbol.evaluate(values) for symbol in encoded.symbols]
+        symbols[parts] = [symbol.evaluate(values) for symbol in digits.symbols]
+        assert symbols[parts] == list(digits.of(parts))
+        assert all(0 <= digit < digits.base for digit in symbols[parts])
     by_chunks = sorted(plans, key=lambda parts: [(stop, unit) for _, stop, unit in parts])
     assert sorted(plans, key=symbols.__getitem__) == by_chunks
 
 
-def solutions(encoded: Encoded) -> list[tuple[Part, ...]]:
+def solutions(encoded: Encoded[Parts]) -> list[tuple[Part, ...]]:
     """Return the decoded plans of all assignments that satisfy the structure, by trying every one."""
     rows = [c.expr for c in encoded.model.constraints]
     keys = sorted({key for row in rows for key in variables(row)})
@@ -147,7 +152,8 @@ def test_idle_excess_has_the_sign_of_the_judgement() -> None:
         values, idle = Assignment(encoded, parts), PlanValues(chain_of(problem), parts).idle_permille
         for permille in (idle - 1, idle, idle + 1):
             assert (idle_excess(chain_of(problem), permille).evaluate(values) <= 0) == (idle <= permille)
-    assert term_expr(chain_of(problem), "period").evaluate(values) > 0
+    period = Quantities(QUANTITIES, chain_of(problem)).number(TERMS["period"].field)
+    assert period.evaluate(values) > 0
 
 
 class PaperAssignment:
@@ -164,7 +170,7 @@ class PaperAssignment:
         return self.times[variable.name]
 
 
-def holds(encoded: Encoded, values: Callable[[Variable], int]) -> bool:
+def holds(encoded: Encoded[Parts], values: Callable[[Variable], int]) -> bool:
     return all(constraint.expr.evaluate(values) for constraint in encoded.model.constraints)
 
 

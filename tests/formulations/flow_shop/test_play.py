@@ -147,7 +147,7 @@ def test_traces_and_scores_agree(problem: Problem) -> None:
     for plan in islice(all_plans(problem), 0, 40, 7):
         judged = score(problem, plan)
         trace = simulate_workload(problem, plan)
-        assert trace.makespan_us == judged.makespan_us  # type: ignore[attr-defined]
+        assert trace.makespan_us == judged.makespan_us
         assert sum(trace.latency_us) == judged.latency_us
         assert not {v.rule for v in check(problem, plan)} & {"names", "coverage", "support", "unit_order"}
         for unit in trace.units:

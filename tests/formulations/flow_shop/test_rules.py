@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.errors import ExpressionError, InvalidProblemError
-from gapless.formulations.expr_json import from_data, to_data, workload_variables
+from gapless.formulations.expr_json import from_data, to_data
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.flow_shop.rules import (
     before,
@@ -131,7 +131,7 @@ def test_every_atom_survives_json() -> None:
     ]
     for atom in atoms:
         data = json.loads(json.dumps(to_data(atom)))
-        assert repr(from_data(data, workload_variables(shop_of(PROBLEM)))) == repr(atom)
+        assert repr(from_data(data, PROBLEM.formulation.variables(PROBLEM).find)) == repr(atom)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_every_atom_survives_json() -> None:
 )
 def test_variables_that_are_not_there_are_refused(data: object) -> None:
     with pytest.raises(InvalidProblemError, match="names no quantity"):
-        from_data(data, workload_variables(shop_of(PROBLEM)))
+        from_data(data, PROBLEM.formulation.variables(PROBLEM).find)
 
 
 @given(problem=workload_problems(), data=st.data())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from gapless.formulations.flow_shop.score import WorkloadScore
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
+from gapless.formulations.flow_shop.formulation import WorkloadFeature
 from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of, workload_of
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.objective import Objective
@@ -60,9 +60,9 @@ def test_a_problem_checks_its_workload() -> None:
     stranger = Workload(requests=(Request(name="x", network="zoo"),))
     with pytest.raises(InvalidProblemError, match="is of network 'zoo', the problem has"):
         replace(PROBLEM, data=stranger)
-    with pytest.raises(InvalidProblemError, match="makespan means nothing without a workload"):
+    with pytest.raises(InvalidProblemError, match="'makespan' means nothing for problems with one"):
         replace(PROBLEM, data=None)
-    with pytest.raises(InvalidProblemError, match="paper_gapness means nothing with a workload"):
+    with pytest.raises(InvalidProblemError, match="'paper_gapness' means nothing for problems with a"):
         PROBLEM.with_objective(Objective.paper())
     other = Interference(units=("x",), slowdown_permille=((0,),))
     with pytest.raises(InvalidProblemError, match="the interference is for the units"):
@@ -70,7 +70,7 @@ def test_a_problem_checks_its_workload() -> None:
 
 
 def test_features_say_what_is_asked() -> None:
-    assert {Feature.WORKLOAD, Feature.FREE_ORDER, Feature.UNSUPPORTED_LAYERS} == PROBLEM.features
+    assert {WorkloadFeature.FREE_ORDER, Feature.UNSUPPORTED_LAYERS} == PROBLEM.features
     served = Workload(
         requests=(
             Request(name="a0", network="a", deadline_us=99),
@@ -83,12 +83,11 @@ def test_features_say_what_is_asked() -> None:
     board = replace(PROBLEM.platform, memory_bytes=10**6)
     asked = replace(PROBLEM, data=served, platform=board).features
     assert asked == {
-        Feature.WORKLOAD,
         Feature.UNSUPPORTED_LAYERS,
-        Feature.DEADLINES,
-        Feature.ARRIVALS,
-        Feature.TASK_SLOTS,
-        Feature.RUNNING_WEIGHTS,
+        WorkloadFeature.DEADLINES,
+        WorkloadFeature.ARRIVALS,
+        WorkloadFeature.TASK_SLOTS,
+        WorkloadFeature.RUNNING_WEIGHTS,
         Feature.DEVICE_MEMORY,
     }
 
@@ -132,7 +131,6 @@ def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> 
     assert shop.plan(shop.schedule(plan)) == plan
     assert len(set(plans)) == len(plans) <= count_plans(problem)
     judged = score(problem, plan)
-    assert isinstance(judged, WorkloadScore)
     assert judged.makespan_us >= max(busy or 0 for busy in judged.busy_us)
     assert rank_key(problem, plan, judged)[0] == judged.values(problem.objective.terms)
 

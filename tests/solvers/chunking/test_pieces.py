@@ -85,7 +85,7 @@ def test_lattice_knows_conflicts() -> None:
 @pytest.mark.parametrize("largest", [False, True])
 def test_totals_with_and_without_a_list_of_chunks_agree(largest: bool) -> None:
     draw = np.random.default_rng(3)
-    chain = chain_problem(draw.integers(1, 50, (9, 4)).tolist()).chain
+    chain = chain_of(chain_problem(draw.integers(1, 50, (9, 4)).tolist()))
     tables = Tables(chain, Restrictions(), weigh_memory=False)
     lattice = Lattice(range(4), NOBODY * 4)
     arcs = tables.arcs(Window(high=tables.most_busy), 100_000)
@@ -98,7 +98,7 @@ def test_totals_with_and_without_a_list_of_chunks_agree(largest: bool) -> None:
 
 def test_reach_is_the_least_period_without_transfers() -> None:
     draw = np.random.default_rng(4)
-    chain = chain_problem(draw.integers(1, 50, (9, 3)).tolist()).chain
+    chain = chain_of(chain_problem(draw.integers(1, 50, (9, 3)).tolist()))
     tables = Tables(chain, Restrictions(), weigh_memory=False)
     lattice = Lattice(range(3), NOBODY * 3)
     feasible = [int(lattice.reach(tables.reach_back(high))[0]) == 0 for high in range(1, 300)]

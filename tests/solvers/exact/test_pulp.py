@@ -10,7 +10,7 @@ from pathlib import Path
 import pulp
 import pytest
 
-from gapless.solvers.exact import pulp as pulp_backend
+from gapless.formulations.chunking import encoding
 from gapless.solvers.exact.pulp import PulpBackend, PulpCbcBackend
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 
@@ -31,7 +31,7 @@ class TestCbc(ExactBackend):
 
 @pytest.mark.parametrize("backend", [PulpBackend(), PulpCbcBackend()])
 def test_the_boundary_encoding(backend: PulpBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulp_backend, "_MOST_ARCS", 0)
+    monkeypatch.setattr(encoding, "_MOST_ARCS", 0)
     problems = [case.problem(5) for case in CASES[:12:2]]
     for problem, claim in zip(
         problems, claims(backend, [(p, SolveOptions(top=4)) for p in problems]), strict=True

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gapless.formulations.chain import Part
-from gapless.formulations.chunking.encoding import encode_boundary
+from gapless.formulations.chunking.encoding import Parts, encode_boundary
+from gapless.formulations.chunking.quantities import PlanValues
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import BackendFailedError
 from gapless.formulations.expr import BoolExpr, Variable
@@ -16,10 +17,11 @@ from gapless.formulations.model import Encoded, Values
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.cp_sat import CpSatBackend
-from gapless.solvers.exact.levels import build_levels, key_of
+from gapless.solvers.exact.levels import build_levels
 from gapless.solvers.exact.lowering import Lowering
 from gapless.solvers.exact.port import Answer, Query, Verdict
-from gapless.solvers.exact.search import enumerate_plans
+from gapless.solvers.exact.search import Search, add_model
+from gapless.solvers.exact.space import Space
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
 
 from ..brute import CASES, Case, all_parts, problem_of, random_problem, ranked
@@ -71,17 +73,25 @@ class TryAll:
 
 
 def search(
-    problem: Problem, options: SolveOptions, engine: TryAll | None = None, encoded: Encoded | None = None
+    problem: Problem,
+    options: SolveOptions,
+    engine: TryAll | None = None,
+    encoded: Encoded[Parts] | None = None,
 ) -> Claim:
-    return enumerate_plans(
-        problem,
-        options,
-        CpSatBackend.capabilities,
-        encoded or encode_boundary(problem),
-        engine or TryAll(list(all_parts(chain_of(problem)))),
-        deadline=Deadline(options.time_limit_s),
-        largest_number=100,
-    )
+    encoded = encoded or encode_boundary(problem)
+    engine = engine or TryAll(list(all_parts(chain_of(problem))))
+    lowering, deadline = Lowering(encoded.model), Deadline(options.time_limit_s)
+    space = Space(problem, encoded, lowering, 100)
+    add_model(encoded.model, lowering, engine, deadline)
+    return Search(
+        problem=problem,
+        options=options,
+        capabilities=CpSatBackend.capabilities,
+        space=space,
+        lowering=lowering,
+        port=engine,
+        deadline=deadline,
+    ).run()
 
 
 def possible(problem: Problem) -> list[tuple[Part, ...]]:
@@ -124,11 +134,16 @@ def test_distinct_plans_cost_one_call_each() -> None:
 def test_the_levels_are_the_canonical_order() -> None:
     problem = random_problem(1, layers=5, features="e").with_objective("idle,peak_memory")
     encoded = encode_boundary(problem)
+    chain = chain_of(problem)
     levels = build_levels(problem, encoded, Lowering(encoded.model), 100)
-    plans = sorted(all_parts(chain_of(problem)), key=lambda parts: key_of(levels, chain_of(problem), parts))
-    assert [chain_of(problem).plan(parts) for parts in plans] == ranked(problem)
+
+    def key_of(parts: Parts) -> tuple[int, ...]:
+        return tuple(level.value(parts, PlanValues(chain, parts)) for level in levels)
+
+    plans = sorted(all_parts(chain), key=key_of)
+    assert [chain.plan(parts) for parts in plans] == ranked(problem)
     for parts in plans[::7]:
-        values, key = values_of(parts), key_of(levels, chain_of(problem), parts)
+        values, key = values_of(parts), key_of(parts)
         for level, value in zip(levels, key, strict=True):
             assert Lowering(encoded.model).truth(level.at_most(value)).evaluate(values) == 1
             if value > 0:

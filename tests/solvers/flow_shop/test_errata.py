@@ -7,9 +7,9 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from gapless.solvers.flow_shop.walk import count_schedules
 
 from gapless.formulations.flow_shop.search_space import pipelines, split_points
+from gapless.formulations.flow_shop.space import count_schedules
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.workload import Execution, Request, Workload

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from gapless.solvers.flow_shop.exact import WorkloadSpace
-from gapless.solvers.flow_shop.walk import all_schedules
 
 from gapless.formulations.errors import BackendFailedError
 from gapless.formulations.expr import BoolExpr
 from gapless.formulations.flow_shop.encoding import encode_workload
+from gapless.formulations.flow_shop.space import all_schedules
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
@@ -19,6 +18,7 @@ from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.exact.lowering import Lowering
 from gapless.solvers.exact.port import Answer, Query, Verdict, reader_of
 from gapless.solvers.exact.search import Search
+from gapless.solvers.exact.space import Space
 from gapless.solvers.exhaustive import ExhaustiveBackend
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus
 from tests.workload_instances import workload_problem
@@ -57,18 +57,19 @@ def search(
     problem: Problem, options: SolveOptions = SolveOptions(), seed: Schedule | None = None, **engine: object
 ) -> tuple[Claim, TryAll]:
     shop = shop_of(problem)
-    encoded = encode_workload(problem, top=2, horizon_us=shop.horizon_us)
+    encoded = encode_workload(problem, top=2)
+    assert encoded.assign is not None
     lowering = Lowering(encoded.model)
     solutions = [reader_of(encoded.assign(schedule)) for schedule in all_schedules(shop)]
     tries = TryAll(solutions, **engine)  # type: ignore[arg-type]
-    space = WorkloadSpace(problem, encoded, lowering)
+    space = Space(problem, encoded, lowering, CpSatBackend.largest_number)
     claim = Search(
         problem=problem,
         options=options,
         capabilities=CpSatBackend.capabilities,
         space=space,
         lowering=lowering,
-        engine=tries,
+        port=tries,
         deadline=Deadline(None),
         seed=seed,
     ).run()

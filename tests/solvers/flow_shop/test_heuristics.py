@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.hardware import UnitKind
-from gapless.formulations.problem import Feature, Problem
+from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.flow_shop import annealing
@@ -49,8 +49,9 @@ def test_backends_for_workloads_say_what_they_are(name: str) -> None:
     backend = get_backend(name)
     assert backend.name == name
     assert backend.availability().ok
-    assert backend.capabilities.guarantee is Guarantee.HEURISTIC
-    assert backend.capabilities.requires == {Feature.WORKLOAD}
+    assert set(backend.capabilities.formulations) == {"flow_shop"}
+    assert backend.capabilities.formulations["flow_shop"].guarantee is Guarantee.HEURISTIC
+    assert backend.capabilities.others is None
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

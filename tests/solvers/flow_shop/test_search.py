@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
 from gapless.formulations.flow_shop.rules import before, deadline, keep_off, memory_cap_while, never_beside
-from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.flow_shop.tables import shop_of, workload_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem

@@ -196,9 +196,7 @@ def test_a_failing_chunk_names_its_request(
                 replace(problem.costs.networks[1], network=model.network.name) for model in (good, bad)
             ),
         ),
-        workload=Workload(
-            requests=(Request(name="fine", network="mul"), Request(name="paper", network="bad"))
-        ),
+        data=Workload(requests=(Request(name="fine", network="mul"), Request(name="paper", network="bad"))),
     )
     served = plan_of(asked, (0, 1), (0, 2, 2), (0, 1, 2))
     models: dict[str, Model] = {"mul": good, "bad": bad}

@@ -101,7 +101,7 @@ def assert_explained(problem: Problem, plan: Plan, worth: Worth, others: Iterabl
         expected = least(worth, otherwise(reason))
         assert_best(reason.otherwise, worth, expected)
     demands = demands_of(problem)
-    assert [binding.name for binding in why.bindings] == [demand.item.name for demand in demands]
+    assert [binding.name for binding in why.bindings] == [demand.name for demand in demands]
     for binding, demand in zip(why.bindings, demands, strict=True):
         free = valid_plans(demand.without(problem))
         without = least(free)
