@@ -76,7 +76,7 @@ class ExactBackend:
         limits = (1e-6, 0.5)
         started = time.monotonic()
         found = claims(self.backend, [(problem, SolveOptions(top=50, time_limit_s=s)) for s in limits])
-        assert time.monotonic() - started < 30  # far from what a solver that ignores its limit takes
+        assert time.monotonic() - started < 60  # far from what a solver that ignores its limit takes
         for claim in found:
             assert claim.stop is StopReason.TIME_LIMIT
             assert claim.status is not SolveStatus.INFEASIBLE

@@ -85,6 +85,7 @@ def test_the_optimum_is_found_nearly_always(objective: str, least: int) -> None:
     assert equal >= least
 
 
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize("term", sorted(WORKLOAD_TERMS))
 @pytest.mark.parametrize("execution", Execution)
 def test_every_term_gives_valid_plans(term: str, execution: Execution) -> None:
@@ -96,6 +97,7 @@ def test_every_term_gives_valid_plans(term: str, execution: Execution) -> None:
     assert check(problem, shop_of(problem).plan(schedule)) == ()
 
 
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize(
     "rule",
     [
@@ -114,6 +116,7 @@ def test_rules_are_kept(rule: RuleFunction) -> None:
     assert check(problem, shop_of(problem).plan(schedule)) == ()
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_constraints_of_the_problem_are_kept() -> None:
     plain = random_workload(6, 3, seed=4)
     first, *others = workload_of(plain).requests
@@ -153,6 +156,7 @@ def test_long_orders_are_searched_in_stretches() -> None:
     assert score(problem, plan).value("makespan") == search.shelf.best[1]
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_a_fixed_order_stays() -> None:
     problem = random_workload(7, 3, seed=1, order=RequestOrder.FIXED)
     schedule = best_schedule(problem, time_limit_s=0.2)
