@@ -225,7 +225,7 @@ def test_a_real_ctrl_c_ends_a_real_program(tmp_path: Path) -> None:
     rules = tmp_path / "rules.py"
     rules.write_text(
         "import time\nfrom gapless import OpaqueRule\n"
-        "def slow(plan):\n    print('working', flush=True)\n    time.sleep(30)\n    return True\n"
+        "def slow(plan):\n    print('working', flush=True)\n    time.sleep(600)\n    return True\n"
         "rule = OpaqueRule(name='slow', predicate=slow)\n"
     )
     command = [sys.executable, "-m", "gapless", "plan", SPARSE, "--rules", str(rules), "--json"]
@@ -238,5 +238,5 @@ def test_a_real_ctrl_c_ends_a_real_program(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
         assert process.returncode == 130
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 60
         assert json.loads(out)["stop"] == "interrupted"

@@ -151,7 +151,7 @@ def test_colours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert shown(None) is False
 
 
-def on_terminal(*words: str, seconds: float = 30, interrupt: bytes = b"") -> tuple[str, int]:
+def on_terminal(*words: str, seconds: float = 120, interrupt: bytes = b"") -> tuple[str, int]:
     """Run gapless on a terminal of its own; return all that it shows, and its exit code."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (40, 120))
