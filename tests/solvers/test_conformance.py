@@ -14,7 +14,12 @@ FOR_CHAINS = [
 ]
 
 
-@pytest.fixture(params=FOR_CHAINS)
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if get_backend(name).capabilities.isolated else [])
+        for name in FOR_CHAINS
+    ]
+)
 def name(request: pytest.FixtureRequest) -> str:
     backend: str = request.param
     available = get_backend(backend).availability()

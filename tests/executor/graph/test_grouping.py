@@ -236,6 +236,7 @@ def test_thousands_of_operators_do_not_hang(tmp_path: Path, monkeypatch: pytest.
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "shape", "fewest", "most"),
     [

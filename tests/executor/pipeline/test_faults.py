@@ -76,6 +76,7 @@ def test_a_worker_that_is_killed_between_runs_is_missed() -> None:
             pipeline.measure(Budget(requests=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["freeze", "sleep"])
 def test_a_worker_that_hangs_is_named_and_ended(fault: str) -> None:
     model = chain("add", (fault, 1000.0), "add", name="net")
@@ -86,6 +87,7 @@ def test_a_worker_that_hangs_is_named_and_ended(fault: str) -> None:
         assert "was running request 0 of 'net' (chunk 1, layers 1 to 1)" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_while_it_waits_is_named() -> None:
     model = chain("add", "add", name="net")
     with opened([model], stream("net", (1, "a"), (2, "b")), stall_limit_s=2) as pipeline:
@@ -97,6 +99,7 @@ def test_a_worker_that_stops_while_it_waits_is_named() -> None:
             list(results)
 
 
+@pytest.mark.slow
 def test_a_slow_chunk_is_no_hang() -> None:
     model = chain("add", ("sleep", 0.6), name="net")
     with opened([model], stream("net", (1, "a"), (2, "b")), stall_limit_s=3) as pipeline:
@@ -104,6 +107,7 @@ def test_a_slow_chunk_is_no_hang() -> None:
     assert measured.seconds > 3  # all of them together take longer than one may
 
 
+@pytest.mark.slow
 def test_a_user_who_takes_his_time_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     away_s = 0.0
     monkeypatch.setattr(watch, "monotonic", lambda: time.monotonic() + away_s)
@@ -195,6 +199,7 @@ with opened([chain("add", ("sleep", 0.01), name="net")], stream("net", (1, "a"),
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_their_parent(number: signal.Signals) -> None:
     command = [sys.executable, "-c", SCRIPT]

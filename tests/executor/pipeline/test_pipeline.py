@@ -105,6 +105,7 @@ def random_streams(draw: st.DrawFn, model: FakeModel, name: str) -> Stream:
     return stream(name, *zip([*cuts, count], units, strict=True), slots=slots, network=model.network.name)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=12)
 def test_any_chunking_gives_the_right_numbers_in_order(data: st.DataObject) -> None:

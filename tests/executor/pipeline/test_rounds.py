@@ -128,6 +128,7 @@ def test_requests_that_run_the_same_chunk_share_its_session() -> None:
         assert verify(pipeline, References({"add": ADD})).worst_error == 0
 
 
+@pytest.mark.slow
 def test_a_stream_of_rounds_does_not_wait() -> None:
     slow = chain(("sleep", 0.004), ("sleep", 0.004), name="slow")
     served = plan(slow_1=[(1, "a"), (2, "b")], slow_2=[(1, "a"), (2, "b")])
@@ -153,6 +154,7 @@ def test_a_request_waits_for_its_arrival() -> None:
     assert 0 < latencies["mix"] < latencies["mix"] + 20_000 <= measured.makespan_us.most
 
 
+@pytest.mark.slow
 def test_waiting_for_an_arrival_is_no_hang() -> None:
     late = plan(add=[(3, "a")], mix=[(2, "b")])
     served = deploy(late, workload=workload(late, arrivals_us=[2_500_000, 0]))
@@ -160,6 +162,7 @@ def test_waiting_for_an_arrival_is_no_hang() -> None:
         assert len(pipeline.trace(requests=1).events) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("task_slots", [1, 2])
 def test_no_more_are_on_their_way_than_there_are_task_slots(mode: Mode, task_slots: int) -> None:
@@ -184,6 +187,7 @@ def test_budgets_of_time_end_between_rounds() -> None:
         assert pipeline.measure(Budget(seconds=1e-9, warm_up_requests=0)).requests == 4
 
 
+@pytest.mark.slow
 def test_failures_name_the_request() -> None:
     bad = chain("add", "stumble", name="bad")
     served = plan(add_1=[(3, "a")], bad_7=[(1, "a"), (2, "b")])

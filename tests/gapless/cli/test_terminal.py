@@ -192,6 +192,7 @@ def slow(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_long_solve_shows_a_bar_that_goes_away(slow: Path) -> None:
     words = ("plan", "pixel7a/octree", "--rules", str(slow), "--time-limit", "3", "--backend", "exhaustive")
     shown, code = on_terminal(*words)
@@ -203,6 +204,7 @@ def test_a_long_solve_shows_a_bar_that_goes_away(slow: Path) -> None:
     assert "Ctrl-C" not in quiet
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_bar_is_shown(slow: Path) -> None:
     words = ("plan", "pixel7a/octree", "--rules", str(slow), "--backend", "exhaustive")
     shown, code = on_terminal(*words, interrupt=b"(Ctrl-C stops)")
@@ -211,6 +213,7 @@ def test_ctrl_c_while_a_bar_is_shown(slow: Path) -> None:
     assert "Traceback" not in shown
 
 
+@pytest.mark.slow
 def test_colours_on_a_real_terminal() -> None:
     colored, _ = on_terminal("plan", "nowhere")
     plain, _ = on_terminal("plan", "nowhere", "--no-color")

@@ -53,12 +53,14 @@ def schemas_in_the_code() -> Iterator[tuple[str, str]]:
                         yield f"{module}:{name}", str(said.value)
 
 
+@pytest.mark.slow
 def test_every_schema_of_the_code_is_a_known_kind_of_file() -> None:
     found = sorted(schemas_in_the_code())
     assert found == sorted((entry.location, f"gapless.{entry.name}") for entry in FORMATS)
     assert len(set(NAMES)) == len(NAMES) == len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_schema_is_a_schema(name: str) -> None:
     schema = json_schema(name)
@@ -95,6 +97,7 @@ def test_shipped_files_are_valid(folder: str) -> None:
         valid(path)
 
 
+@pytest.mark.slow
 def test_files_that_commands_write_are_valid(cli: Cli, tmp_path: Path) -> None:
     name, run = "pixel7a/alexnet-sparse", tmp_path / "run"
     made = [tmp_path / file for file in ("plan.json", "ratios.json", "trace.json", "here.json")]
@@ -115,6 +118,8 @@ def test_files_that_commands_write_are_valid(cli: Cli, tmp_path: Path) -> None:
     assert {"problem", "executions", "tuning", "rounds", "comparison"} <= found
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 def test_files_that_are_measured_are_valid(cli: Cli, tmp_path: Path) -> None:
     locator = write(tmp_path)
     out, answer, measured = tmp_path / "out", tmp_path / "plan.json", tmp_path / "measured.json"
@@ -143,6 +148,7 @@ def test_rules_and_workloads_are_valid() -> None:
         jsonschema.validate(json.loads(text), json_schema(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expr", [1.5, "on", ["on", 0, 1], ["var"], ["sum", [1, 2]], ["not", 1, 2], ["<=", 1], ["var", "on", "x"]]
 )

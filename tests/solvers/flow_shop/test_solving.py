@@ -31,6 +31,7 @@ def test_a_makespan_that_meets_its_bound_is_proven() -> None:
     assert result.proven == 1
 
 
+@pytest.mark.slow
 def test_columns_in_a_fixed_order_are_proven() -> None:
     problem = random_workload(6, 3, seed=1, order=RequestOrder.FIXED, execution=Execution.COLUMNS)
     result = solve(problem, "native")
