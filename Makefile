@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo demo-ocr test bench docs picture wheel lint format clean
+.PHONY: help demo demo-ocr quick test bench docs picture wheel lint format clean
 
 help:
 	@echo "make demo    profile, plan and tune two built-in networks on this machine"
 	@echo "make demo-ocr  the same with the PP-OCRv4 models (detection, direction, recognition)"
-	@echo "make test    all tests"
+	@echo "make quick   what matters most of all parts, in a minute and a half"
+	@echo "make test    all tests, in less than ten minutes"
 	@echo "make bench   backends side by side; the pipeline runtime; tuned plans against baselines"
 	@echo "make docs    the documentation, out/docs/index.html"
 	@echo "make wheel   build the wheel, and try it in an environment of its own"
@@ -38,12 +39,16 @@ demo-ocr: $(READY)
 	  rec=$(OCR)/ch_PP-OCRv4_rec_infer.onnx --shape det/x=1,3,480,640 --shape cls/x=1,3,48,192 \
 	  --shape rec/x=1,3,48,320 --top 6 --out out/demo-ocr
 
-# What computes runs on two cores at once; what measures this machine has it for itself.
-COMPUTING := tests/formulations tests/solvers
+# In two processes. Tests that measure this machine run one at a time (the marker `measures`, tests/conftest.py).
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Without what is marked as slow, and with fewer examples of each property. The slowest are listed at the end:
+# what takes a second or more is to be marked as slow.
+quick: $(READY)
+	$(PYTEST) -m "not slow" --hypothesis-profile=quick --durations=10
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 $(COMPUTING)
-	$(BIN)/python -m pytest $(COMPUTING:%=--ignore=%)
+	$(PYTEST)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.planning

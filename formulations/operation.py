@@ -82,7 +82,7 @@ class Operation(ABC):
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time while a history runs; see `trace_usage`."""
 
-    def check_device(self, problem: Problem) -> None:
+    def check_device(self, problem: Problem) -> None:  # noqa: B027 - most have nothing to check
         """Do nothing for a problem whose costs a simulated device can obey.
 
         Raises

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from fcntl import LOCK_EX, flock
+from itertools import count
+from pathlib import Path
+from tempfile import gettempdir
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from gapless.solvers import protocol
 
 # What tests say about tables and colours is about pipes, whatever terminal the tests are run in.
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
@@ -15,4 +24,36 @@ for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
 settings.register_profile(
     "gapless", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("quick", settings.get_profile("gapless"), max_examples=20)
 settings.load_profile("gapless")
+
+
+def measures(item: pytest.Item) -> bool:
+    """Return whether a test measures this machine."""
+    return item.get_closest_marker("measures") is not None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what measures this machine, so that one process has all of it and the others do not wait."""
+    items.sort(key=measures, reverse=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure one thing at a time on this machine, whichever process and checkout asks for it."""
+    if not measures(item):
+        return (yield)
+    with (Path(gettempdir()) / f"gapless-measures-{os.getuid()}.lock").open("w") as file:
+        flock(file, LOCK_EX)
+        return (yield)
+
+
+@pytest.fixture
+def counted_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let time limits of searches count questions instead of seconds.
+
+    Each look at the clock takes 10 ms: a search stops at the same step on every machine, however
+    loaded that is. Limits of child processes are still in seconds.
+    """
+    looks = count()
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(monotonic=lambda: next(looks) / 100))

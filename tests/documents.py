@@ -6,6 +6,8 @@ no page lives on what another one has left behind.
 
 A block that cannot run everywhere has `<!-- not run: REASON -->` on the line before it. A command whose
 exit code is not 0 says so in its comment: `$ gapless plan ...  # exit code 3`.
+A command that takes minutes as it is shown may be run with further options, so that it takes seconds:
+`<!-- tested with: gapless tune --budget 2 -->` on the line before the block adds them to its `gapless tune`.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ SHOWN = ("text", "sh", "json", "toml")
 REASONS = {"it needs a board", "it needs the network", "it takes minutes"}
 """Why a block may be left out."""
 
+MEASURING = ("bench-engine", "contention", "interference", "profile", "run", "tune")
+"""Commands of gapless that measure this machine."""
+
 PRELUDES = {
     "README.md": {"my_rules.py": "def rule(view):\n    return view.uses('GPU')\n"},
     "write-a-backend.md": {"shares_backend.py": (DOCS / "examples" / "shares_backend.py").read_text()},
@@ -44,7 +49,7 @@ PRELUDES = {
 """Files that a page takes for granted."""
 
 _BLOCK = re.compile(
-    r"(?:^ *<!-- not run: (?P<reason>.*?) -->\n)?"
+    r"(?:^ *<!-- (?:not run: (?P<reason>.*?)|tested with: (?P<options>.*?)) -->\n)?"
     r"^(?P<indent> *)(?P<fence>```+|~~~+|:::+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=indent)(?P=fence) *$",
     re.MULTILINE | re.DOTALL,
 )
@@ -66,17 +71,35 @@ class Block:
         Where it begins, from 1.
     reason
         Why it is not run; empty: it is.
+    options
+        Command, and what is added to it when it is run here, such as `gapless tune --budget 2`; or empty.
     """
 
     language: str
     text: str
     line: int
     reason: str
+    options: str
 
     @property
     def commands(self) -> list[str]:
         """The commands of a console block; what stands below them is what they print."""
         return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
+
+    @property
+    def measures(self) -> bool:
+        """Whether this machine is measured when the block is run."""
+        if self.reason or self.language not in RUN:
+            return False
+        began = tuple(f"gapless {name} " for name in MEASURING)
+        return any(
+            command.startswith(began) and "--engine simulated" not in command for command in self.commands
+        )
+
+    def tested(self, command: str) -> list[str]:
+        """Return the words of a command as it is run here."""
+        words, more = shlex.split(command, comments=True), shlex.split(self.options)
+        return [*words, *more[2:]] if more and words[:2] == more[:2] else words
 
     @property
     def expected(self) -> list[str]:
@@ -93,6 +116,7 @@ def blocks_of(page: Path) -> list[Block]:
             text=textwrap.dedent(found["text"]),
             line=text.count("\n", 0, found.start("fence")) + 1,
             reason=found["reason"] or "",
+            options=found["options"] or "",
         )
         for found in _BLOCK.finditer(text)
     ]
@@ -113,7 +137,7 @@ def run_page(page: Path) -> None:
             _run_python(block, where, names)
         else:
             for command in block.commands:
-                _run_command(command, where)
+                _run_command(command, block.tested(command), where)
 
 
 def _run_python(block: Block, where: str, names: dict[str, object]) -> None:
@@ -126,8 +150,8 @@ def _run_python(block: Block, where: str, names: dict[str, object]) -> None:
         assert expected in lines, f"{where}: {expected!r} is not printed, or not in this order"
 
 
-def _run_command(command: str, where: str) -> None:
-    words, code = shlex.split(command, comments=True), _EXIT_CODE.search(command)
+def _run_command(command: str, words: list[str], where: str) -> None:
+    code = _EXIT_CODE.search(command)
     wanted = int(code[1]) if code else 0
     _say(f"$ {shlex.join(words)}\n")
     match words:

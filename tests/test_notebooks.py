@@ -28,6 +28,12 @@ def read(path: Path) -> Notebook:
     return found
 
 
+def measures(path: Path) -> bool:
+    """Return whether a notebook measures this machine."""
+    code = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "code")
+    return bool(re.search(r"gapless\.(profile|tune)\(", code))
+
+
 def test_there_are_five() -> None:
     assert [path.stem for path in PATHS] == [
         "01_first_plan",
@@ -95,7 +101,12 @@ def test_its_code_is_in_the_house_style(path: Path) -> None:
         assert run.returncode == 0, run.stdout + run.stderr
 
 
-@each_notebook
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.measures] if measures(path) else []) for path in PATHS],
+    ids=lambda path: path.stem,
+)
 def test_it_runs_and_explains_each_picture(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

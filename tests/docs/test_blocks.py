@@ -19,13 +19,19 @@ from ..documents import DOCS, PAGES, REASONS, ROOT, RUN, SHOWN, blocks_of, links
 
 LONGEST_S = 300
 RUNNING = [page for page in PAGES if any(block.language in RUN for block in blocks_of(page))]
+MEASURING = {page for page in RUNNING if any(block.measures for block in blocks_of(page))}
 
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", RUNNING, ids=name_of)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.measures] if page in MEASURING else []) for page in RUNNING],
+    ids=map(name_of, RUNNING),
+)
 def test_every_block_of_a_page_runs(page: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tests.documents", str(page)],
@@ -46,6 +52,9 @@ def test_no_block_gets_around_being_run(page: Path) -> None:
         where = f"{name_of(page)}:{block.line}"
         assert block.language in (*RUN, *SHOWN) or block.language.startswith("{"), where
         assert not block.reason or block.reason in REASONS, where
+        if block.options:
+            begun = " ".join(block.options.split()[:2])
+            assert any(command.startswith(begun) for command in block.commands), f"{where} has no {begun}"
         if block.language == "console":
             assert block.commands, f"{where} has no command"
         if block.language in SHOWN:
@@ -76,3 +85,4 @@ def test_links_lead_to_files_of_the_project(page: Path) -> None:
 def test_there_are_pages() -> None:
     assert {DOCS / "index.md", DOCS / "glossary.md", DOCS / "reference" / "commands.md"} <= set(PAGES)
     assert len(RUNNING) > 10
+    assert DOCS.parent / "README.md" in MEASURING < set(RUNNING)

@@ -76,6 +76,7 @@ def inside(page: Page, link: str) -> tuple[Path, str] | None:
     return target, unquote(anchor)
 
 
+@pytest.mark.slow
 def test_links_and_anchors_are_there(pages: dict[Path, Page]) -> None:
     broken = []
     for page in pages.values():
@@ -91,6 +92,7 @@ def test_links_and_anchors_are_there(pages: dict[Path, Page]) -> None:
     assert broken == []
 
 
+@pytest.mark.slow
 def test_every_page_can_be_reached(built: Path, pages: dict[Path, Page]) -> None:
     waiting, seen = [built / "index.html"], set()
     while waiting:
@@ -109,6 +111,7 @@ def outside(text: str) -> Iterator[str]:
     yield from re.findall(r"(?:url\(|@import )[\"' ]*((?:https?:)?//[^\"') ]+)", text)
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(built: Path, pages: dict[Path, Page]) -> None:
     for page in pages.values():
         for source in page.loads:
@@ -119,6 +122,7 @@ def test_nothing_is_loaded_from_elsewhere(built: Path, pages: dict[Path, Page]) 
         assert list(outside(sheet.read_text(encoding="utf-8"))) == [], sheet.name
 
 
+@pytest.mark.slow
 def test_equations_are_equations(built: Path) -> None:
     for page in (built / "formulations").glob("*.html"):
         text = page.read_text(encoding="utf-8")
@@ -127,17 +131,20 @@ def test_equations_are_equations(built: Path) -> None:
         assert "$" not in re.sub(r"<script.*?</script>", "", body, flags=re.DOTALL), page.name
 
 
+@pytest.mark.slow
 def test_the_schemas_lie_beside_the_pages(built: Path) -> None:
     for entry in FORMATS:
         schema = json.loads((built / "_static" / "schemas" / f"{entry.name}.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(built: Path, pages: dict[Path, Page]) -> None:
     names = pages[built / "reference" / "python.html"].names
     assert [name for name in dir(gapless) if f"gapless.{name}" not in names] == []
 
 
+@pytest.mark.slow
 def test_every_command_is_in_the_reference(built: Path, pages: dict[Path, Page]) -> None:
     from gapless.cli.main import commands
 

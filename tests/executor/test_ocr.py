@@ -18,6 +18,8 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Chunk
 from tests.executor.graph.models import ocr_model
 
+pytestmark = pytest.mark.slow
+
 SHAPES = {"det": (1, 3, 480, 640), "cls": (1, 3, 48, 192), "rec": (1, 3, 48, 320)}
 CORE = min(os.sched_getaffinity(0))
 PLATFORM = Platform(

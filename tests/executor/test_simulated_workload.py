@@ -41,10 +41,6 @@ def plan_of(problem: Problem) -> Plan:
     return shop_of(problem).plan(Schedule((0, 1, 2), ((0, 1, 2), (0, 1, 2), (0, 0, 2))))
 
 
-def judged(problem: Problem, plan: Plan) -> Score:
-    return score(problem, plan)
-
-
 def test_makespan_latencies_and_bubbles_are_those_of_the_judge() -> None:
     problem = simple()
     plan = plan_of(problem)

@@ -165,6 +165,7 @@ def test_a_problem_survives_its_file(problem: Problem) -> None:
     assert files.dump_problem(again) == text
 
 
+@pytest.mark.slow
 @given(problem=problems())
 def test_the_parts_of_a_problem_survive_their_files(problem: Problem) -> None:
     def again(value: Any, schema: files.Schema[Any]) -> object:

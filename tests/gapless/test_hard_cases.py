@@ -20,6 +20,7 @@ def plan_text(*chunks: dict[str, Any], **more: object) -> str:
     return json.dumps({"format": "gapless.plan", "version": 1, "chunks": list(chunks), **more})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

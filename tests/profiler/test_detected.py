@@ -82,6 +82,7 @@ def test_one_thread_of_each_physical_core_is_used(tmp_path: Path) -> None:
     assert "core8" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a_package", "group"), [(8, "core0"), (9, "cores0-1"), (32, "cores0-3"), (96, "cores0-15")]
 )

@@ -80,8 +80,9 @@ def test_a_tensor_that_the_model_does_not_tell_is_named(
     feed.close()
 
 
+@pytest.mark.slow
 def test_units_run_pieces_beside_it(model: FakeModel, bench: WorkerBench) -> None:
-    effort = replace(EFFORT, min_seconds=0.2)  # all three share a core: the load needs its turn
+    effort = replace(EFFORT, min_seconds=0.5)  # all three share a core: the load needs its turn
     load = {"b": prepared(model, 0, 4), "c": prepared(model, 3, 4)}
     timing = bench.timing("a", prepared(model, 0, 4), effort=effort, beside=load)
     assert timing.receipt.unit == "a"

@@ -16,6 +16,8 @@ from tests.executor.graph.models import load, residual
 
 from .fakes import Shelf
 
+pytestmark = pytest.mark.measures
+
 CORE = min(os.sched_getaffinity(0))
 PLATFORM = Platform(name="one core", units=(ProcessingUnit(name="core", cores=(CORE,), threads=1),))
 QUICK = ProfileOptions(min_repetitions=5, min_seconds_per_item=0.005, retries=0, checks=2)
@@ -35,6 +37,7 @@ def children() -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["mnn", "onnxruntime"])
 def test_a_profile_is_interrupted_and_resumed(model: OnnxModel, engine: str) -> None:
     shelf, before = Shelf(dies_after=4), children()

@@ -21,7 +21,7 @@ from tests.instances import co_run_problems
 from .brute import every, values_of
 
 QUICK = settings(max_examples=150, suppress_health_check=list(HealthCheck))
-SLOW = settings(max_examples=20, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 SPARSE = "pixel7a/alexnet-sparse"
 
 THIRD_PARTY = ["cpsat", "z3", "pulp", "pulp-cbc"]
@@ -59,6 +59,7 @@ def asked(draw: st.DrawFn, *, most_layers: int = 5, most_units: int = 4) -> Prob
     return problem if objective is None else problem.with_objective(objective)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["native", "exhaustive"])
 @QUICK
 @given(problem=asked(), top=st.sampled_from([1, 5, 200]))
@@ -66,6 +67,7 @@ def test_the_best_plans_of_all_parts(backend: str, problem: Problem, top: int) -
     check_against_brute_force(problem, backend, top)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", THIRD_PARTY)
 @SLOW
 @given(problem=asked(most_layers=4, most_units=3))
@@ -75,6 +77,7 @@ def test_third_party_backends_find_the_same(backend: str, problem: Problem) -> N
     check_against_brute_force(problem, backend, top=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["period,gapness", "paper", "slack:50", "latency,period"])
 @pytest.mark.parametrize("name", [SPARSE, "jetson-orin-nano/octree"])
 def test_shipped_problems(name: str, objective: str) -> None:

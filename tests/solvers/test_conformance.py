@@ -10,7 +10,12 @@ from gapless.solvers.registry import backend_names, get_backend
 from gapless.solvers.samples import golden_instances
 
 
-@pytest.fixture(params=backend_names())
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if get_backend(name).capabilities.isolated else [])
+        for name in backend_names()
+    ]
+)
 def name(request: pytest.FixtureRequest) -> str:
     backend: str = request.param
     available = get_backend(backend).availability()

@@ -93,6 +93,7 @@ def test_the_list_is_the_greedy_one(backend: str, problem: Problem, distance: in
     check_against_brute_force(problem, backend, distance, top)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("longest", [0, 4])
 @QUICK
 @given(problem=asked(), distance=st.integers(2, 4))
@@ -103,6 +104,7 @@ def test_rules_in_place_of_longer_lists_change_nothing(longest: int, problem: Pr
         check_against_brute_force(problem, "native", distance, top=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpsat", "z3", "pulp", "pulp-cbc"])
 @SLOW
 @given(problem=asked(most_layers=5, most_units=3), distance=st.integers(2, 4))
@@ -112,6 +114,7 @@ def test_third_party_backends_find_the_same(backend: str, problem: Problem, dist
     check_against_brute_force(problem, backend, distance, top=4)
 
 
+@pytest.mark.slow
 @SLOW
 @given(
     rows=st.lists(st.lists(st.integers(1, 40), min_size=3, max_size=3), min_size=2, max_size=5),
@@ -127,6 +130,7 @@ def test_a_backend_that_takes_no_rules_lists_more(
     check_against_brute_force(problem, "z3-paper", distance, top=4)
 
 
+@pytest.mark.slow
 @QUICK
 @given(problem=asked(), top=st.sampled_from([1, 4, 200]))
 def test_distance_1_is_any_other_plan(problem: Problem, top: int) -> None:
@@ -139,6 +143,7 @@ def test_distance_1_is_any_other_plan(problem: Problem, top: int) -> None:
     assert [c.plan for c in last.candidates] == [c.plan for c in ranked[-1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["period,gapness", "paper", "slack:50"])
 @pytest.mark.parametrize("costs", ["heavy", "interpolated"])
 def test_shipped_problems(costs: str, objective: str) -> None:
@@ -319,6 +324,7 @@ def test_backends_are_never_asked_for_a_distance() -> None:
 # Distances themselves.
 
 
+@pytest.mark.slow
 @QUICK
 @given(problem=ruled_problems())
 def test_the_distance_counts_layers_on_different_units(problem: Problem) -> None:

@@ -26,6 +26,7 @@ def test_highs_proves_the_tables_on_which_its_presolve_claims_false_optima(costs
     assert ours.proven == oracle.proven
 
 
+@pytest.mark.slow
 def test_highs_proves_the_workload_on_which_it_claims_a_false_optimum_without_presolve() -> None:
     if not get_backend("pulp").availability().ok:
         pytest.skip("PuLP and HiGHS are not installed")

@@ -36,12 +36,14 @@ def same(one: SolveResult, other: SolveResult) -> bool:
     )
 
 
+@pytest.mark.slow
 @QUICK
 @given(ruled_problems())
 def test_native_equals_the_oracle(problem: Problem) -> None:
     assert same(best(problem), best(problem, "exhaustive"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpsat", "z3", "pulp"])
 @SLOW
 @given(problem=ruled_problems())
@@ -51,6 +53,7 @@ def test_the_other_exact_backends_equal_the_oracle(backend: str, problem: Proble
     assert same(best(problem, backend, top=3), best(problem, "exhaustive", top=3))
 
 
+@pytest.mark.slow
 @SLOW
 @given(
     rows=st.lists(st.lists(st.integers(1, 40), min_size=3, max_size=3), min_size=1, max_size=5),
@@ -63,6 +66,7 @@ def test_the_papers_encoding_equals_the_oracle(rows: list[list[int]], objective:
     assert same(best(problem, "z3-paper"), best(problem, "exhaustive"))
 
 
+@pytest.mark.slow
 @QUICK
 @given(problems())
 def test_forbidding_something_never_improves_the_optimum(problem: Problem) -> None:
@@ -75,6 +79,7 @@ def test_forbidding_something_never_improves_the_optimum(problem: Problem) -> No
         assert ruled.status is SolveStatus.INFEASIBLE
 
 
+@pytest.mark.slow
 @QUICK
 @given(problems())
 def test_renaming_units_changes_nothing(problem: Problem) -> None:
@@ -95,6 +100,7 @@ def test_renaming_units_changes_nothing(problem: Problem) -> None:
     ]
 
 
+@pytest.mark.slow
 @QUICK
 @given(problems())
 def test_reversing_the_units_keeps_the_optimum(problem: Problem) -> None:

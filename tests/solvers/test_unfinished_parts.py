@@ -193,6 +193,7 @@ def honest_claims(draw: st.DrawFn, problem: Problem, top: int) -> Claim:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, suppress_health_check=list(HealthCheck))
 @given(problem=co_run_problems(most_layers=4, most_units=3), top=st.integers(1, 6), data=st.data())
 def test_whatever_the_parts_say_the_whole_is_true(problem: Problem, top: int, data: st.DataObject) -> None:

@@ -12,6 +12,8 @@ from gapless.formulations.errors import PlacementError
 
 from .pieces import OPENCL, UNIT, direction
 
+pytestmark = pytest.mark.slow
+
 PINNED = replace(UNIT, cores=(min(os.sched_getaffinity(0)),))
 SHORT = BenchEffort(min_repetitions=4, min_seconds=0.0, warm_up_repetitions=1)
 

@@ -35,6 +35,7 @@ def converted(*pieces: Piece, role: str, limit_s: float = 60.0) -> list[Conversi
     return list(convert(marked, role=ROLES + role, limit_s=limit_s))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("role", "problem"),
     [
@@ -80,6 +81,7 @@ def test_nothing_stays_open() -> None:
     assert len(descriptors()) == len(before)
 
 
+@pytest.mark.slow
 def test_operators_that_mnn_lacks_are_named() -> None:
     with pytest.raises(ConversionError) as caught:
         MnnEngine().prepare([conv(), unsupported()])

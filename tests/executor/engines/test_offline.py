@@ -9,6 +9,8 @@ import pytest
 
 from tests.executor.offline import run_offline, supported
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 from gapless.executor.engines.bench import BenchEffort, bench_engine
 from gapless.executor.engines.registry import get_engine

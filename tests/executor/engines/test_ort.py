@@ -43,6 +43,7 @@ def test_once_says_all_that_is_wrong() -> None:
         reference_outputs(conv().content.read(), {"x": ONES[:, :, :4]})
 
 
+@pytest.mark.slow
 def test_a_real_model_has_the_right_numbers() -> None:
     model = direction()
     inputs = model.sample_inputs(3)
@@ -92,6 +93,7 @@ def test_a_receipt_says_what_was_granted() -> None:
         assert receipt.engine == f"ONNX Runtime {ENGINE.availability().version}"
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_refused() -> None:
     (artifact,) = ENGINE.prepare([conv()])
     with pytest.raises(PlacementError, match=r"no backend 'opencl' \(unit 'gpu'\); it has cpu"):

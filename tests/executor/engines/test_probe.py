@@ -15,6 +15,7 @@ def test_the_tiny_piece_is_a_model() -> None:
     assert [value.name for value in (*model.graph.input, *model.graph.output)] == ["x", "y"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["mnn", "onnxruntime"])
 def test_what_is_not_there_is_not_listed(engine: str) -> None:
     assert working_backends(engine, ("abacus", "cpu", "hiai")) == ("cpu",)

@@ -46,6 +46,7 @@ def assert_right(path: Path, model: Model, seeds: range, prefix: str = "") -> No
                 assert relative_error(found[prefix + name][number], right) < 1e-5, (number, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crew", ["threads", "processes"])
 @pytest.mark.parametrize(("kind", "engine"), ENGINES)
 def test_a_tensor_that_jumps_over_a_chunk_arrives(
@@ -80,6 +81,7 @@ def test_one_chunk_after_the_other_by_files(skip: Model, tmp_path: Path) -> None
     assert_right(path, skip, range(2))
 
 
+@pytest.mark.slow
 def test_replicas_share_the_requests(skip: Model, tmp_path: Path) -> None:
     out = tmp_path / "out"
     exported = write(out, replicas("skip", 4, ("a", "b")), skip)
@@ -93,6 +95,7 @@ def test_replicas_share_the_requests(skip: Model, tmp_path: Path) -> None:
         assert_right(tmp_path / "out.npz", skip, range(9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", Mode)
 def test_the_requests_of_a_workload_keep_their_order(skip: Model, tmp_path: Path, mode: Mode) -> None:
     other = opened(residual(1), tmp_path, "other")
@@ -146,6 +149,7 @@ def test_a_chunk_of_several_models_has_several_files(tmp_path: Path) -> None:
     assert ran(out, "--requests", "5", "--processes")["worst_error"] < 1e-5
 
 
+@pytest.mark.slow
 def test_mnn_gets_a_process_for_each_unit_with_threads(skip: Model, tmp_path: Path) -> None:
     usable = tuple(sorted(os.sched_getaffinity(0)))
     if len(usable) < 2:
@@ -160,6 +164,7 @@ def test_mnn_gets_a_process_for_each_unit_with_threads(skip: Model, tmp_path: Pa
         assert ran(out, "--requests", "5")["worst_error"] < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["--processes"]], ids=["threads", "processes"])
 def test_a_changed_file_is_refused(skip: Model, tmp_path: Path, words: list[str]) -> None:
     out = tmp_path / "out"
@@ -187,6 +192,7 @@ def test_wrong_numbers_are_told(skip: Model, tmp_path: Path) -> None:
     assert (done.returncode, found["agree"], found["worst_error"]) == (6, False, None)
 
 
+@pytest.mark.slow
 def test_bad_input_is_refused(skip: Model, tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, chunks("skip", *THREE), skip)
@@ -269,6 +275,7 @@ def test_the_manifest_on_disk_is_what_was_returned(skip: Model, tmp_path: Path) 
     assert raw["streams"][0]["chunks"][0]["takes"][0]["dtype"] == "float32"
 
 
+@pytest.mark.slow
 def test_numbers_without_dimensions_and_other_types_pass(tmp_path: Path) -> None:
     proto = onnx_model(
         [

@@ -40,6 +40,7 @@ def shell(script: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["onnxruntime", "mnn"])
 def test_every_chunk_has_a_line_and_the_lines_run(skip: Model, tmp_path: Path, engine: str) -> None:
     out = tmp_path / "out with 'odd' name"
@@ -55,6 +56,7 @@ def test_every_chunk_has_a_line_and_the_lines_run(skip: Model, tmp_path: Path, e
     assert "the numbers agree" in done.stdout
 
 
+@pytest.mark.slow
 def test_replicas_run_side_by_side(tmp_path: Path, skip: Model) -> None:
     two = replicas("skip", 4, ("a", "b"))
     odd = Deployment(streams=(replace(two.streams[0], name="it's"), two.streams[1]))
@@ -67,6 +69,7 @@ def test_replicas_run_side_by_side(tmp_path: Path, skip: Model) -> None:
     assert shell(out / "taskset.sh").returncode == 5
 
 
+@pytest.mark.slow
 def test_a_broken_pipe_is_told(tmp_path: Path, skip: Model) -> None:
     out = tmp_path / "out"
     write(out, THREE, skip, kind=ExportKind.TASKSET)

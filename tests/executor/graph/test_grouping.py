@@ -233,9 +233,10 @@ def test_thousands_of_operators_do_not_hang(tmp_path: Path, monkeypatch: pytest.
     start = time.monotonic()
     loaded = load(chain_of(network.MAX_LAYERS), tmp_path)
     assert len(loaded.network.layers) == network.MAX_LAYERS
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "shape", "fewest", "most"),
     [

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -120,12 +119,11 @@ def test_the_checker_has_its_say(tmp_path: Path) -> None:
     refused(written(tmp_path, tiny(nodes=nodes, initializers=[])), "checker", "(SSA)")
 
 
+@pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("dims", [[3_000_000_000], [10**9, 10**9, 10**9], [4, 3]])
 def test_a_claim_beyond_the_data_is_refused_at_once(tmp_path: Path, dims: list[int]) -> None:
     claim = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=bytes(64))
-    start = time.monotonic()
     refused(written(tmp_path, tiny(initializers=[claim])), "'w' claims", "holds 64")
-    assert time.monotonic() - start < 5
 
 
 def test_all_defects_of_tensors_are_listed(tmp_path: Path) -> None:
@@ -195,16 +193,15 @@ def test_bad_external_data_are_refused(tmp_path: Path, options: dict[str, str], 
     refused(with_external(tmp_path, **options), words, "'w'")  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("little_memory")
 def test_external_data_that_claim_gigabytes_are_refused_at_once(tmp_path: Path) -> None:
     path = with_external(tmp_path, length=3_000_000_000)
     proto = onnx.load_model(path, load_external_data=False)
     proto.graph.initializer[0].dims[:] = [750_000_000]
-    start = time.monotonic()
     refused(written(tmp_path, proto), "too short", "it has 64")
     with (tmp_path / "weights.bin").open("wb") as file:
         file.truncate(3_000_000_000)  # now the data are there: too many of them
     refused(path, "3.00 GB", "2 GiB")
-    assert time.monotonic() - start < 5
 
 
 def symbolic(path: Path, real: Path) -> None:

@@ -56,6 +56,7 @@ def test_the_digest_covers_all_that_decides(tmp_path: Path) -> None:
     assert len(others | same) == 5
 
 
+@pytest.mark.slow
 def test_the_digest_is_the_same_in_every_process(tmp_path: Path) -> None:
     loaded = load(residual(), tmp_path)
     code = (

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -117,11 +116,10 @@ def expanding(size: int) -> ModelProto:
     return model(nodes, [value("x", [1])], [value("y", None)], [constant("size", [size])])
 
 
+@pytest.mark.usefixtures("little_memory")
 def test_a_gigantic_constant_in_a_tiny_file_is_refused_at_once() -> None:
-    start = time.monotonic()
     with pytest.raises(InvalidModelError, match=r"'c' needs 12\.00 GB"):
         simplify(expanding(3_000_000_000))
-    assert time.monotonic() - start < 5
 
 
 def test_a_large_constant_stays_out_of_the_weights() -> None:
@@ -130,6 +128,7 @@ def test_a_large_constant_stays_out_of_the_weights() -> None:
     assert simplify(proto).model.ByteSize() < 10_000
 
 
+@pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize(
     ("nodes", "count"),
     [
@@ -148,9 +147,7 @@ def test_gigabytes_are_not_computed_beforehand(nodes: list[NodeProto], count: in
         [value("y", [1])],
         [*constants, constant("one", [1.0], "float32")],
     )
-    start = time.monotonic()
     assert "too large to be computed" in simplify(proto).warnings[0]
-    assert time.monotonic() - start < 5
 
 
 def test_shapes_that_do_not_fit_together_are_complained_about() -> None:

@@ -32,6 +32,7 @@ def assert_chunks_agree(loaded: OnnxModel, cuts: list[int], tolerance: float = 1
         assert relative_error(found[name], array) <= tolerance, (name, cuts)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(models(), st.sampled_from(list(Granularity)), st.data())
 def test_random_models_compute_the_same_in_chunks(
@@ -53,6 +54,7 @@ def test_every_single_cut_is_right(granularity: Granularity, tmp_path: Path) -> 
         assert_chunks_agree(loaded, [cut])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "step"), [("cls", 1), ("det", 10), ("rec", 10)])
 def test_real_models_compute_the_same_in_chunks(task: str, step: int) -> None:
     loaded = load_onnx(ocr_model(task), shapes={"x": OCR_SHAPES[task]})

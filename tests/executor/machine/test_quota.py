@@ -231,7 +231,7 @@ def test_the_time_held_back_is_counted() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
         try:
             quota.add(process.pid)
-            until = time.monotonic() + 10
+            until = time.monotonic() + 60
             while not quota.throttled_us() and time.monotonic() < until:
                 time.sleep(0.02)
             assert (quota.throttled_us() or 0) > 0

@@ -105,6 +105,7 @@ def random_streams(draw: st.DrawFn, model: FakeModel, name: str) -> Stream:
     return stream(name, *zip([*cuts, count], units, strict=True), slots=slots, network=model.network.name)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=12)
 def test_any_chunking_gives_the_right_numbers_in_order(data: st.DataObject) -> None:
@@ -159,9 +160,9 @@ def test_a_measurement_adds_up(simple: Pipeline) -> None:
     assert all(times.busy_us.count == 40 for times in measured.chunks)
     for times in measured.chunks:
         assert times.busy_us.most >= times.run_us.least + times.copy_in_us.least
-    busy = {unit.unit: unit.busy_us for unit in measured.units}
-    assert busy["a"] > busy["b"] > 0
-    for unit in measured.units:
+    for unit in measured.units:  # its time of a request is the sum of its chunks
+        own = [times.busy_us for times in measured.chunks if times.unit == unit.unit]
+        assert 0 < sum(one.least for one in own) <= unit.busy_us <= sum(one.most for one in own)
         assert unit.bubble_us >= 0
         assert unit.rss_bytes > 10**6
     assert measured.latency_us.median >= sum(times.busy_us.least for times in measured.chunks)
@@ -170,8 +171,8 @@ def test_a_measurement_adds_up(simple: Pipeline) -> None:
 
 
 def test_a_budget_of_time_ends(simple: Pipeline) -> None:
-    measured = simple.measure(Budget(seconds=0.15))
-    assert 0 < measured.seconds <= 0.15
+    measured = simple.measure(Budget(seconds=0.5))
+    assert 0 < measured.seconds <= 0.5
     assert measured.requests > 5
     short = simple.measure(Budget(seconds=1e-9, warm_up_requests=0))
     assert short.requests == 1

@@ -128,6 +128,7 @@ def test_requests_that_run_the_same_chunk_share_its_session() -> None:
         assert verify(pipeline, References({"add": ADD})).worst_error == 0
 
 
+@pytest.mark.slow
 def test_a_stream_of_rounds_does_not_wait() -> None:
     slow = chain(("sleep", 0.004), ("sleep", 0.004), name="slow")
     served = plan(slow_1=[(1, "a"), (2, "b")], slow_2=[(1, "a"), (2, "b")])
@@ -153,13 +154,15 @@ def test_a_request_waits_for_its_arrival() -> None:
     assert 0 < latencies["mix"] < latencies["mix"] + 20_000 <= measured.makespan_us.most
 
 
+@pytest.mark.slow
 def test_waiting_for_an_arrival_is_no_hang() -> None:
     late = plan(add=[(3, "a")], mix=[(2, "b")])
-    served = deploy(late, workload=workload(late, arrivals_us=[900_000, 0]))
-    with opened(served, stall_limit_s=0.2) as pipeline:
+    served = deploy(late, workload=workload(late, arrivals_us=[2_500_000, 0]))
+    with opened(served, stall_limit_s=1.5) as pipeline:
         assert len(pipeline.trace(requests=1).events) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("task_slots", [1, 2])
 def test_no_more_are_on_their_way_than_there_are_task_slots(mode: Mode, task_slots: int) -> None:
@@ -178,12 +181,13 @@ def test_no_more_are_on_their_way_than_there_are_task_slots(mode: Mode, task_slo
 
 def test_budgets_of_time_end_between_rounds() -> None:
     with opened(deploy(FOUR, workload=workload(FOUR))) as pipeline:
-        measured = pipeline.measure(Budget(seconds=0.1))
+        measured = pipeline.measure(Budget(seconds=0.5))
         assert {times.requests for times in measured.streams} == {measured.requests // 4}
         assert measured.requests > 4
         assert pipeline.measure(Budget(seconds=1e-9, warm_up_requests=0)).requests == 4
 
 
+@pytest.mark.slow
 def test_failures_name_the_request() -> None:
     bad = chain("add", "stumble", name="bad")
     served = plan(add_1=[(3, "a")], bad_7=[(1, "a"), (2, "b")])
@@ -193,7 +197,7 @@ def test_failures_name_the_request() -> None:
         assert not pipeline.is_open
     frozen = chain("freeze", name="frozen")
     served = plan(add_1=[(3, "a")], frozen_1=[(1, "b")])
-    with opened(deploy(served, workload=workload(served)), frozen, stall_limit_s=0.3) as pipeline:
+    with opened(deploy(served, workload=workload(served)), frozen, stall_limit_s=1) as pipeline:
         with pytest.raises(UnitLostError) as caught:
             pipeline.measure(Budget(requests=1))
         assert "was running request 0 of 'frozen_1'" in str(caught.value)

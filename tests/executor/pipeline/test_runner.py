@@ -13,6 +13,8 @@ from gapless.formulations.errors import ExecutionError, InvalidInputError, UnitL
 from tests.executor.pipeline.fakes import FakeEngine, chain
 from tests.executor.pipeline.test_pipeline import PLATFORM, left, stream
 
+pytestmark = pytest.mark.slow
+
 
 def deployment(*units: str) -> Deployment:
     return Deployment(streams=(stream("net", *((index + 1, unit) for index, unit in enumerate(units))),))

@@ -43,6 +43,7 @@ def written(trace: History, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @given(trace=measured_traces())
 @ANY_FILE
 def test_a_measured_trace_comes_back(trace: History, tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ def test_every_nanosecond_of_days_comes_back(trace: History, tmp_path: Path) -> 
     assert load_trace(written(trace, tmp_path)) == trace
 
 
+@pytest.mark.slow
 def test_a_real_trace_comes_back(tmp_path: Path) -> None:
     models = [chain("add", "add", "add", name="one"), chain("add", name="two")]
     streams = stream("one", (1, "a"), (2, "b"), (3, "a")), stream("two", (1, "b"))

@@ -16,6 +16,8 @@ from gapless.formulations.errors import StoreError
 
 from .contest import Repeatable, go_on, recorded, table
 
+pytestmark = pytest.mark.slow
+
 KILLS = 10
 
 

@@ -252,6 +252,7 @@ class Interrupted(Repeatable):
         return super().measure(deployment, budget)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1, 7, 15])
 def test_ctrl_c_gives_what_is_there_and_can_be_resumed(at: int, tmp_path: Path) -> None:
     whole = go_on(tmp_path / "whole.db", Repeatable(Counter()))

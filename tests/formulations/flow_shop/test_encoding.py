@@ -81,6 +81,7 @@ def check_idle(problem: Problem, lowering: Lowering, values: Values, judged: Wor
         assert stated == (permille == judged.idle_permille)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(workload_problems())
 def test_schedules_are_solutions(problem: Problem) -> None:

@@ -83,6 +83,7 @@ def timeless(tuned: Tuned) -> tuple[TuningResult, Loop]:
     return replace(tuned.result, spent_s=0.0, reused=0), replace(tuned.loop, rounds=tuple(rounds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", shipped_names())
 def test_the_loop_finds_the_optimum_of_the_truth(name: str) -> None:
     planned, truth = (load_problem(name, costs=costs) for costs in ("isolated", "interpolated"))
@@ -107,7 +108,8 @@ def test_one_shot_tuning_of_as_many_plans_misses_it() -> None:
     assert best_plan_us(loop) < 0.7 * one_shot.comparable_us
 
 
-@settings(max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=25)
 @given(problem=ruled_problems(), seed=st.integers(0, 99), top=st.integers(1, 4))
 def test_on_random_problems(problem: Problem, seed: int, top: int) -> None:
     problem = problem.with_objective("period")
@@ -147,6 +149,7 @@ def test_nothing_is_left_to_measure_when_everything_was() -> None:
     assert loop.outlook is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backends", [("native",), ("cpsat", "native")])
 def test_rules_bind_all_rounds_by_the_costs_that_were_given(backends: tuple[str, ...]) -> None:
     cap = busy_cap("GPU", most_us=9_000)
@@ -226,6 +229,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, after: int, how: type[BaseException])
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [KeyboardInterrupt, Killed])
 def test_a_loop_that_was_cut_off_anywhere_is_resumed(
     how: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -289,6 +293,7 @@ def test_the_budget_is_for_all_rounds(tmp_path: Path) -> None:
     assert cut.result is cut.loop.rounds[0].result  # of a round that was cut off, nobody knows
 
 
+@pytest.mark.slow
 def test_more_rounds_go_on_where_fewer_ended(tmp_path: Path) -> None:
     short = pixel(store=tmp_path / "store.db", rounds=2).loop
     assert short is not None
@@ -322,6 +327,7 @@ def test_workloads_and_no_rounds_are_refused(cli: Cli, tmp_path: Path) -> None:
         assert "leave the rounds out" in run.err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_the_command_shows_and_writes_all_rounds(cli: Cli, tmp_path: Path) -> None:
     words = [*WORDS, "--rounds", "6", "--noise", "0%", "--out", tmp_path]
     shown = cli(*words)
@@ -338,6 +344,7 @@ def test_the_command_shows_and_writes_all_rounds(cli: Cli, tmp_path: Path) -> No
     assert "loop" not in json.loads((tmp_path / "one" / "tuning.json").read_text())
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_the_results_so_far(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

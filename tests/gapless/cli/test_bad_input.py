@@ -190,6 +190,7 @@ DOCUMENTS: dict[str, tuple[bytes, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_bad_documents(cli: Cli, tmp_path: Path, name: str) -> None:
     content, words = DOCUMENTS[name]
@@ -370,6 +371,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RULES)
 def test_broken_rules_files(cli: Cli, tmp_path: Path, name: str) -> None:
     source, words = RULES[name]

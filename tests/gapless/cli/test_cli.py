@@ -29,6 +29,7 @@ def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
     assert "compare" in run.out
 
 
+@pytest.mark.slow
 def test_doctor_names_every_backend(cli: Cli) -> None:
     run = cli("doctor")
     assert run.code == 0
@@ -39,6 +40,7 @@ def test_doctor_names_every_backend(cli: Cli) -> None:
     assert backends["native"]["guarantee"] == "exact"
 
 
+@pytest.mark.slow
 def test_doctor_survives_a_broken_backend(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> object:
         raise OSError(f"{name}: wrong ELF class")

@@ -23,6 +23,8 @@ from tests.profiler.slowdown.contention.worlds import WorldBench, measured
 
 from ..conftest import Cli
 
+pytestmark = pytest.mark.measures
+
 EDGES = Path(__file__).parents[3] / "docs" / "examples" / "edges.py"
 PAIRS = unit_pairs(this_device())
 QUICK = ContentionOptions(rounds=1, seconds_per_item=0.005)
@@ -37,6 +39,7 @@ def model_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @needs_two_units
 def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "contention.json"
@@ -57,6 +60,7 @@ def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path:
     assert found.interference.units == PAIRS[0]
 
 
+@pytest.mark.slow
 @needs_two_units
 def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> None:
     run = cli(
@@ -92,6 +96,7 @@ def test_bad_input_gets_one_message(
     assert message in " ".join(run.err.split())
 
 
+@pytest.mark.slow
 def test_python_functions_have_contention_too() -> None:
     free = Platform(name="free", units=(ProcessingUnit(name="a"), ProcessingUnit(name="b")))
     found = measure_contention([f"{EDGES}:EDGES"], platform=free, options=QUICK)

@@ -19,6 +19,8 @@ from ..conftest import Cli
 
 NAME = "pixel7a/alexnet-sparse"
 
+pytestmark = pytest.mark.usefixtures("counted_time")
+
 
 def test_a_plan_explains_itself(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"

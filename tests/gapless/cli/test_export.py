@@ -89,6 +89,7 @@ def written(model: Model, folder: Path, platform: Platform) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("to", "engine"),
     [("onnx", "onnxruntime"), ("onnxruntime", "onnxruntime"), ("mnn", "mnn"), ("taskset", "mnn")],
@@ -124,6 +125,7 @@ def test_squeezenet_runs_elsewhere_with_the_right_numbers(
         assert "the numbers agree" in script.stdout
 
 
+@pytest.mark.slow
 def test_people_see_what_to_run(cli: Cli, small: Path, tmp_path: Path) -> None:
     done = cli("export", small, "--to", "taskset", "--engine", "onnxruntime", "--out", tmp_path / "out")
     assert done.code == 0, done.err
@@ -160,6 +162,7 @@ def test_a_model_may_lie_elsewhere_now(cli: Cli, small: Path, tmp_path: Path) ->
     assert cli(*words, "--at", f"{old}={new}").code == 0
 
 
+@pytest.mark.slow
 def test_a_workload_keeps_its_order(cli: Cli, tmp_path: Path, platform: Platform) -> None:
     onnx.save(residual(), str(tmp_path / "one.onnx"))
     onnx.save(residual(blocks=2), str(tmp_path / "two.onnx"))
@@ -216,6 +219,7 @@ def test_python_functions_have_no_onnx_form(cli: Cli, tmp_path: Path, platform: 
     assert "made of Python functions" in done.err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_an_emulated_unit_is_told(cli: Cli, small: Path, tmp_path: Path, platform: Platform) -> None:
     slow = replace(platform, units=(platform.units[0], replace(platform.units[1], quota_permille=250)))
     written(open_model(tmp_path / "small.onnx"), small, slow)

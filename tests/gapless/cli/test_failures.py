@@ -186,6 +186,7 @@ def gapless(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_program() -> None:
     run = gapless("plan", SPARSE, "--json")
     assert (run.returncode, run.stderr) == (0, "")
@@ -195,6 +196,7 @@ def test_the_module_runs_as_a_program() -> None:
     assert wrong.stderr.startswith("error: 'nowhere' is neither a file")
 
 
+@pytest.mark.slow
 def test_output_survives_a_terminal_without_unicode(tmp_path: Path) -> None:
     path = tmp_path / "names.json"
     problem = {
@@ -209,6 +211,7 @@ def test_output_survives_a_terminal_without_unicode(tmp_path: Path) -> None:
     assert "gr\\xf6\\xdfe" in run.stdout
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -m gapless show {SPARSE}"
     with subprocess.Popen(
@@ -221,11 +224,12 @@ def test_a_closed_pipe_is_no_error() -> None:
         assert process.wait() == ExitCode.BROKEN_PIPE
 
 
+@pytest.mark.slow
 def test_a_real_ctrl_c_ends_a_real_program(tmp_path: Path) -> None:
     rules = tmp_path / "rules.py"
     rules.write_text(
         "import time\nfrom gapless import OpaqueRule\n"
-        "def slow(plan):\n    print('working', flush=True)\n    time.sleep(30)\n    return True\n"
+        "def slow(plan):\n    print('working', flush=True)\n    time.sleep(600)\n    return True\n"
         "rule = OpaqueRule(name='slow', predicate=slow)\n"
     )
     command = [sys.executable, "-m", "gapless", "plan", SPARSE, "--rules", str(rules), "--json"]
@@ -238,5 +242,5 @@ def test_a_real_ctrl_c_ends_a_real_program(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
         assert process.returncode == 130
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 60
         assert json.loads(out)["stop"] == "interrupted"

@@ -68,6 +68,7 @@ def test_every_command_has_an_example_of_itself() -> None:
         assert all(len(example) <= 92 for example in entry.examples), "one line on most terminals"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_works(example: str, folder: Path, every: dict[str, Any]) -> None:
     name, *words = words_of(example)
@@ -80,6 +81,7 @@ def test_every_reason_not_to_run_an_example_is_needed() -> None:
     assert [begun for begun in NOT_RUN if not any(each.startswith(begun) for each in EXAMPLES)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command(cli: Cli, name: str) -> None:
     run = cli(name, "--help")

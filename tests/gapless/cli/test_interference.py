@@ -39,6 +39,8 @@ from gapless.view.terminal.heat_map import heat_map_svg, shade, sign
 
 from ..conftest import Cli
 
+pytestmark = pytest.mark.measures
+
 EDGES = f"{Path(__file__).parents[3] / 'docs' / 'examples' / 'edges.py'}:EDGES"
 PAIRS = unit_pairs(this_device(engine="callable"))
 QUICK = InterferenceOptions(rounds=1, seconds_per_item=0.003)
@@ -78,6 +80,7 @@ def test_a_shipped_problem_as_json_and_files(cli: Cli, tmp_path: Path) -> None:
     assert again.out == cli("interference", "jetson-orin-nano/octree").out
 
 
+@pytest.mark.slow
 @needs_two_units
 def test_networks_are_measured_and_kept(cli: Cli, tmp_path: Path) -> None:
     store, out = tmp_path / "store.sqlite", tmp_path / "ratios.json"
@@ -97,6 +100,7 @@ def test_networks_are_measured_and_kept(cli: Cli, tmp_path: Path) -> None:
     assert {one["chunk"]["unit"] for one in one_way.document["ratios"]} == {PAIRS[0][1]}
 
 
+@pytest.mark.slow
 @needs_two_units
 def test_several_networks_share_one_answer() -> None:
     platform = this_device(units=PAIRS[0], engine="callable")
@@ -137,6 +141,7 @@ def measurement(plan: Plan, period_us: float) -> Measurement:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_plan_makes_load(cli: Cli, profile: Profile, split: Plan, tmp_path: Path) -> None:
     paths = {name: tmp_path / f"{name}.json" for name in ("profile", "problem", "plan", "measured", "out")}
     problem = profiled_problem(profile)
@@ -166,6 +171,7 @@ def test_the_rest_of_a_plan_makes_load(cli: Cli, profile: Profile, split: Plan, 
     assert "without --plan, name the profile.json" in wrong.err
 
 
+@pytest.mark.slow
 def test_plans_and_measurements_that_do_not_fit_are_refused(profile: Profile, split: Plan) -> None:
     problem = profiled_problem(profile)
     half = Plan(chunks=split.chunks[:1])
@@ -183,6 +189,7 @@ def test_plans_and_measurements_that_do_not_fit_are_refused(profile: Profile, sp
         measure_plan_interference(shared, [split])
 
 
+@pytest.mark.slow
 def test_tables_of_units_that_never_run_at_once_have_no_ratios(profile: Profile) -> None:
     cores = profile.platform.units[0].cores
     clash = replace(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from gapless.api.problems import load_problem
 from gapless.formulations.judge import score
 from gapless.profiler.prediction.published import load_executions
 
 from ...profiler.prediction.executed import LAYERS, UNITS, document, written
 from ..conftest import Cli
+
+pytestmark = pytest.mark.slow
 
 TWICE_ON_GPU = [[1.0, 1.0, 2.0]] * LAYERS
 

@@ -20,6 +20,7 @@ def words_of(page: Path) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", page.read_text()).split())
 
 
+@pytest.mark.slow
 def test_a_problem_becomes_the_page_of_its_best_plan(cli: Cli, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     words = ("--backends", "native,exhaustive", "--out", page)

@@ -30,6 +30,8 @@ from tests.executor.offline import run_offline, supported
 
 from ..conftest import Cli
 
+pytestmark = pytest.mark.measures
+
 EDGES = Path(__file__).parents[3] / "docs" / "examples" / "edges.py"
 
 
@@ -69,6 +71,7 @@ def plan_of(problem_file: Path, folder: Path, *cuts: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_inspect_shows_layers_cuts_and_what_mnn_lacks(cli: Cli, model_file: Path) -> None:
     run = cli("inspect", model_file, "--json")
     assert run.code == 0
@@ -133,6 +136,7 @@ def test_bad_input_gets_one_message(
     assert message in run.err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_a_profile_is_a_problem_that_plans(cli: Cli, profiled: Path) -> None:
     problem = load_problem(profiled / "problem.json")
     provenance = problem.costs.provenance
@@ -144,6 +148,7 @@ def test_a_profile_is_a_problem_that_plans(cli: Cli, profiled: Path) -> None:
     assert cli("show", profiled / "problem-isolated.json").code == 0
 
 
+@pytest.mark.slow
 def test_a_plan_runs_and_leaves_a_measurement_and_a_trace(cli: Cli, profiled: Path, tmp_path: Path) -> None:
     plan = plan_of(profiled / "problem.json", tmp_path)
     trace, out = tmp_path / "trace.json", tmp_path / "measurement.json"
@@ -161,6 +166,7 @@ def test_a_plan_runs_and_leaves_a_measurement_and_a_trace(cli: Cli, profiled: Pa
     assert "mnn" in shown.lower()
 
 
+@pytest.mark.slow
 def test_frames_from_a_file_come_out_right(cli: Cli, profiled: Path, tmp_path: Path) -> None:
     plan = plan_of(profiled / "problem.json", tmp_path)
     problem = load_problem(profiled / "problem.json")
@@ -186,6 +192,7 @@ def test_frames_from_a_file_come_out_right(cli: Cli, profiled: Path, tmp_path: P
                 np.testing.assert_allclose(found[name][index], right, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_model_that_changed_is_refused(cli: Cli, profiled: Path, model_file: Path, tmp_path: Path) -> None:
     other = tmp_path / "small.onnx"
     onnx.save(residual(blocks=2), str(other))
@@ -202,6 +209,7 @@ def test_a_table_without_a_model_cannot_run(cli: Cli, tmp_path: Path) -> None:
     assert "table without a model" in run.err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_traces_measured_and_simulated(cli: Cli, profiled: Path, tmp_path: Path) -> None:
     plan = plan_of(profiled / "problem.json", tmp_path)
     for more in ([], ["--simulated"]):
@@ -212,9 +220,10 @@ def test_traces_measured_and_simulated(cli: Cli, profiled: Path, tmp_path: Path)
         assert check_trace(json.loads(out.read_text())) == []
 
 
-def test_tune_keeps_the_fastest_and_resumes(cli: Cli, model_file: Path, tmp_path: Path, units: str) -> None:
+@pytest.mark.slow
+def test_tune_keeps_the_fastest_and_resumes(cli: Cli, model_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "tuned"
-    words = ["tune", model_file, "--units", units, "--top", "2", "--out", out, "--json"]
+    words = ["tune", model_file, "--top", "2", "--out", out, "--json"]
     first = cli(*words)
     assert first.code == 0
     rows = first.document["rows"]
@@ -269,12 +278,14 @@ def solve_heavy() -> int:
     return objective
 
 
+@pytest.mark.slow
 def test_python_functions_are_tuned_too(cli: Cli, tmp_path: Path, units: str) -> None:
     run = cli("tune", f"{EDGES}:EDGES", "--units", units, "--top", "1", "--out", tmp_path, "--json")
     assert run.code == 0
     assert run.document["rows"][0]["receipts"][0]["engine"].startswith("Python")
 
 
+@pytest.mark.slow
 def test_a_device_is_used_as_its_file_describes_it(
     cli: Cli, model_file: Path, tmp_path: Path, units: str
 ) -> None:
@@ -304,6 +315,7 @@ def test_this_machine_as_a_platform(cli: Cli, tmp_path: Path) -> None:
     assert "points 307200x3" in cli("networks").out
 
 
+@pytest.mark.slow
 def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:
     document = cli("doctor", "--json").document
     engines = {entry["name"]: entry for entry in document["engines"]}
@@ -329,6 +341,7 @@ def test_the_cache_is_shown_and_cleared(
     assert cli("cache", "--clear", "--json").document["entries"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not supported(), reason="the kernel of this machine cannot be asked")
 @pytest.mark.parametrize(
     "words",

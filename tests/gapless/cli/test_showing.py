@@ -42,6 +42,8 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -65,6 +67,8 @@ def test_files_of_tune_are_shown(cli: Cli, measured: Path, name: str, words: tup
     assert found["document"] == json.loads((measured / name).read_text())
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 def test_every_view_stays_in_a_narrow_terminal(
     cli: Cli, measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +80,8 @@ def test_every_view_stays_in_a_narrow_terminal(
         assert run.out.isascii() or name == "problem.json"  # its source is a text
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 def test_a_run_folder_says_what_is_in_it_and_what_to_do(cli: Cli, measured: Path) -> None:
     run = cli("show", measured)
     assert run.code == 0
@@ -96,6 +102,8 @@ def test_a_run_folder_says_what_is_in_it_and_what_to_do(cli: Cli, measured: Path
     assert any(line.startswith("gapless run ") for line in found["document"]["next"])
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 def test_a_folder_with_a_broken_file_is_shown_all_the_same(
     cli: Cli, measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +204,8 @@ def test_traces_are_read_again(cli: Cli, tmp_path: Path) -> None:
     assert any(event["name"] == "memory" for event in tree["traceEvents"])  # with a problem, memory is known
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 def test_what_was_edited_in_a_trace_is_named(cli: Cli, measured: Path, tmp_path: Path) -> None:
     tree = json.loads((measured / "trace.json").read_text())
     next(event for event in tree["traceEvents"] if event.get("cat") == "chunk")["dur"] += 1e6
@@ -235,6 +245,8 @@ def test_platforms_networks_and_ratios_are_shown(cli: Cli, tmp_path: Path) -> No
     assert "time beside load over time alone" in cli("show", out).out
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 def test_measurements_are_shown(cli: Cli, measured: Path, tmp_path: Path) -> None:
     out = tmp_path / "measurement.json"
     run = cli("run", measured / "problem.json", measured / "plan.json", "--requests", "20", "--out", out)
@@ -281,6 +293,7 @@ def test_heat_maps_are_drawn(cli: Cli, tmp_path: Path, words: tuple[str, ...]) -
         assert [box.get("class") for box in boxes].count("framed") == framed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -28,11 +28,10 @@ from ..conftest import Cli
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("formulations", "solvers", "executor", "profiler", "gapless")
-SHIPPED = sorted(
-    path
-    for folder in ("profiler/platforms", "profiler/contention/data")
-    for path in (ROOT / folder).rglob("*.json")
-)
+SHIPPED = {
+    folder: sorted((ROOT / folder).rglob("*.json"))
+    for folder in ("profiler/platforms", "profiler/slowdown/contention/data")
+}
 NAMES = [entry.name for entry in FORMATS]
 
 
@@ -54,12 +53,14 @@ def schemas_in_the_code() -> Iterator[tuple[str, str]]:
                         yield f"{module}:{name}", str(said.value)
 
 
+@pytest.mark.slow
 def test_every_schema_of_the_code_is_a_known_kind_of_file() -> None:
     found = sorted(schemas_in_the_code())
     assert found == sorted((entry.location, f"gapless.{entry.name}") for entry in FORMATS)
     assert len(set(NAMES)) == len(NAMES) == len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_schema_is_a_schema(name: str) -> None:
     schema = json_schema(name)
@@ -89,11 +90,14 @@ def valid(path: Path) -> str:
     return name
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
-def test_shipped_files_are_valid(path: Path) -> None:
-    valid(path)
+@pytest.mark.parametrize("folder", SHIPPED)
+def test_shipped_files_are_valid(folder: str) -> None:
+    assert SHIPPED[folder]
+    for path in SHIPPED[folder]:
+        valid(path)
 
 
+@pytest.mark.slow
 def test_files_that_commands_write_are_valid(cli: Cli, tmp_path: Path) -> None:
     name, run = "pixel7a/alexnet-sparse", tmp_path / "run"
     made = [tmp_path / file for file in ("plan.json", "ratios.json", "trace.json", "here.json")]
@@ -114,6 +118,8 @@ def test_files_that_commands_write_are_valid(cli: Cli, tmp_path: Path) -> None:
     assert {"problem", "executions", "tuning", "rounds", "comparison"} <= found
 
 
+@pytest.mark.measures
+@pytest.mark.slow
 def test_files_that_are_measured_are_valid(cli: Cli, tmp_path: Path) -> None:
     locator = write(tmp_path)
     out, answer, measured = tmp_path / "out", tmp_path / "plan.json", tmp_path / "measured.json"
@@ -142,6 +148,7 @@ def test_rules_and_workloads_are_valid() -> None:
         jsonschema.validate(json.loads(text), json_schema(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expr", [1.5, "on", ["on", 0, 1], ["var"], ["sum", [1, 2]], ["not", 1, 2], ["<=", 1], ["var", "on", "x"]]
 )

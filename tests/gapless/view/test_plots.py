@@ -171,6 +171,7 @@ def test_measured_requests_of_a_workload_are_called_by_their_names() -> None:
     assert labels(axes) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_text_that_does_not_fit_is_left_out() -> None:
     axes = plot_trace(gapless.simulate(SMALL, SMALL_PLAN, requests=300))
     assert len(boxes(axes, "work")) == 600

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,12 +127,12 @@ def test_progress_appears_renews_itself_and_goes_away(monkeypatch: pytest.Monkey
     with Progress(Objective()) as progress:
         progress.start("native")
         progress.publish(feasible(PLAN))
-        deadline = time.monotonic() + 0.1
-        while time.monotonic() < deadline:
+        deadline = time.monotonic() + 60
+        while not progress._shown and time.monotonic() < deadline:
             time.sleep(0.01)
     monkeypatch.undo()
     shown = terminal.text()
-    assert "\r\x1b[2Knative: 0 s (Ctrl-C stops)" in shown
+    assert re.search(r"\r\x1b\[2Knative: \d+ s \(Ctrl-C stops\)", shown)
     assert shown.endswith("\r\x1b[2K")
 
 
@@ -147,7 +149,8 @@ def test_progress_is_silent_unless_it_takes_long_on_a_terminal(
     assert capsys.readouterr().err == ""
 
 
-def test_the_progress_line_tells_the_best_so_far() -> None:
+def test_the_progress_line_tells_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: 0.0))
     progress = Progress(Objective())
     progress.start("cpsat")
     progress.publish(feasible(PLAN))

@@ -144,6 +144,7 @@ def test_layers_and_tensors_are_those_of_the_shipped_network() -> None:
     assert network.boundary_bytes == shipped.boundary_bytes
 
 
+@pytest.mark.slow
 def test_workers_open_an_application_by_its_module() -> None:
     model = open_model("cifar-alexnet-sparse")
     cores = usable_cores()

@@ -19,6 +19,7 @@ def test_names_are_those_of_no_network() -> None:
     assert application_named("alexnet") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_application_is_a_model(name: str) -> None:
     application = application_named(name)
@@ -32,6 +33,7 @@ def test_an_application_is_a_model(name: str) -> None:
     assert models_of(model.network).network == model.network
 
 
+@pytest.mark.slow
 def test_an_application_can_have_another_name_and_company() -> None:
     assert open_model("mine=octree").network.name == "mine"
     joined = open_models(["cifar-alexnet-sparse", "tree=octree"])

@@ -105,6 +105,7 @@ def clouds() -> st.SearchStrategy[Cloud]:
     return points.map(lambda values: cloud_of(*values))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(cloud=clouds())
 def test_every_layer_is_right_for_any_cloud(cloud: Cloud) -> None:
@@ -139,6 +140,7 @@ def test_there_is_room_for_the_worst_cloud() -> None:
     check_layers(cloud)
 
 
+@pytest.mark.slow
 def test_the_default_size_is_consistent() -> None:
     """Too large for the naive way, but both sets of kernels must agree, and all nodes and codes be there."""
     model = octree()
@@ -162,6 +164,7 @@ def test_no_points_are_refused() -> None:
         octree(0)
 
 
+@pytest.mark.slow
 def test_the_example_maps_heights() -> None:
     model = load_callable(f"{EXAMPLE}:HEIGHTS")
     assert model.network.layer_names[-2:] == ("octree", "heights")

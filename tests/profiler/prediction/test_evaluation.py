@@ -44,6 +44,7 @@ def named(found: tuple[Evaluated, ...], model: str, fit: Fit, scope: str = MULTI
     return row
 
 
+@pytest.mark.slow
 def test_the_true_model_is_found_to_be_true(tmp_path: Path) -> None:
     found = evaluate(executions(document(), tmp_path))
     best = named(found, "interpolated", Fit.NONE).quality
@@ -55,6 +56,7 @@ def test_the_true_model_is_found_to_be_true(tmp_path: Path) -> None:
     assert worse > 1
 
 
+@pytest.mark.slow
 def test_learning_from_the_others_helps_where_units_differ(tmp_path: Path) -> None:
     found = evaluate(executions(document(SLOW_UNITS), tmp_path))
     errors = [named(found, "interpolated", fit).quality.mape_percent or 0.0 for fit in Fit]
@@ -84,6 +86,7 @@ def test_the_same_plan_executed_twice_is_left_out_as_one(tmp_path: Path) -> None
     assert left_out_us(problem, [first, twin, *rest], Fit.UNITS)[0] == alone
 
 
+@pytest.mark.slow
 def test_plans_of_one_chunk_are_judged_apart(tmp_path: Path) -> None:
     found = evaluate(with_serial(executions(document(), tmp_path)))
     assert named(found, "heavy", Fit.NONE, MULTI).quality.plans == 24
@@ -98,6 +101,7 @@ def test_plans_of_one_chunk_alone_can_be_judged(tmp_path: Path) -> None:
     assert noise_floor(single) == ()
 
 
+@pytest.mark.slow
 def test_plans_of_repeated_chunks_are_judged_like_their_noise_floor(tmp_path: Path) -> None:
     made = document(SLOW_UNITS)
     found = executions(made, tmp_path)
@@ -129,6 +133,7 @@ def test_models_that_need_a_missing_table_are_left_out(tmp_path: Path) -> None:
         evaluate(unnamed)
 
 
+@pytest.mark.slow
 def test_registered_models_are_judged_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(co_run, "_REGISTERED", {})
 
@@ -148,6 +153,7 @@ def test_registered_models_are_judged_too(tmp_path: Path, monkeypatch: pytest.Mo
     )
 
 
+@pytest.mark.slow
 def test_the_learning_curve_judges_by_the_rest(tmp_path: Path) -> None:
     found = learning_curve(executions(document(SLOW_UNITS), tmp_path), sizes=(3, 12, 24))
     rows = {

@@ -72,6 +72,7 @@ def outlined(request: pytest.FixtureRequest) -> Outlined:
     return Outlined(request.param, outline(request.param))
 
 
+@pytest.mark.slow
 def test_size_and_work_are_those_of_the_literature(outlined: Outlined) -> None:
     entry = zoo_entry(outlined.name)
     counts = count(outlined.data, entry.inputs)
@@ -82,6 +83,7 @@ def test_size_and_work_are_those_of_the_literature(outlined: Outlined) -> None:
         assert counts.parameters == entry.parameters
 
 
+@pytest.mark.slow
 def test_operators_are_those_of_the_paper(outlined: Outlined) -> None:
     counts = Counter(node.op_type for node in outlined.graph.node)
     assert OPERATORS[outlined.name].items() <= counts.items()
@@ -91,6 +93,7 @@ def test_operators_are_those_of_the_paper(outlined: Outlined) -> None:
     assert [[name] for name in names] == [list(node.output) for node in outlined.graph.node]
 
 
+@pytest.mark.slow
 def test_files_are_valid_and_say_what_the_entry_says(outlined: Outlined) -> None:
     onnx.checker.check_model(outlined.model, full_check=True)
     shapes = shapes_of(outlined.graph)
@@ -101,6 +104,7 @@ def test_files_are_valid_and_say_what_the_entry_says(outlined: Outlined) -> None
     assert made == OUTPUTS.get(outlined.name, {"logits": (1, 1000)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_network_is_its_outline_with_weights(name: str) -> None:
     bare, whole = (onnx.load_from_string(make(name)).graph for make in (outline, build))
@@ -112,11 +116,13 @@ def test_a_network_is_its_outline_with_weights(name: str) -> None:
     assert all(tuple(tensor.dims) == wanted[tensor.name] for tensor in whole.initializer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_two_builds_give_the_same_bytes(name: str) -> None:
     assert build(name) == build(name)
 
 
+@pytest.mark.slow
 def test_networks_have_weights_of_their_own() -> None:
     first, second = [
         onnx.numpy_helper.to_array(tensor)

@@ -48,6 +48,7 @@ def solve(problem: Problem, top: int = 20, time_limit_s: float | None = None) ->
 KINDS = ("mixed", "plateau", "equal layers", "identical units")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["period,gapness", "gapness", "latency", "peak_memory,idle"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_searches_agree(kind: str, objective: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,7 @@ def searching(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(problem=problems(), top=st.sampled_from([1, 4, EVERYTHING]))
 def test_every_feature_term_and_limit(problem: Problem, top: int) -> None:
@@ -61,12 +62,14 @@ def test_every_kind_of_rule(problem: Problem, top: int) -> None:
     check(problem, top)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_search_without_shortcuts(searching: pytest.MonkeyPatch, seed: int) -> None:
     problem = random_problem(seed, layers=1 + seed % 7, units=1 + seed // 7 % 4)
     check(problem, (1, 5, 20, EVERYTHING)[seed % 4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_coarse_lattice_forgets_nothing_that_counts(searching: pytest.MonkeyPatch, seed: int) -> None:
     searching.setattr(instance, "_LATTICE_POINTS", (1,))
@@ -78,10 +81,12 @@ def test_random_problems(seed: int) -> None:
     check(random_problem(2000 + seed, layers=1 + seed % 8, units=1 + seed % 4), 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_medium_problems(seed: int) -> None:
     check(random_problem(3000 + seed, layers=13, units=4), 20)
 
 
+@pytest.mark.slow
 def test_ten_layers_on_five_units() -> None:
     check(random_problem(4000, layers=10, units=5), 50)

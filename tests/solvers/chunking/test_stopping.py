@@ -26,6 +26,7 @@ def test_no_time_at_all() -> None:
     assert claim.bound is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pauses", range(0, 40, 3))
 def test_every_interruption_is_honest(pauses: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = chain_problem(rows_of("mixed", 8, 4))

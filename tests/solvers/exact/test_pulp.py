@@ -29,6 +29,7 @@ class TestCbc(ExactBackend):
     cases = CASES[::4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", [PulpBackend(), PulpCbcBackend()])
 def test_the_boundary_encoding(backend: PulpBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "_MOST_ARCS", 0)

@@ -103,6 +103,7 @@ def possible(problem: Problem) -> list[tuple[Part, ...]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worst", [False, True])
 @pytest.mark.parametrize("case", CASES[::2], ids=lambda case: case.name)
 def test_the_list_equals_brute_force(case: Case, worst: bool) -> None:
@@ -112,6 +113,7 @@ def test_the_list_equals_brute_force(case: Case, worst: bool) -> None:
         check_list(problem, claim, top)
 
 
+@pytest.mark.slow
 def test_ties_of_everything_cost_about_one_call_a_plan() -> None:
     problem = problem_of([[2, 2, 2]] * 6).with_objective("latency")
     assert len(ranked(problem)) == 93
@@ -206,6 +208,7 @@ def test_ties_left_open_do_not_undo_an_optimum() -> None:
     assert claim.values == (8,)
 
 
+@pytest.mark.slow
 def test_opaque_rules_cut_plans_off() -> None:
     problem = random_problem(5).with_rules(
         OpaqueRule(name="two", predicate=lambda plan: len(plan.chunks) == 2)
@@ -221,6 +224,7 @@ def test_opaque_rules_cut_plans_off() -> None:
     assert proof.statistics["rejected"] == 93
 
 
+@pytest.mark.slow
 def test_a_plan_that_breaks_the_problem_is_refuted_and_the_search_goes_on() -> None:
     problem = random_problem(5).with_objective("period")
     capped = problem.with_limits(max_period_us=170)

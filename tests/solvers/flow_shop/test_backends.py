@@ -24,6 +24,8 @@ from tests.workload_instances import workload_problem
 from ..brute import claims
 from ..workload_cases import Size, random_workload, rule_kinds
 
+pytestmark = pytest.mark.slow
+
 SMALL = Size(requests=3, layers=3, units=2)
 TABLES: dict[str, list[list[int | None]]] = {
     "a": [[30, 50], [44, 22], [61, 60]],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ def column_makespan(rows: tuple[Row, ...]) -> int:
     return max((run.end_us for run in play_columns(jobs, len(rows[0]), None)), default=0)
 
 
+@pytest.mark.slow
 @given(arrays=networks(runs=True), count=st.integers(1, 3))
 def test_least_columns(arrays: ChainArrays, count: int) -> None:
     choices = [times for _, times in every_cut(arrays)]

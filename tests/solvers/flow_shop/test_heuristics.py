@@ -54,6 +54,7 @@ def test_backends_for_workloads_say_what_they_are(name: str) -> None:
     assert backend.capabilities.others is None
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=workload_problems())
 def test_plans_are_valid_and_no_better_than_the_optimum(problem: Problem) -> None:
@@ -109,6 +110,7 @@ def test_units_that_share_cores_are_not_used_together(name: str) -> None:
     assert used <= {"npu", "gpu"} or used <= {"big", "gpu"}
 
 
+@pytest.mark.slow
 def test_hungarian_keeps_high_requests_apart() -> None:
     tables: dict[str, list[list[int | None]]] = {"heavy": [[9, 9]], "light": [[2, 2]]}
     requests = ["heavy", "heavy", "light", "light", "light"]
@@ -186,6 +188,7 @@ def test_band_takes_no_unit_from_which_the_rest_cannot_be_run() -> None:
     assert "no order" in str(result.statistics["reason"])
 
 
+@pytest.mark.slow
 def test_annealing_finds_small_optima_and_follows_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annealing, "STEPS", 1500)
     slowdown = [[0, 100, 50], [200, 0, 300], [50, 300, 0]]

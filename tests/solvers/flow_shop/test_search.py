@@ -32,6 +32,7 @@ def searched(problem: Problem, *, top: int = 1, seed: int = 0) -> JointSearch:
     return search
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(problem=workload_problems())
 def test_never_better_than_every_plan_and_bounds_below(problem: Problem) -> None:
@@ -72,6 +73,7 @@ def small(seed: int, objective: str) -> Problem:
     return workload_problem(tables, ["a", "b", "a"], slowdown=slowdown, high=("b",), objective=objective)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "least"), [("makespan", 6), ("makespan,latency", 6), ("latency", 6), ("period,work", 6)]
 )
@@ -85,6 +87,7 @@ def test_the_optimum_is_found_nearly_always(objective: str, least: int) -> None:
     assert equal >= least
 
 
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize("term", sorted(WORKLOAD_TERMS))
 @pytest.mark.parametrize("execution", Execution)
 def test_every_term_gives_valid_plans(term: str, execution: Execution) -> None:
@@ -96,6 +99,7 @@ def test_every_term_gives_valid_plans(term: str, execution: Execution) -> None:
     assert check(problem, shop_of(problem).plan(schedule)) == ()
 
 
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.parametrize(
     "rule",
     [
@@ -114,6 +118,7 @@ def test_rules_are_kept(rule: RuleFunction) -> None:
     assert check(problem, shop_of(problem).plan(schedule)) == ()
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_constraints_of_the_problem_are_kept() -> None:
     plain = random_workload(6, 3, seed=4)
     first, *others = workload_of(plain).requests
@@ -126,6 +131,7 @@ def test_constraints_of_the_problem_are_kept() -> None:
     assert check(problem, shop_of(problem).plan(schedule)) == ()
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_schedules() -> None:
     problem = random_workload(8, 3, seed=2, slowdown=True)
     one, other = (searched(problem, top=3, seed=5).shelf.schedules for _ in range(2))
@@ -141,6 +147,7 @@ def test_the_best_of_several_are_distinct_and_in_order() -> None:
     assert all(one <= other for one, other in pairwise(ends))
 
 
+@pytest.mark.slow
 def test_long_orders_are_searched_in_stretches() -> None:
     problem = random_workload(60, 3, seed=1)
     start = JointSearch(problem)
@@ -153,6 +160,7 @@ def test_long_orders_are_searched_in_stretches() -> None:
     assert score(problem, plan).value("makespan") == search.shelf.best[1]
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_a_fixed_order_stays() -> None:
     problem = random_workload(7, 3, seed=1, order=RequestOrder.FIXED)
     schedule = best_schedule(problem, time_limit_s=0.2)

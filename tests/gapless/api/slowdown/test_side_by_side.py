@@ -36,6 +36,8 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Request, Workload
 from gapless.profiler.profile import ProfileOptions
 
+pytestmark = [pytest.mark.slow, pytest.mark.measures]
+
 FUNCTIONS = """
 import os
 import time

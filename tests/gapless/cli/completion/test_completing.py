@@ -182,6 +182,7 @@ complete -p gapless
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
 @pytest.mark.parametrize(
     ("line", "found"),

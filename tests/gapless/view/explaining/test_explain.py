@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,7 +116,8 @@ def assert_explained(problem: Problem, plan: Plan, worth: Worth, others: Iterabl
     assert ("not the best plan" in why.summary) == (worth[plan] != best)
 
 
-@settings(max_examples=60)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(
     data=st.data(),
     problem=st.one_of(ruled_problems(most_layers=5, most_units=3), co_run_problems(most_layers=4)).map(
@@ -151,6 +153,7 @@ def slack(problem: Problem) -> Problem:
     return problem.with_objective(Objective(terms=("idle", "latency"), period_slack_permille=200))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(data=st.data(), problem=ruled_problems(most_layers=4, most_units=3).map(slack).map(solvable))
 def test_slack_mode_compares_plans_below_the_cap(data: st.DataObject, problem: Problem) -> None:

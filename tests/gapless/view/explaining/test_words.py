@@ -47,7 +47,7 @@ BEST = plan_of((0, 2, "b"), (2, 3, "a"))
 
 
 def test_an_explanation_in_words() -> None:
-    why = gapless.explain(three_units(), BEST)
+    why = gapless.explain(three_units(), BEST, time_limit_s=None)
     a, b, c = why.units
     assert why.proven
     assert why.summary == (
@@ -67,15 +67,15 @@ def test_an_explanation_in_words() -> None:
 def test_where_the_latency_counts_it_is_told_where_a_request_spends_it() -> None:
     problem = three_units().with_objective("latency")
     assert score(problem, BEST).busy_us == (1000, 4000, None)
-    words = gapless.explain(problem, BEST).summary
+    words = gapless.explain(problem, BEST, time_limit_s=None).summary
     assert words.startswith("Of the 5.000 ms that a request takes, it spends 80.0 % on b and 20.0 % on a.")
-    words = gapless.explain(problem, plan_of((0, 3, "a"))).summary
+    words = gapless.explain(problem, plan_of((0, 3, "a")), time_limit_s=None).summary
     assert words.startswith("A request takes ")
     assert "ms, all of it on a." in words
 
 
 def test_a_plan_that_is_not_the_best_one_is_told_so() -> None:
-    why = gapless.explain(three_units(), plan_of((0, 1, "b"), (1, 3, "a")))
+    why = gapless.explain(three_units(), plan_of((0, 1, "b"), (1, 3, "a")), time_limit_s=None)
     assert not why.proven
     assert why.next_best.plan == BEST
     assert why.next_best.proven
@@ -93,7 +93,7 @@ def test_a_cut_that_cannot_move_says_why() -> None:
         Layer(name="fc", weight_bytes=90),
     )
     problem = replace(problem, networks=(Network(name="net", layers=layers),))
-    (cut,) = gapless.explain(problem, plan_of((0, 1, "b"), (1, 3, "a"))).cuts
+    (cut,) = gapless.explain(problem, plan_of((0, 1, "b"), (1, 3, "a")), time_limit_s=None).cuts
     assert cut.later is not None
     assert (cut.later.values, cut.later.reason) == (None, "'b' cannot run 'norm' (Softmax)")
 
@@ -105,7 +105,7 @@ def test_rules_of_both_kinds_bind() -> None:
         ),
         pin("pick", unit="a"),
     )
-    why = gapless.explain(problem, plan_of((0, 3, "a")))
+    why = gapless.explain(problem, plan_of((0, 3, "a")), time_limit_s=None)
     bound = {binding.name: binding for binding in why.bindings}
     assert bound["one_unit"].binds
     assert bound["one_unit"].without.plan == BEST
@@ -117,7 +117,8 @@ def test_rules_of_both_kinds_bind() -> None:
 
 def test_limits_and_slack_are_demands() -> None:
     slack = Objective(terms=("idle",), period_slack_permille=100)
-    why = gapless.explain(three_units().with_objective(slack).with_limits(max_units=2), BEST)
+    problem = three_units().with_objective(slack).with_limits(max_units=2)
+    why = gapless.explain(problem, BEST, time_limit_s=None)
     assert [binding.name for binding in why.bindings] == ["slack", "max_units", "shared cores"]
     slack_text = "the period is within 10.0 % of the least one: at most 4400 us"
     assert next(b.text for b in why.bindings if b.name == "slack") == slack_text
@@ -129,7 +130,7 @@ def test_limits_and_slack_are_demands() -> None:
 
 def test_a_unit_that_can_run_nothing_is_told_without_a_question() -> None:
     problem = table_problem([[4, None], [4, None]], ["a", "b"], network="net")
-    why = gapless.explain(problem, plan_of((0, 2, "a")))
+    why = gapless.explain(problem, plan_of((0, 2, "a")), time_limit_s=None)
     assert why.units[1].otherwise.reason == "it cannot run any layer"
     assert why.units[0].otherwise.reason.startswith("only it can run")
     assert why.summary == (
@@ -141,26 +142,27 @@ def test_a_unit_that_can_run_nothing_is_told_without_a_question() -> None:
 def test_a_broken_plan_is_refused_with_all_that_it_breaks() -> None:
     problem = three_units().with_rules(pin("conv", unit="a")).with_limits(max_period_us=3000)
     with pytest.raises(InvalidPlanError, match="nothing to explain") as caught:
-        gapless.explain(problem, BEST)
+        gapless.explain(problem, BEST, time_limit_s=None)
     assert [text.partition(":")[0] for text in caught.value.problems] == ["max_period_us", "pin(conv, a)"]
     with pytest.raises(InvalidPlanError, match="coverage: layers 1 to 2 are not covered"):
-        gapless.explain(three_units(), plan_of((0, 1, "a")))
+        gapless.explain(three_units(), plan_of((0, 1, "a")), time_limit_s=None)
 
 
 def test_a_rule_may_have_any_name() -> None:
     rule = replace(three_units().with_rules(pin(0, unit="b")).expression_rules[0], name="without b")
-    why = gapless.explain(three_units().with_rules(rule), BEST)
+    why = gapless.explain(three_units().with_rules(rule), BEST, time_limit_s=None)
     assert why.units[1].otherwise.reason == "contradicts: layer 0 runs on 'b'"
 
 
 def test_progress_counts_the_questions() -> None:
     steps: list[Step] = []
-    gapless.explain(three_units(), BEST, report=steps.append)
+    gapless.explain(three_units(), BEST, report=steps.append, time_limit_s=None)
     assert [step.done for step in steps] == list(range(len(steps)))
     assert {step.total for step in steps} == {len(steps)}
     assert {step.text for step in steps} >= {"the cuts", "the next best plan", "without b", "with c"}
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_without_time_nothing_is_said_to_be_proven() -> None:
     why = gapless.explain(three_units(), BEST, time_limit_s=1e-9)
     assert not why.proven
@@ -186,6 +188,7 @@ def test_shipped_tables_are_explained_with_proofs(name: str) -> None:
     assert "No plan is better (proved)" in why.summary
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_a_workload_is_explained_by_what_was_found() -> None:
     problem = load_workload("bert,mobilenetv2x2", platform="kirin990")
     plan = gapless.plan(problem, time_limit_s=0.2).plan
@@ -214,7 +217,7 @@ def test_equal_requests_in_each_others_place_are_no_other_plan() -> None:
         chunks=tuple(replace(chunk, request=swapped[chunk.request]) for chunk in plan.chunks),
         order=tuple(swapped[name] for name in plan.order),
     )
-    why = gapless.explain(problem, plan)
+    why = gapless.explain(problem, plan, time_limit_s=None)
     assert why.next_best.plan not in {None, plan, twin}
 
 
@@ -246,6 +249,7 @@ def test_long_lists_are_cut_short() -> None:
     assert listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_slack_mode_proves_nothing_without_the_least_period() -> None:
     slack = Objective(terms=("idle",), period_slack_permille=100)
     problem = load_workload("bert,mobilenetv2x2", platform="kirin990", objective=slack)

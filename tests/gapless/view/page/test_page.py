@@ -29,6 +29,7 @@ def several() -> str:
     return report_page(subjects, title="Four ways", command="gapless report a b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*samples.SAMPLES, "several"])
 def test_pages_are_well_formed_and_load_nothing(name: str) -> None:
     text = several() if name == "several" else page(name)
@@ -45,6 +46,7 @@ def test_pages_are_well_formed_and_load_nothing(name: str) -> None:
     assert "default-src 'none'" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(samples.SAMPLES))
 def test_the_sections_are_those_of_what_is_known(name: str) -> None:
     subject, found = samples.SAMPLES[name](), Markup(page(name))
@@ -69,6 +71,7 @@ def test_three_hundred_requests_fit() -> None:
     assert text.count('<rect class="b ') == 2 * 300 * 8
 
 
+@pytest.mark.slow
 def test_a_workload_of_three_hundred_requests_fits() -> None:
     import gapless
     from gapless.formulations.workload import LoadPolicy
@@ -98,6 +101,7 @@ def test_names_of_strangers_stay_text() -> None:
     assert "<b>" not in "".join(body for _, body in found.scripts)
 
 
+@pytest.mark.slow
 def test_the_page_says_how_it_was_made() -> None:
     words = Markup(several()).text
     assert "Made by gapless" in words
@@ -106,6 +110,7 @@ def test_the_page_says_how_it_was_made() -> None:
     assert Markup(page("small")).text.startswith("alexnet-sparse on pixel7a – gapless")
 
 
+@pytest.mark.slow
 def test_several_subjects_are_compared_first() -> None:
     found = Markup(several())
     assert {"s1", "s2", "s3", "s4"} <= found.references

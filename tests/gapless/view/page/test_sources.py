@@ -27,6 +27,7 @@ def folder(cli: Cli, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
     won, best = sorted_(folder)
     assert (won.title, best.title) == (str(folder), f"{folder}: the fastest plan")
@@ -46,6 +47,7 @@ def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_problem_of_a_folder_is_the_one_that_was_planned(folder: Path, cli: Cli) -> None:
     (folder / "problem.json").rename(folder / "problem-isolated.json")
     assert cli("show", SPARSE, "--out", folder / "problem.json").code == 0
@@ -79,6 +81,7 @@ def test_a_problem_without_a_plan_waits_for_its_best_one(cli: Cli, tmp_path: Pat
         sorted_(compared)
 
 
+@pytest.mark.slow
 def test_a_plan_behind_a_folder_names_its_own_problem(cli: Cli, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     assert cli("plan", "oneplus11/alexnet-dense", "--out", path).code == 0

@@ -39,6 +39,7 @@ def test_bubbles_are_those_of_the_trace(name: str) -> None:
         assert len(row.bubbles) == sum(after.start_us > before.end_us for before, after in pairwise(events))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(samples.SAMPLES))
 def test_everything_lies_within_the_chart(name: str) -> None:
     found = chart(samples.SAMPLES[name]())
@@ -141,6 +142,7 @@ def test_requests_of_a_workload_have_names_and_the_colours_of_their_arrival() ->
     }
 
 
+@pytest.mark.slow
 def test_of_a_batch_the_typical_round_is_shown() -> None:
     subject = samples.workload()
     trace = played(subject)[1]

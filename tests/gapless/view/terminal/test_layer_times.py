@@ -96,6 +96,7 @@ def test_many_units_stand_in_several_tables() -> None:
     assert "  ... and 3 more units (--json shows all)" in shown
 
 
+@pytest.mark.slow
 @given(problem=problems(), width=st.integers(20, 200))
 @settings(max_examples=60)
 def test_every_map_tells_every_time(problem: Problem, width: int) -> None:

@@ -19,6 +19,8 @@ from gapless.profiler.slowdown.contention.result import ContentionOptions
 from tests.executor.graph.models import load, residual
 from tests.profiler.test_real import children
 
+pytestmark = pytest.mark.measures
+
 CORES = sorted(os.sched_getaffinity(0))
 FREE = Platform(name="not pinned", units=(ProcessingUnit(name="a"), ProcessingUnit(name="b")))
 QUICK = ContentionOptions(rounds=1, seconds_per_item=0.005)
@@ -30,6 +32,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnnxModel:
     return load(residual(), tmp_path)
 
 
+@pytest.mark.slow
 def test_networks_beside_each_other_on_any_machine(model: OnnxModel) -> None:
     before = children()
     found = measure_contention([model], FREE, get_engine("onnxruntime"), options=QUICK)
@@ -42,6 +45,7 @@ def test_networks_beside_each_other_on_any_machine(model: OnnxModel) -> None:
     assert name in found.interference.provenance.source or "zoo" not in found.interference.provenance.source
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(model: OnnxModel) -> None:
     def press(step: Step) -> None:
         if step.done:
@@ -53,6 +57,7 @@ def test_ctrl_c_leaves_nothing_behind(model: OnnxModel) -> None:
     assert (children(), len(os.listdir("/proc/self/fd"))) == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(CORES) < 2, reason="two units need two usable cores")
 def test_the_probe_beside_a_network_on_cores(model: OnnxModel) -> None:
     platform = Platform(

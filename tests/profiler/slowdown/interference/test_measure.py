@@ -216,6 +216,7 @@ def test_rounds_that_disagree_are_told() -> None:
     assert any("the ratios of the rounds spread over" in warning for warning in found.warnings)
 
 
+@pytest.mark.slow
 def test_python_functions_really_run_beside_each_other() -> None:
     pairs = unit_pairs(this_device(engine="callable"))
     if not pairs:
