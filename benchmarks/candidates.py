@@ -32,7 +32,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median
 
-from gapless.executor.deployment import deploy
 from rich.console import Console, Group, RenderableType
 
 import gapless
@@ -42,6 +41,7 @@ from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Runner
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.chunking.distance import plan_distance
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan

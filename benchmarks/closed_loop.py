@@ -133,7 +133,7 @@ def device(name: str, planned: str, spread: tuple[float, float], seed: int) -> D
     rng = random.Random(f"{name} {spread} {seed}")
     problem = shipped_problem(name, method="interpolated")
     truth = distorted(problem, spread, rng)
-    alone = baselines(problem.network.name, len(problem.network.layers), problem.platform)
+    alone = baselines(problem)
     optimum = gapless.plan(truth).objective
     assert optimum is not None
     best_us = min(optimum, *(true_us(truth, baseline) for baseline in alone))

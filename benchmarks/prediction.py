@@ -31,7 +31,6 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from gapless.executor.deployment import deploy
 from rich.console import Console
 from rich.table import Table
 
@@ -44,6 +43,7 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import GaplessError
 from gapless.formulations.files import dump, save

@@ -111,13 +111,12 @@ def case(name: str, planned: str) -> Case:
     """Return a shipped problem with the 20 best plans by one of its tables, and the baselines."""
     problem, truth = shipped_problem(name, method=planned), shipped_problem(name, method="heavy")
     plans = [candidate.plan for candidate in gapless.plan(problem, top=20).candidates]
-    network = truth.network
     return Case(
         name=name,
         truth=truth,
         candidates=(
             *plan_candidates(plans, tables={planned: problem}),
-            *baselines(network.name, len(network.layers), truth.platform),
+            *baselines(truth),
         ),
     )
 

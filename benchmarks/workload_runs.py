@@ -32,8 +32,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean, median
 
-from gapless.executor.deployment import deploy
-
 import gapless
 from gapless.api.slowdown.contention import measure_contention
 from gapless.api.slowdown.side_by_side import calibrated, profile_each, side_by_side
@@ -46,6 +44,7 @@ from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
 from gapless.formulations.errors import GaplessError, PlacementError
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Plan
@@ -182,10 +181,10 @@ def _runs(
     rng = random.Random(options.seed)
     for _ in range(options.visits):
         for candidate in rng.sample(candidates, len(candidates)):
-            measured = runner.measure(deploy(candidate.plan, workload=workload), budget)
+            measured = runner.measure(deploy_rounds(candidate.plan, workload), budget)
             assert measured.makespan_us is not None
             visits[candidate.plan.plan_id].append(measured.makespan_us)
-    runner.verify(deploy(candidates[0].plan, workload=workload))
+    runner.verify(deploy_rounds(candidates[0].plan, workload))
     runner.close()
     print(f"\n{', '.join(names)}")
     for candidate in candidates:

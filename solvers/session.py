@@ -123,11 +123,10 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
             missing,
         )
     if strict_rules and _is_weak(backend, problem):
-        able = (get_backend(name) for name in backend_names() if _is_able(name, problem))
-        firm = [worker for worker in able if not _is_weak(worker, problem)]
-        firm.sort(
-            key=lambda worker: RuleHandling.CUT in _handling(worker, problem)
-        )  # that walk all plans: last
+        workers = (get_backend(name) for name in backend_names() if _is_able(name, problem))
+        firm = [worker for worker in workers if not _is_weak(worker, problem)]
+        # Those that walk all plans come last.
+        firm.sort(key=lambda worker: RuleHandling.CUT in _handling(worker, problem))
         named = repr(firm[0].name) if firm else "one that proves"
         raise UnsupportedFeatureError(
             f"backend {backend.name!r} only checks or repairs rules, which strict_rules refuses; "

@@ -10,6 +10,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,8 @@ QUANTITY = {
     TOTALS: (
         (
             "    return {(quantity, ()): expr for quantity, expr in defined.items()}\n",
-            "    found: dict[VariableKey, Expr] = {(quantity, ()): expr for quantity, expr in defined.items()}\n"
+            "    totals = {(quantity, ()): expr for quantity, expr in defined.items()}\n"
+            "    found: dict[VariableKey, Expr] = {**totals}\n"
             "    for unit in units:\n"
             "        on = (variables.truth(Quantity.ON, layer, unit) for layer in range(chain.layer_count))\n"
             "        found['layers_on', (unit,)] = linear((1, literal) for literal in on)\n"
@@ -116,7 +118,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def follow(copy: Path, tmp_path: Path, edits: dict[str, tuple[tuple[str, str], ...]], what: str) -> Any:
+def follow(copy: Path, tmp_path: Path, edits: Mapping[str, tuple[tuple[str, str], ...]], what: str) -> Any:
     """Follow a recipe in a copy, and return what each backend answers."""
     folder = tmp_path / "sources"
     shutil.copytree(copy, folder, symlinks=True)

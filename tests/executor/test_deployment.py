@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from gapless.executor.deployment import deploy
 
 from gapless.formulations.deployment import Mode, Rounds
 from gapless.formulations.errors import InvalidPlanError
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.workload import Execution, LoadPolicy, Request, Workload
 
@@ -28,7 +28,7 @@ TOGETHER = tuple(Request(name=name, network="net") for name in "ab")
 
 
 def test_a_plan_for_a_workload_is_one_stream_a_request_in_its_order() -> None:
-    found = deploy(PLAN, workload=WORKLOAD)
+    found = deploy_rounds(PLAN, WORKLOAD)
     assert [stream.name for stream in found.streams] == ["b", "a"]
     assert found.rounds == Rounds(mode=Mode.BATCH, arrivals_us=(0, 7), task_slots=3)
     assert {stream.slots for stream in found.streams} == {1}
@@ -37,7 +37,7 @@ def test_a_plan_for_a_workload_is_one_stream_a_request_in_its_order() -> None:
     assert found.is_batch
     assert found.plan == PLAN
     assert str(found) == "b: 0-0 x | 1-1 y; a: 0-1 x"
-    endless = deploy(PLAN, workload=Workload(requests=TOGETHER, mode=Mode.STREAM))
+    endless = deploy_rounds(PLAN, Workload(requests=TOGETHER, mode=Mode.STREAM))
     assert not endless.is_batch
     assert [stream.slots for stream in endless.streams] == [4, 2]
 
@@ -53,5 +53,5 @@ def test_a_plan_for_a_workload_is_one_stream_a_request_in_its_order() -> None:
 )
 def test_plans_that_the_runtime_does_not_serve_are_refused(workload: Workload | None, words: str) -> None:
     with pytest.raises(InvalidPlanError) as caught:
-        deploy(PLAN, workload=workload)
+        deploy_rounds(PLAN, workload)
     assert words in str(caught.value)

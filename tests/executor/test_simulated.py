@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.problems import load_problem, table_problem
@@ -14,6 +13,7 @@ from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS
 from gapless.executor.tuning.candidates import baselines, predicted
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream, replicas
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
@@ -176,7 +176,7 @@ def test_replicas_keep_each_other_company() -> None:
     assert found.period_us == pytest.approx(heavy.period_us)
     (candidate,) = [
         predicted(one, {"interpolated": shared})
-        for one in baselines("alexnet-sparse", 9, shared.platform)
+        for one in baselines(shared)
         if len(one.deployment.streams) == len(shared.platform.units)
     ]
     assert candidate.predicted("interpolated") == pytest.approx(found.period_us, abs=1)

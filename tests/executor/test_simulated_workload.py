@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from gapless.executor.deployment import deploy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import predicted_us
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
@@ -45,7 +45,7 @@ def test_makespan_latencies_and_bubbles_are_those_of_the_judge() -> None:
     problem = simple()
     plan = plan_of(problem)
     right = score(problem, plan)
-    found = SimulatedRunner(problem).measure(deploy(plan, workload=workload_of(problem)), Budget(requests=12))
+    found = SimulatedRunner(problem).measure(deploy_rounds(plan, workload_of(problem)), Budget(requests=12))
     assert found.makespan_us is not None
     assert found.makespan_us.median == found.period_us == right.makespan_us == predicted_us(problem, plan)
     assert found.makespan_us.count == 12
@@ -73,7 +73,7 @@ def test_any_schedule_takes_what_the_judge_says(problem: Problem, data: st.DataO
     plan = shop.plan(Schedule(order, cuts))
     runner = SimulatedRunner(problem)
     try:
-        served = deploy(plan, workload=workload)
+        served = deploy_rounds(plan, workload)
         found = runner.measure(served, Budget(requests=1))
     except (InvalidPlanError, ExecutionError):
         return  # columns, running weights, or a unit that cannot do it
@@ -89,7 +89,7 @@ def test_a_stream_of_rounds_overlaps() -> None:
     problem = simple()
     problem = replace(problem, data=replace(workload_of(problem), mode=Mode.STREAM))
     plan = plan_of(problem)
-    served = deploy(plan, workload=workload_of(problem))
+    served = deploy_rounds(plan, workload_of(problem))
     runner = SimulatedRunner(problem)
     found = runner.measure(served, Budget(seconds=0.2))
     assert found.makespan_us is None
@@ -110,7 +110,7 @@ def test_simulated_traces_of_workloads_nest() -> None:
 
 def test_noise_repeats_for_a_seed() -> None:
     problem = simple()
-    served = deploy(plan_of(problem), workload=workload_of(problem))
+    served = deploy_rounds(plan_of(problem), workload_of(problem))
 
     def periods(seed: int) -> list[float]:
         runner = SimulatedRunner(problem, noise_permille=50, seed=seed)
@@ -128,11 +128,11 @@ def test_what_it_cannot_run_is_refused() -> None:
     other = replace(workload_of(problem), task_slots=1)
     runner = SimulatedRunner(problem)
     for served, words in (
-        (deploy(plan, workload=other), "serves another workload"),
-        (replace(deploy(plan, workload=other), rounds=None), "serves another workload"),
+        (deploy_rounds(plan, other), "serves another workload"),
+        (replace(deploy_rounds(plan, other), rounds=None), "serves another workload"),
     ):
         with pytest.raises(ExecutionError, match=words):
             runner.measure(served, Budget(requests=1))
     lazy = replace(problem, data=replace(workload_of(problem), load_policy=LoadPolicy.RUNNING))
     with pytest.raises(ExecutionError, match="load policy resident"):
-        SimulatedRunner(lazy).measure(deploy(plan, workload=workload_of(problem)), Budget(requests=1))
+        SimulatedRunner(lazy).measure(deploy_rounds(plan, workload_of(problem)), Budget(requests=1))

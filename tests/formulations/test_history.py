@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gapless.executor.deployment import deploy
-
 from gapless.api.problems import table_problem
 from gapless.executor.simulated import SimulatedRunner
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import replicas
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import Interval, executed
 from gapless.formulations.simulate import simulate, simulate_workload
@@ -49,7 +49,7 @@ def test_requests_of_a_workload_are_streams() -> None:
     assert set(predicted.rounds()) == {0}
     assert list(predicted.outputs_ns()) == [1000 * predicted.makespan_us]
     assert sum(event.slowdown_us for event in predicted.events) > 0
-    measured = SimulatedRunner(problem).trace(deploy(plan, workload=workload_of(problem)), requests=3)
+    measured = SimulatedRunner(problem).trace(deploy_rounds(plan, workload_of(problem)), requests=3)
     assert measured.names == plan.order
     assert {number: len(events) for number, events in measured.rounds().items()} == dict.fromkeys(
         range(3), len(predicted.events)

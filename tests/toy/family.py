@@ -185,7 +185,7 @@ class ToyFormulation(Formulation[Tables, Code]):
         return code
 
     def count(self, problem: Problem) -> int:
-        return len(problem.platform.units) ** len(problem.networks)
+        return int(len(problem.platform.units) ** len(problem.networks))
 
     def codes(self, problem: Problem) -> Iterator[Code]:
         return product(range(len(problem.platform.units)), repeat=len(problem.networks))

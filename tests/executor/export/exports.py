@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gapless.executor.deployment import deploy
 from numpy.typing import NDArray
 from onnx import ModelProto
 
@@ -21,6 +20,7 @@ from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import Predicted
 from gapless.executor.graph.grouping import Granularity
 from gapless.executor.model import Model
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan

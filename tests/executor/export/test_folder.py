@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gapless.executor.deployment import deploy
 
 from gapless.executor.export.folder import changed_files, load_manifest, require_free
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import EXPORT
 from gapless.executor.model import Model
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.plan import Chunk, Plan

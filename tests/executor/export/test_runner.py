@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gapless.executor.deployment import deploy
 from onnx import TensorProto
 
 from gapless.executor.export.folder import load_manifest
@@ -22,6 +21,7 @@ from gapless.executor.export.kinds import ExportKind
 from gapless.executor.joined import join
 from gapless.executor.model import Model, relative_error
 from gapless.formulations.deployment import Mode, replicas
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.hardware import EngineSettings, UnitKind
 from gapless.formulations.plan import Plan
 from gapless.formulations.workload import Request, Workload
@@ -114,7 +114,7 @@ def test_the_requests_of_a_workload_keep_their_order(skip: Model, tmp_path: Path
     for slots in (None, 1):
         out = tmp_path / f"out-{slots}"
         workload = Workload(requests=requests, mode=mode, task_slots=slots)
-        write(out, deploy(plan, workload=workload), skip, other)
+        write(out, deploy_rounds(plan, workload), skip, other)
         found = ran(out, "--requests", "6", "--warm-up", "1")
         assert found["compared"] == 21
         assert found["worst_error"] < 1e-5

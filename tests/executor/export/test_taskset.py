@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gapless.executor.deployment import deploy
 
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.model import Model
 from gapless.formulations.deployment import Deployment, Stream, replicas
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.plan import Plan
 from gapless.formulations.workload import Request, Workload
 
@@ -101,7 +101,7 @@ def test_the_order_of_a_workload_is_not_for_taskset(tmp_path: Path, skip: Model)
         chunks=tuple(replace(chunk, request=name) for name in "pq" for chunk in THREE), order=("p", "q")
     )
     requests = tuple(Request(name=name, network="skip") for name in "pq")
-    deployment = deploy(plan, workload=Workload(requests=requests))
+    deployment = deploy_rounds(plan, Workload(requests=requests))
     with pytest.raises(InvalidInputError, match="a, b, c serve several requests in the order of the plan"):
         write(tmp_path / "out", deployment, skip, kind=ExportKind.TASKSET)
     alone = Deployment(streams=(Stream(name="p\n; rm", chunks=THREE),))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gapless.executor.deployment import deploy
 
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment, Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError, UnitLostError
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.history import History, Interval
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.workload import Request, Workload
@@ -74,7 +74,7 @@ def rounds_of(trace: History) -> list[tuple[Interval, ...]]:
 
 
 def test_every_request_is_right_and_served_in_plan_order() -> None:
-    with opened(deploy(FOUR, workload=workload(FOUR))) as pipeline:
+    with opened(deploy_rounds(FOUR, workload(FOUR))) as pipeline:
         trace = pipeline.trace(requests=5)
         in_plan_order(trace)
         assert [len(events) for events in rounds_of(trace)] == [7] * 5
@@ -97,7 +97,7 @@ def test_every_request_is_right_and_served_in_plan_order() -> None:
 
 
 def test_a_batch_waits_for_its_last_request() -> None:
-    with opened(deploy(FOUR, workload=workload(FOUR))) as pipeline:
+    with opened(deploy_rounds(FOUR, workload(FOUR))) as pipeline:
         rounds = rounds_of(pipeline.trace(requests=6))
         for before, after in pairwise(rounds):
             assert max(e.end_ns for e in before) <= min(e.start_ns for e in after)
@@ -119,7 +119,7 @@ def test_a_batch_waits_for_its_last_request() -> None:
 
 def test_requests_that_run_the_same_chunk_share_its_session() -> None:
     same = plan(add_1=[(3, "a")], add_2=[(3, "a")], add_3=[(1, "a"), (3, "b")])
-    with opened(deploy(same, workload=workload(same))) as pipeline:
+    with opened(deploy_rounds(same, workload(same))) as pipeline:
         assert [(r.unit, r.piece) for r in pipeline.receipts] == [
             ("a", "add[0:3)"),
             ("a", "add[0:1)"),
@@ -134,7 +134,7 @@ def test_a_stream_of_rounds_does_not_wait() -> None:
     served = plan(slow_1=[(1, "a"), (2, "b")], slow_2=[(1, "a"), (2, "b")])
     measured = {}
     for mode in Mode:
-        with opened(deploy(served, workload=workload(served, mode=mode)), slow) as pipeline:
+        with opened(deploy_rounds(served, workload(served, mode=mode)), slow) as pipeline:
             in_plan_order(pipeline.trace(requests=6))
             measured[mode] = pipeline.measure(Budget(requests=10, warm_up_requests=3))
     assert measured[Mode.STREAM].makespan_us is None
@@ -145,7 +145,7 @@ def test_a_stream_of_rounds_does_not_wait() -> None:
 
 def test_a_request_waits_for_its_arrival() -> None:
     pair = plan(add=[(3, "a")], mix=[(2, "b")])
-    served = deploy(pair, workload=workload(pair, arrivals_us=[0, 20_000]))
+    served = deploy_rounds(pair, workload(pair, arrivals_us=[0, 20_000]))
     with opened(served) as pipeline:
         measured = pipeline.measure(Budget(requests=3, warm_up_requests=0))
     assert measured.makespan_us is not None
@@ -157,7 +157,7 @@ def test_a_request_waits_for_its_arrival() -> None:
 @pytest.mark.slow
 def test_waiting_for_an_arrival_is_no_hang() -> None:
     late = plan(add=[(3, "a")], mix=[(2, "b")])
-    served = deploy(late, workload=workload(late, arrivals_us=[2_500_000, 0]))
+    served = deploy_rounds(late, workload(late, arrivals_us=[2_500_000, 0]))
     with opened(served, stall_limit_s=1.5) as pipeline:
         assert len(pipeline.trace(requests=1).events) == 2
 
@@ -166,7 +166,7 @@ def test_waiting_for_an_arrival_is_no_hang() -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("task_slots", [1, 2])
 def test_no_more_are_on_their_way_than_there_are_task_slots(mode: Mode, task_slots: int) -> None:
-    served = deploy(FOUR, workload=workload(FOUR, mode=mode, task_slots=task_slots))
+    served = deploy_rounds(FOUR, workload(FOUR, mode=mode, task_slots=task_slots))
     with opened(served) as pipeline:
         trace = pipeline.trace(requests=4)
     in_plan_order(trace)
@@ -180,7 +180,7 @@ def test_no_more_are_on_their_way_than_there_are_task_slots(mode: Mode, task_slo
 
 
 def test_budgets_of_time_end_between_rounds() -> None:
-    with opened(deploy(FOUR, workload=workload(FOUR))) as pipeline:
+    with opened(deploy_rounds(FOUR, workload(FOUR))) as pipeline:
         measured = pipeline.measure(Budget(seconds=0.5))
         assert {times.requests for times in measured.streams} == {measured.requests // 4}
         assert measured.requests > 4
@@ -191,13 +191,13 @@ def test_budgets_of_time_end_between_rounds() -> None:
 def test_failures_name_the_request() -> None:
     bad = chain("add", "stumble", name="bad")
     served = plan(add_1=[(3, "a")], bad_7=[(1, "a"), (2, "b")])
-    with opened(deploy(served, workload=workload(served)), bad) as pipeline:
+    with opened(deploy_rounds(served, workload(served)), bad) as pipeline:
         with pytest.raises(ExecutionError, match=r"request 0 of 'bad_7' \(chunk 1, layers 1 to 1\) failed"):
             pipeline.measure(Budget(requests=3))
         assert not pipeline.is_open
     frozen = chain("freeze", name="frozen")
     served = plan(add_1=[(3, "a")], frozen_1=[(1, "b")])
-    with opened(deploy(served, workload=workload(served)), frozen, stall_limit_s=1) as pipeline:
+    with opened(deploy_rounds(served, workload(served)), frozen, stall_limit_s=1) as pipeline:
         with pytest.raises(UnitLostError) as caught:
             pipeline.measure(Budget(requests=1))
         assert "was running request 0 of 'frozen_1'" in str(caught.value)
@@ -208,7 +208,7 @@ def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GAPLESS_TEST_MARK", str(mark))
     fragile = chain(("crash once", float(ADD.sample_inputs(0)["x"][0])), name="fragile")
     served = plan(add_1=[(1, "a"), (3, "b")], fragile_1=[(1, "b")])
-    with opened(deploy(served, workload=workload(served)), fragile, restarts=1) as pipeline:
+    with opened(deploy_rounds(served, workload(served)), fragile, restarts=1) as pipeline:
         measured = pipeline.measure(Budget(requests=3))
     assert mark.exists()
     assert measured.makespan_us is not None
@@ -218,4 +218,4 @@ def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_too_many_requests_are_refused() -> None:
     many = plan(**{f"add_{number}": [(1, "a"), (3, "b")] for number in range(200)})
     with pytest.raises(InvalidPlanError, match="200 streams with all their chunks need 600 pipes"):
-        opened(deploy(many, workload=workload(many)))
+        opened(deploy_rounds(many, workload(many)))

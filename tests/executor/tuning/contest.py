@@ -38,7 +38,7 @@ def contest(top: int = 6) -> tuple[TuningCandidate, ...]:
     """Return the best plans and the baselines of the problem."""
     asked = problem()
     plans = [candidate.plan for candidate in gapless.plan(asked, top=top).candidates]
-    return plan_candidates(plans, tables={"truth": asked}) + baselines("net", 4, asked.platform)
+    return plan_candidates(plans, tables={"truth": asked}) + baselines(asked)
 
 
 class Repeatable(SimulatedRunner):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from dataclasses import replace
-
-from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.problems import table_problem
@@ -17,12 +16,14 @@ from gapless.executor.tuning.candidates import (
     plan_candidates,
     predicted_us,
     without_duplicates,
-    workload_baselines,
 )
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Mode
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.problem import Problem
 from tests.workload_instances import workload_problem
 
 
@@ -45,12 +46,21 @@ BOARD = Platform(
 )
 
 
+def on(platform: Platform, able: Collection[str] | None = None) -> Problem:
+    """Return a problem of two layers, of which the second runs on some units only."""
+    times = [
+        [1.0] * len(platform.units),
+        [float(able is None or u.name in able) or None for u in platform.units],
+    ]
+    return table_problem(times, platform.units, network="net")
+
+
 def labels(found: tuple[TuningCandidate, ...]) -> list[str]:
     return [candidate.label for candidate in found]
 
 
 def test_baselines_are_each_unit_alone_and_replicas_on_disjoint_units() -> None:
-    assert labels(baselines("net", 3, BOARD)) == [
+    assert labels(baselines(on(BOARD))) == [
         *(f"serial on {unit.name}" for unit in BOARD.units),
         "replicas on core0+core1+core2+core3",
         "replicas on little+large",
@@ -65,14 +75,14 @@ def test_baselines_are_each_unit_alone_and_replicas_on_disjoint_units() -> None:
 
 
 def test_units_that_cannot_run_the_network_are_left_out() -> None:
-    found = baselines("net", 3, BOARD, able={"core0", "core1", "little"})
+    found = baselines(on(BOARD, able={"core0", "core1", "little"}))
     assert labels(found) == [
         "serial on core0",
         "serial on core1",
         "serial on little",
         "replicas on core0+core1",
     ]
-    assert baselines("net", 3, BOARD, able=()) == ()
+    assert baselines(on(BOARD, able=set())) == ()
 
 
 def test_replicas_never_share_a_core_and_stay_few() -> None:
@@ -82,7 +92,7 @@ def test_replicas_never_share_a_core_and_stay_few() -> None:
         for size in sizes
         for first in range(0, 16, size)
     ]
-    found = baselines("net", 2, Platform(name="many", units=tuple(units)))
+    found = baselines(on(Platform(name="many", units=tuple(units))))
     cores = {unit.name: set(unit.cores) for unit in units}
     sets = [candidate.deployment.units for candidate in found if len(candidate.deployment.units) > 1]
     assert len(sets) == len(set(sets)) == MOST_REPLICA_SETS
@@ -96,7 +106,7 @@ def test_a_plan_on_one_unit_is_the_serial_baseline_measured_once() -> None:
     problem = table_problem([[5, 9], [5, 9]], ["a", "b"], network="net")
     plans = [candidate.plan for candidate in gapless.plan(problem, top=4).candidates]
     proposed = plan_candidates(plans, tables={"isolated": problem, "heavy": problem})
-    found = without_duplicates((*proposed, *baselines("net", 2, problem.platform)))
+    found = without_duplicates((*proposed, *baselines(problem)))
     assert len(found) == len({candidate.key for candidate in found}) == 5
     alone = next(candidate for candidate in found if "serial on a" in candidate.labels)
     rank = plans.index(Plan(chunks=(Chunk(network="net", start=0, stop=2, unit="a"),))) + 1
@@ -111,7 +121,7 @@ def test_a_plan_on_one_unit_is_the_serial_baseline_measured_once() -> None:
 def test_the_order_of_merging_does_not_matter_for_what_is_known() -> None:
     problem = table_problem([[5]], ["a"], network="net")
     plan = Plan(chunks=(Chunk(network="net", start=0, stop=1, unit="a"),))
-    ours, theirs = plan_candidates([plan], tables={"t": problem}), baselines("net", 1, problem.platform)
+    ours, theirs = plan_candidates([plan], tables={"t": problem}), baselines(problem)
     (one,), (other,) = without_duplicates(ours + theirs), without_duplicates(theirs + ours)
     assert (one.kind, one.rank, one.predicted_us) == (other.kind, other.rank, other.predicted_us)
     assert one.deployment == deploy(plan)
@@ -119,7 +129,7 @@ def test_the_order_of_merging_does_not_matter_for_what_is_known() -> None:
 
 def test_baselines_of_a_workload_cut_nothing() -> None:
     problem = workload_problem({"x": [[4, 9], [4, 9]], "y": [[6, 5], [6, 5]]}, ["x", "y", "x", "y"])
-    found = workload_baselines(problem)
+    found = baselines(problem)
     assert labels(found) == ["serial on npu", "serial on big", "whole requests on npu+big"]
     plans = [candidate.deployment.plan for candidate in found]
     assert [str(plan) for plan in plans] == [
@@ -134,7 +144,7 @@ def test_whole_requests_go_to_units_that_can_run_them_and_share_no_core() -> Non
     problem = workload_problem({"x": [[4, 9, 5, 1], [4, 9, 5, None]]}, ["x", "x"])
     units = (unit("npu", 0), unit("big", 1), unit("gpu", 0, 1), unit("little", 2))
     board = replace(problem, platform=replace(problem.platform, units=units))
-    assert labels(workload_baselines(board)) == [
+    assert labels(baselines(board)) == [
         "serial on npu",
         "serial on big",
         "serial on gpu",
@@ -149,4 +159,4 @@ def test_plans_for_a_workload_are_predicted_by_their_makespan_or_period() -> Non
     for asked, right_us in ((problem, 4 + 4 + 3), (stream, 4 + 4)):
         (found,) = plan_candidates([plan], tables={"table": asked})
         assert found.predicted_us == (("table", right_us),)
-        assert found.deployment == deploy(plan, workload=workload_of(asked))
+        assert found.deployment == deploy_rounds(plan, workload_of(asked))

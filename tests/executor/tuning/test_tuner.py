@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.problems import table_problem
@@ -26,6 +25,7 @@ from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tables import csv_text, markdown_text, outcome, rows_table
 from gapless.executor.tuning.trials import Failure
 from gapless.executor.tuning.tuner import TuningSubject, tune
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import (
     EngineUnavailableError,
@@ -121,7 +121,7 @@ def test_a_plan_that_is_slower_than_a_baseline_is_never_recommended() -> None:
     planned = table_problem([[1, 1], [1, 1]], ["a", "b"], network="net")
     truth = table_problem([[1, 9], [1, 9]], ["a", "b"], network="net")
     plans = [candidate.plan for candidate in gapless.plan(planned, top=2).candidates]
-    found = plan_candidates(plans, tables={"wrong": planned}) + baselines("net", 2, planned.platform)
+    found = plan_candidates(plans, tables={"wrong": planned}) + baselines(planned)
     result = tuned(SimulatedRunner(truth, noise_permille=10), candidates=found)
     assert result.baseline_wins
     assert result.winner is not None
@@ -182,7 +182,7 @@ def test_fixed_mode_measures_everybody_for_ten_seconds() -> None:
 
 def test_what_survives_is_visited_for_several_periods() -> None:
     slow = table_problem([[400, 400]], ["a", "b"], network="net")
-    serial = baselines("net", 1, slow.platform)[:2]
+    serial = baselines(slow)[:2]
     result = tuned(
         SimulatedRunner(slow), candidates=serial, options=TuningOptions(rungs=(Rung(seconds=0.1),) * 2)
     )

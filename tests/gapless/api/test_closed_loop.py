@@ -195,7 +195,7 @@ def test_times_of_earlier_rounds_are_freed_from_drift() -> None:
         )  # fmt: skip
         tables = {"isolated": problem}
         _, plans = setup.plan(problem, top=6)
-        alone = baselines(problem.network.name, 9, problem.platform)
+        alone = baselines(problem)
         first = setup.race([*plan_candidates(plans, tables=tables), *alone], problem)
         runner.factor = 1.5
         loop = close_loop(tables, first, setup, rounds=2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.problems import load_problem
@@ -13,6 +12,7 @@ from gapless.api.tuning import default_costs
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.tuning.candidates import asked_pace, baselines, plan_candidates, predicted_us
 from gapless.files.run_files import load_deployment
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.judge import score
 from gapless.formulations.objective import Objective
@@ -44,7 +44,7 @@ def test_candidates_run_one_request_at_a_time() -> None:
     problem = load_problem(NAME, costs="isolated").with_objective("latency")
     plans = [candidate.plan for candidate in gapless.plan(problem, top=5).candidates]
     found = plan_candidates(plans, tables={"isolated": problem})
-    alone = baselines("alexnet-sparse", 9, problem.platform, pace="latency")
+    alone = baselines(problem)
     for candidate in (*found, *alone):
         assert [stream.slots for stream in candidate.deployment.streams] == [1], "no replicas either"
         assert candidate.deployment.pace == "latency"

@@ -8,7 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from gapless.executor.deployment import deploy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from gapless.api.slowdown.interference import (
 )
 from gapless.executor.measurement import Measurement
 from gapless.executor.tuning.documents import MEASUREMENT
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load, save
 from gapless.formulations.judge import score

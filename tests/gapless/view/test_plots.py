@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
-from gapless.executor.deployment import deploy
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -23,6 +22,7 @@ from gapless.api.planning import BackendFailure
 from gapless.api.tuning import tune_simulated
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Deployment, Stream
 from gapless.formulations.errors import BackendUnavailableError, InvalidInputError
 from gapless.formulations.history import Interval, executed

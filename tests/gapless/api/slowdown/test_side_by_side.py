@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gapless.executor.deployment import deploy
 
 import gapless
 from gapless.api.execution import models_for, open_pipeline, run
@@ -29,6 +28,7 @@ from gapless.formulations.costs import Interference
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load_problem, save
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of, workload_of
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Plan
@@ -149,7 +149,7 @@ def test_files_lead_to_the_same_run(problem: Problem, plan: Plan, tmp_path: Path
     asked, written, kept = tmp_path / "problem.json", tmp_path / "plan.json", tmp_path / "deployment.json"
     save(dump_problem(problem), asked)
     save(dump_plan(plan, problem), written)
-    served = deploy(plan, workload=workload_of(problem))
+    served = deploy_rounds(plan, workload_of(problem))
     save(dump(served, DEPLOYMENT), kept)
     assert load_deployment(written, problem) == load_deployment(kept, problem) == served
     with opened(str(asked), written, engine=None, at=None) as work:

@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from gapless.executor.deployment import deploy
-
 import gapless
 from gapless.api.tuning import tune_simulated
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Deployment, Mode, replicas
+from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_in, workload_of
 from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan
@@ -128,7 +128,7 @@ def steady() -> Subject:
 
 
 def _workload(problem: Problem, plan: Plan) -> Subject:
-    deployment = deploy(plan, workload=workload_of(problem))
+    deployment = deploy_rounds(plan, workload_of(problem))
     return subject(
         problem,
         plan,

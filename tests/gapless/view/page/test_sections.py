@@ -8,8 +8,8 @@ import pytest
 
 from gapless.executor.engine import PlacementReceipt
 from gapless.executor.runner import Budget
-from gapless.formulations.flow_shop.memory import Usage
 from gapless.formulations.scores import Violation
+from gapless.formulations.usage import Usage
 from gapless.view.page.answers import answers
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
