@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Mode, Rounds
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
@@ -45,13 +46,17 @@ def test_a_plan_for_a_workload_is_one_stream_a_request_in_its_order() -> None:
 @pytest.mark.parametrize(
     ("workload", "words"),
     [
-        (None, "is a plan for a workload; say which one"),
         (replace(WORKLOAD, requests=WORKLOAD.requests[:1]), "is no plan for the requests a"),
         (replace(WORKLOAD, load_policy=LoadPolicy.RUNNING), "keeps all weights in memory"),
         (Workload(requests=TOGETHER, execution=Execution.COLUMNS), "columns are a way to score"),
     ],
 )
-def test_plans_that_the_runtime_does_not_serve_are_refused(workload: Workload | None, words: str) -> None:
+def test_plans_that_the_runtime_does_not_serve_are_refused(workload: Workload, words: str) -> None:
     with pytest.raises(InvalidPlanError) as caught:
         deploy_rounds(PLAN, workload)
     assert words in str(caught.value)
+
+
+def test_a_plan_for_a_workload_is_no_plan_for_one_network() -> None:
+    with pytest.raises(InvalidPlanError, match="is a plan for a workload; say which one"):
+        deploy(PLAN)

@@ -48,10 +48,9 @@ BOARD = Platform(
 
 def on(platform: Platform, able: Collection[str] | None = None) -> Problem:
     """Return a problem of two layers, of which the second runs on some units only."""
-    times = [
-        [1.0] * len(platform.units),
-        [float(able is None or u.name in able) or None for u in platform.units],
-    ]
+    names = platform.unit_names if able is None else able
+    second = [1.0 if name in names else None for name in platform.unit_names]
+    times: list[list[float | None]] = [[1.0] * len(platform.units), second]
     return table_problem(times, platform.units, network="net")
 
 
