@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from typing import Any
 
 from ..formulations.files import parse_problem
 from ..formulations.plan import Chunk, Plan
@@ -49,7 +50,8 @@ class Golden:
     problem
         The instance.
     optimum, best
-        Values of the objective terms and the first plan in canonical order; None: infeasible.
+        Values of the objective terms and the first plan in canonical order (the only best one where the
+        formulation has no tie-break, so that any may be found); None: infeasible.
     invalid
         Plans with the rule they break.
     conflict
@@ -80,11 +82,15 @@ def golden_instances() -> Iterator[Golden]:
                 problem=problem,
                 optimum=None if data["optimum"] is None else tuple(data["optimum"]),
                 best=None if data["best"] is None else _plan(data["best"]),
-                invalid=tuple((entry["breaks"], _plan(entry["chunks"])) for entry in data["invalid"]),
+                invalid=tuple((entry["breaks"], _plan(entry)) for entry in data["invalid"]),
                 conflict=tuple(data.get("conflict", ())),
                 easy=bool(data.get("easy")),
             )
 
 
-def _plan(chunks: list[dict[str, object]]) -> Plan:
-    return Plan(chunks=tuple(Chunk(**chunk) for chunk in chunks))  # type: ignore[arg-type]
+def _plan(written: Any) -> Plan:
+    """Return a plan: a list of its chunks, or "chunks" and "order"."""
+    if isinstance(written, list):
+        written = {"chunks": written}
+    chunks = tuple(Chunk(**chunk) for chunk in written["chunks"])
+    return Plan(chunks=chunks, order=tuple(written.get("order", ())))
