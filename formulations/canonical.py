@@ -30,6 +30,8 @@ _DEEPEST = 8
 """How far code is followed into the functions that it calls."""
 
 _unknown: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+_held: dict[int, tuple[Any, str]] = {}
+"""Digits of what cannot be told, and by identity of what is not hashable or has no weak references."""
 
 
 def digest(value: Any) -> str:
@@ -46,7 +48,7 @@ def plain(value: Any) -> Any:
         return value.value
     if isinstance(value, Expr):
         return to_data(value)
-    if is_dataclass(value):
+    if is_dataclass(value) and not callable(value):
         found = {name: plain(held) for name, held in _told(value)}
         key = getattr(value, "data_key", None)
         return found | ({"data_key": key} if isinstance(key, str) else {})
@@ -95,17 +97,21 @@ class _Opaque(Exception):
 
 def _token(function: Callable[..., Any]) -> str:
     """Return digits that no other object ever has."""
+    made = secrets.token_hex(DIGITS // 2)
     try:
-        return _unknown.setdefault(function, secrets.token_hex(DIGITS // 2))
-    except TypeError:  # it cannot be referred to weakly, so it is not known again
-        return secrets.token_hex(DIGITS // 2)
+        return _unknown.setdefault(function, made)
+    except TypeError:  # kept for good, so that no other object takes its place
+        return _held.setdefault(id(function), (function, made))[1]
 
 
 def _of_callable(function: Any, depth: int) -> Any:
     if not isinstance(function, FunctionType) or depth > _DEEPEST:
         raise _Opaque
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    held = [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    try:
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError as error:  # a variable that has no value yet
+        raise _Opaque from error
+    held = [*cells, *(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())]
     names = sorted(_names(function.__code__) & set(function.__globals__))
     return {
         "code": _of_code(function.__code__),
@@ -115,14 +121,20 @@ def _of_callable(function: Any, depth: int) -> Any:
 
 
 def _of_code(code: CodeType) -> Any:
-    constants = [_of_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    constants = [_of_code(c) if isinstance(c, CodeType) else _of_constant(c) for c in code.co_consts]
     return [
         code.co_code.hex(),
+        code.co_exceptiontable.hex(),
         list(code.co_names),
         list(code.co_varnames),
         list(code.co_freevars),
         constants,
     ]
+
+
+def _of_constant(constant: Any) -> Any:
+    # The order of a set differs between processes.
+    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else repr(constant)
 
 
 def _names(code: CodeType) -> set[str]:
@@ -136,8 +148,10 @@ def _of_value(value: Any, depth: int) -> Any:
         return _of_callable(value, depth + 1)
     if isinstance(value, ModuleType | type):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
-    if isinstance(value, str | int | float | bool | None) or is_dataclass(value):
+    if isinstance(value, str | int | float | bool | None):
         return plain(value)
+    if is_dataclass(value) and not callable(value):
+        return [type(value).__qualname__, plain(value)]
     if isinstance(value, tuple | list | set | frozenset | Mapping):
         items = value.items() if isinstance(value, Mapping) else value
         found = [_of_value(item, depth) for item in items]

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from .canonical import DIGITS
 from .costs import CostTable, Interference
 from .errors import ExpressionError, InvalidInputError, InvalidPlanError, InvalidProblemError
 from .expr_json import from_data, to_data
@@ -169,7 +170,7 @@ class Origin:
     opaque_rules
         Names of its opaque rules.
     fingerprint
-        Its fingerprint.
+        Its fingerprint; None: not known, or in the form of an earlier version, which cannot be compared.
     """
 
     asked: Mapping[str, str]
@@ -308,11 +309,12 @@ def load_plan(path: str | Path) -> Plan:
 def load_origin(path: str | Path) -> Origin:
     """Read what a plan file knows about the problem of its plan; errors as for `load`."""
     document = load(path, PLAN)
+    known = document.problem is not None and len(document.problem) == DIGITS
     return Origin(
         asked=document.asked,
         rules=document.rules,
         opaque_rules=document.opaque_rules,
-        fingerprint=document.problem,
+        fingerprint=document.problem if known else None,
     )
 
 
