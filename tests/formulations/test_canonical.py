@@ -17,6 +17,7 @@ import pytest
 from gapless.formulations.canonical import DIGITS, code_identity, digest, plain
 from gapless.formulations.chunking.rules import at_most, pin
 from gapless.formulations.costs import Interference
+from gapless.formulations.deployment import Mode
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.flow_shop.rules import before
 from gapless.formulations.flow_shop.tables import workload_of
@@ -24,7 +25,7 @@ from gapless.formulations.limits import Limits
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
-from gapless.formulations.workload import Mode, RequestOrder
+from gapless.formulations.workload import RequestOrder
 from gapless.solvers.chunking.samples import sample_problem
 from tests.workload_instances import workload_problem
 
