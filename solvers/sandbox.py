@@ -15,17 +15,21 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import IO
+from multiprocessing.reduction import ForkingPickler
+from types import MappingProxyType
+from typing import IO, Any, TypeVar
 
 from ..formulations import errors
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.problem import Problem
 from .protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason
+
+T = TypeVar("T")
 
 GRACE_S = 2.0
 """How long after its time limit a backend may still hand in its answer before it is killed."""
@@ -34,6 +38,14 @@ MEMORY_SHARE = 0.5
 """Share of the physical memory that a child may take when no limit is given."""
 
 _PR_SET_PDEATHSIG = 1
+
+
+def _frozen(held: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(held)
+
+
+# Results hold such mappings, and pickle does not know them.
+ForkingPickler.register(MappingProxyType, lambda held: (_frozen, (dict(held),)))
 
 
 def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float]:
@@ -99,6 +111,56 @@ def _child(
     finally:
         _kill(process)
         receiver.close()
+
+
+def call_in_child(work: Callable[[], T], name: str) -> T:
+    """Return what a function returns, called in a child process: solvers that it loads stay there.
+
+    Parameters
+    ----------
+    work
+        The function.
+    name
+        Name of the backend that it is about, for errors.
+
+    Raises
+    ------
+    BackendFailedError
+        The child ended without an answer, or the function raised something that is not ours.
+    GaplessError
+        What the function raised.
+    """
+    context = get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(work, sender), daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # as in `_child`
+        process.start()
+    sender.close()
+    try:
+        kind, *payload = receiver.recv()
+    except EOFError:
+        process.join()
+        raise BackendFailedError(
+            f"backend {name!r} ended its child process with exit code {process.exitcode}"
+        ) from None
+    finally:
+        _kill(process)
+        receiver.close()
+    if kind != "done":
+        raise _rebuild(name, *payload)
+    answer: T = payload[0]
+    return answer
+
+
+def _send(work: Callable[[], object], pipe: Connection) -> None:
+    os.setsid()
+    try:
+        pipe.send(("done", work()))
+    except GaplessError as error:
+        pipe.send(("error", type(error).__name__, str(error)))
+    except Exception as error:
+        pipe.send(("error", "", f"{type(error).__name__}: {error}"))
 
 
 def _kill(process: BaseProcess) -> None:
