@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median
 
+from gapless.executor.deployment import deploy
 from rich.console import Console, Group, RenderableType
 
 import gapless
@@ -48,7 +49,7 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names, shipped_problem
 from gapless.profiler.profile import ProfileOptions
-from gapless.view.terminal.layout import plain_table
+from gapless.view.layout import plain_table
 
 TOP = 20
 FIRST = (1, 5, 10, 20)

@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from gapless.executor.deployment import deploy
 from rich.console import Console
 
 import gapless
 from benchmarks.instances import random_problem
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.chunking.deployment import deploy
-from gapless.view.terminal.layout import plain_table
+from gapless.view.layout import plain_table
 from gapless.view.words import seconds, size
 
 REQUESTS = (1, 20, 100, 300)

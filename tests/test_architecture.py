@@ -46,6 +46,7 @@ LAYERS = (
     ("gapless.cli.completion", "gapless.cli.tasks"),
     ("gapless.cli.options",),
     ("gapless.cli.base",),
+    ("gapless.view.formulations",),  # found by name: nothing imports them
     ("gapless.view.page", "gapless.view.plots", "gapless.view.terminal"),
     ("gapless.view.explaining",),
     ("gapless.view",),

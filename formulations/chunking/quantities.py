@@ -75,7 +75,7 @@ TERMS = table(
             field="paper_gapness_us",
             dimension=Dimension.MICROSECONDS,
             text="the gapness without that exception: a plan on one unit has 0, as in BetterTogether (O1)",
-            label="gapness as in the paper",
+            label="paper gapness",
         ),
         TermInfo(
             name=Term.LATENCY,
@@ -103,7 +103,7 @@ TERMS = table(
             field="idle_permille",
             dimension=Dimension.PERMILLE,
             text="share of the platform that is not used, rounded up: 1000 - utilisation",
-            label="idle",
+            label="idle share",
             excess=idle_excess,
         ),
     )

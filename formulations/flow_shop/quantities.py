@@ -119,7 +119,7 @@ TERMS = table(
             field="idle_permille",
             dimension=Dimension.PERMILLE,
             text="share of the makespan in which units are idle, rounded up",
-            label="idle",
+            label="idle share",
             excess=idle_excess,
         ),
         TermInfo(

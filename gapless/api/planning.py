@@ -6,37 +6,30 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..formulations.errors import BackendError, InvalidInputError
-from ..formulations.flow_shop.tables import workload_in
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
+from ..solvers.families import Usual, family_of
 from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
-from ..solvers.registry import backend_names, get_backends
+from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usual:
-    """What `compare` does when nothing is said: backends, and seconds for each of them.
-
-    Backends that are not installed are left out with a reason.
-    """
-
-    names: tuple[str, ...]
-    time_limit_s: float | None = None
-
-
-CHAIN_BACKENDS = Usual(names=("native", "exhaustive", "cpsat", "z3", "pulp"))
-WORKLOAD_BACKENDS = Usual(
-    names=("native", "cpsat", "pulp", "hetero2pipe", "annealing", "band", "pipe-it", "serial"),
-    time_limit_s=10.0,
-)
-
-
 def default_backends(problem: Problem) -> Usual:
     """Return what `compare` does with a problem when nothing is said."""
-    return CHAIN_BACKENDS if workload_in(problem) is None else WORKLOAD_BACKENDS
+    return family_of(problem.formulation.name).usual
+
+
+def default_backend(problem: Problem) -> str:
+    """Return who solves a problem when nothing is said: the first of the usual backends that is able to.
+
+    That is the native algorithm of its formulation, if there is one, else an exact backend.
+    """
+    names = default_backends(problem).names
+    workers = (get_backend(name) for name in names)
+    able = (w.name for w in workers if w.capabilities.support(problem) is not None and w.availability().ok)
+    return next(able, names[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +71,7 @@ class Comparison:
 def plan(
     problem: Problem,
     *,
-    backend: str | Backend = "native",
+    backend: str | Backend | None = None,
     top: int = 1,
     distance: int = 1,
     objective: str | Objective | None = None,
@@ -99,7 +92,8 @@ def plan(
         From `load_problem`, `table_problem`, or built from its parts.
     backend
         Name of a backend (`gapless doctor` lists them), or a backend of your own: itself, or as
-        "module:Class" or "file.py:Class".
+        "module:Class" or "file.py:Class". None: `native`, or where the formulation has no native algorithm
+        the first exact backend that is able to (`default_backend`).
     top
         How many of the best plans to return, in order.
     distance
@@ -155,7 +149,9 @@ def plan(
         publish=on_progress or _unwatched,
     )
     asked = with_objective_and_rules(problem, objective, rules)
-    return solve(asked, backend, options, isolate=isolate, strict_rules=strict_rules)
+    return solve(
+        asked, backend or default_backend(asked), options, isolate=isolate, strict_rules=strict_rules
+    )
 
 
 def compare(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..formulations.objective import Objective
+from ..formulations.terms import Dimension, TermInfo
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
 
-_TERM_NAMES = {
-    "paper_gapness": "paper gapness",
-    "peak_memory": "peak memory",
-    "idle": "idle share",
-}
+Terms = Mapping[str, TermInfo]
+"""Objective terms of a formulation by name (`Formulation.terms`)."""
+
+MOST_NAMED = 3
+"""Layers, units or demands that a sentence names; the others are counted."""
 
 _STOPPED_BY = {
     StopReason.COMPLETE: "the search was finished",
@@ -68,18 +71,42 @@ def seconds(value: float) -> str:
     return f"{1000 * value:,.1f} ms" if value < 1 else f"{value:,.2f} s"
 
 
-def term_name(term: str) -> str:
+def amount(dimension: Dimension, value: int | None) -> str:
+    """Return a number with its unit."""
+    match dimension:
+        case Dimension.BYTES:
+            return size(value)
+        case Dimension.PERMILLE:
+            return percent(value)
+        case Dimension.COUNT:
+            return "-" if value is None else f"{value:,}"
+        case Dimension.MICROSECONDS:
+            return millis(value)
+
+
+def term_name(terms: Terms, term: str) -> str:
     """Return what an objective term is called."""
-    return _TERM_NAMES.get(term, str(term))
+    return terms[term].label
 
 
-def term_value(term: str, value: int | None) -> str:
+def term_value(terms: Terms, term: str, value: int | None) -> str:
     """Return a value of an objective term with its unit."""
-    if term == "peak_memory":
-        return size(value)
-    if term in ("contention", "displacement"):
-        return "-" if value is None else f"{value:,}"
-    return percent(value) if term == "idle" else millis(value)
+    return amount(terms[term].dimension, value)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence; of many, the first few and how many more."""
+    if len(words) > MOST_NAMED:
+        return f"{', '.join(words[:MOST_NAMED])} and {len(words) - MOST_NAMED} more"
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def part_of(part: int, whole: int) -> str:
+    """Return a share in percent; small ones with as many places as they need."""
+    value = 100 * part / whole
+    if value >= 10_000:
+        return f"{value / 100:,.0f} times"
+    return f"{value:,.1f} %" if value >= 0.1 else f"{value:.2g} %"
 
 
 def gap(result: SolveResult) -> str:
@@ -87,13 +114,13 @@ def gap(result: SolveResult) -> str:
     return "-" if result.gap is None else f"{100 * result.gap:.2f} %"
 
 
-def objective_words(objective: Objective) -> str:
+def objective_words(terms: Terms, objective: Objective) -> str:
     """Return what is minimised."""
-    words = ", then ".join(map(term_name, objective.terms))
+    words = ", then ".join(term_name(terms, term) for term in objective.terms)
     if objective.period_slack_permille is not None:
         words += f", among plans within {percent(objective.period_slack_permille)} of the least period"
     if objective.present_by is not None:
-        words += f", shown by {term_name(objective.present_by)}"
+        words += f", shown by {term_name(terms, objective.present_by)}"
     return f"least {words}"
 
 
@@ -102,32 +129,35 @@ def stop_words(stop: StopReason) -> str:
     return _STOPPED_BY[stop]
 
 
-def status_words(result: SolveResult) -> str:
+def status_words(terms: Terms, result: SolveResult) -> str:
     """Return what is known about the answer."""
     term = result.asked.terms[0]
     stop = stop_words(result.stop)
     match result.status:
         case SolveStatus.OPTIMAL:
-            words = "proved: no plan is better" if len(result.candidates) < 2 else _proven_words(result)
+            words = (
+                "proved: no plan is better" if len(result.candidates) < 2 else _proven_words(terms, result)
+            )
             none = "no further plan is so different" if result.distance > 1 else "there are no further plans"
             return f"{words}; {none}" if result.exhausted else words
         case SolveStatus.FEASIBLE:
             words = f"a valid plan, not proved to be the best one: {stop}"
             if result.bound is None:
                 return f"{words}; nothing is known about how much better a plan can be"
-            return f"{words}; no plan has less {term_name(term)} than {term_value(term, result.bound)}"
+            least = term_value(terms, term, result.bound)
+            return f"{words}; no plan has less {term_name(terms, term)} than {least}"
         case SolveStatus.INFEASIBLE:
             return "proved: no plan keeps everything that is asked"
         case SolveStatus.NO_SOLUTION:
             return f"no plan was found, and nothing is proved: {stop}"
 
 
-def _proven_words(result: SolveResult) -> str:
+def _proven_words(terms: Terms, result: SolveResult) -> str:
     if result.proven == len(result.candidates):
         words = f"proved: these {result.proven} plans are the best ones"
         if result.distance > 1:
             words += f" with at least {result.distance} layers elsewhere than in all before"
         shown = result.asked.present_by
-        return f"{words}, in this order" if shown is None else f"{words}, shown by {term_name(shown)}"
+        return f"{words}, in this order" if shown is None else f"{words}, shown by {term_name(terms, shown)}"
     best = "the first plan is" if result.proven == 1 else f"the first {result.proven} plans are"
     return f"proved: {best} the best; the others are valid, {stop_words(result.stop)}"

@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from ...executor.progress import Step
-from ...formulations.objective import Objective
+from ...formulations.problem import Problem
 from ...solvers.protocol import Claim
 from ...view.words import term_name, term_value
 from .console import clean, shows_progress
@@ -105,8 +105,8 @@ class Progress(Line):
 
     Parameters
     ----------
-    objective
-        What is minimised.
+    problem
+        What is solved.
     time_limit_s
         Seconds that each backend has, if they are limited.
     backends
@@ -114,11 +114,11 @@ class Progress(Line):
     """
 
     def __init__(
-        self, objective: Objective, *, time_limit_s: float | None = None, backends: Sequence[str] = ()
+        self, problem: Problem, *, time_limit_s: float | None = None, backends: Sequence[str] = ()
     ) -> None:
         super().__init__()
-        self._term = objective.terms[0]
-        self._staged = objective.period_slack_permille is not None
+        self._terms, self._term = problem.formulation.terms, problem.objective.terms[0]
+        self._staged = problem.objective.period_slack_permille is not None
         self._time_limit_s = time_limit_s
         self._backends = tuple(backends)
         self._backend = ""
@@ -162,7 +162,7 @@ class Progress(Line):
         if self._claim is None or not self._claim.values or self._staged:
             return []
         value, bound = self._claim.values[0], self._claim.bound
-        known = [f"{term_name(self._term)} {term_value(self._term, value)} so far"]
+        known = [f"{term_name(self._terms, self._term)} {term_value(self._terms, self._term, value)} so far"]
         if bound is not None and value:
             known.append(f"gap {100 * (value - bound) / value:.1f} %")
         return known

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ...api.planning import CHAIN_BACKENDS, WORKLOAD_BACKENDS
 from ...files import documents
 from ...formulations.errors import InvalidInputError, InvalidPlanError
 from ...solvers.protocol import SolveOptions
@@ -37,13 +36,13 @@ def plan(
     asked: Asked,
     *,
     backend: Annotated[
-        str,
+        str | None,
         solving_option(
             help="Who solves: a name (`gapless doctor` lists them), or a backend of your own as module:Class "
-            "or file.py:Class.",
-            show_default=True,
+            "or file.py:Class; otherwise native, or the first exact one that can, where there is no native "
+            "algorithm.",
         ),
-    ] = "native",
+    ] = None,
     top: TopOption = 1,
     distance: DistanceOption = 1,
     time_limit: TimeLimitOption = None,
@@ -97,8 +96,8 @@ def compare(
         str | None,
         solving_option(
             help="Comma-separated, each as for `plan --backend`; otherwise "
-            f"{','.join(CHAIN_BACKENDS.names)}, for a workload "
-            f"{','.join(WORKLOAD_BACKENDS.names)} with {WORKLOAD_BACKENDS.time_limit_s:.0f} s for each.",
+            "native,exhaustive,cpsat,z3,pulp, for a workload "
+            "native,cpsat,pulp,hetero2pipe,annealing,band,pipe-it,serial with 10 s for each.",
         ),
     ] = None,
     top: TopOption = 1,

@@ -131,7 +131,7 @@ def _compared(problem: Problem, asked: ReportOptions) -> Comparison:
 
 def _subject(known: Known, compared: Comparison | None, asked: ReportOptions) -> Subject:
     answers = known.answers or (() if compared is None else answers_of(compared))
-    deployment = known.deployment or _best(known, compared, asked)
+    deployment = known.plan or known.deployment or _best(known, compared, asked)
     with StepLine() as line:
         return subject(
             known.problem,
@@ -152,7 +152,7 @@ def _best(known: Known, compared: Comparison | None, asked: ReportOptions) -> Pl
     """Return the best plan of a problem that was given without one."""
     best = None if compared is None else compared.best
     if best is None:
-        best, _ = plan_watched(known.problem, "native", asked.solving)
+        best, _ = plan_watched(known.problem, None, asked.solving)
     if best.plan is None:
         raise NoPlanError(known.problem, best)
     return best.plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...api.planning import Comparison, compare_backends, default_backends
+from ...api.planning import Comparison, compare_backends, default_backend, default_backends
 from ...formulations.problem import Problem
 from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
 from ...solvers.registry import get_backend, get_backends
@@ -15,9 +15,9 @@ from ..base.progress import Progress
 
 
 def plan_watched(
-    problem: Problem, backend: str, options: SolveOptions, *, strict_rules: bool = False
+    problem: Problem, backend: str | None, options: SolveOptions, *, strict_rules: bool = False
 ) -> tuple[SolveResult, bool]:
-    """Plan with progress.
+    """Plan with progress; `backend` None: the usual one.
 
     Returns
     -------
@@ -25,7 +25,8 @@ def plan_watched(
         The answer, and whether the user stopped the search. If so, the answer is the best that the
         backend had shown until then, judged like any other.
     """
-    with Progress(problem.objective, time_limit_s=options.time_limit_s) as progress:
+    backend = backend or default_backend(problem)
+    with Progress(problem, time_limit_s=options.time_limit_s) as progress:
         watched = replace(options, publish=progress.publish)
         progress.start(backend)
         try:
@@ -55,7 +56,7 @@ def compare_watched(
     limit_s = options.time_limit_s or usual.time_limit_s
     workers = get_backends(usual.names if backends is None else backends)
     names = [worker.name for worker in workers]
-    with Progress(problem.objective, time_limit_s=limit_s, backends=names) as progress:
+    with Progress(problem, time_limit_s=limit_s, backends=names) as progress:
         try:
             done = compare_backends(
                 problem,

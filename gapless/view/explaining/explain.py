@@ -9,19 +9,16 @@ from itertools import pairwise
 from ...executor.progress import Report, Step, silent
 from ...formulations.demands import Demand
 from ...formulations.errors import InvalidInputError, InvalidPlanError
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.judge import check, score
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Violation
 from ...solvers.protocol import Deadline, SolveStatus
+from ..presenter import presenter_of
 from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, UnitReason
-from .inquiry import Inquiry, contradiction
+from .inquiry import Inquiry
 from .reasons import cannot_run, only_here, summary_of
-from .variants import demands, placed_networks, slack_words, variant_of
-
-_TOP = 32
-"""Plans of a workload to find another one among: equal requests in each other's place do not count."""
+from .variants import demands, slack_words, variant_of
 
 
 def explain(
@@ -29,7 +26,7 @@ def explain(
 ) -> Explanation:
     """Explain a plan by what would be otherwise: other cuts, other units, fewer demands, the next best plan.
 
-    Every question is a problem of its own, which the native backend solves and the judge scores: the
+    Every question is a problem of its own, which the usual backend solves and the judge scores: the
     same problem with the rule that a unit is (not) used, or without one of its rules, limits, deadlines
     or facts of the device. A cut is moved to its neighbours, and the plan judged again.
 
@@ -40,9 +37,9 @@ def explain(
     problem, plan
         The problem, and a valid plan for it; it need not be the best one.
     time_limit_s
-        Seconds for all questions together. For one network they rarely take that long, and the answers
-        are proven. With a workload the answers are those of a local search, which uses the time up;
-        None: it takes a fixed number of steps for each question, so that equal questions have equal answers.
+        Seconds for all questions together. Where the usual backend is exact they rarely take that long, and
+        the answers are proven. Answers of a local search use the time up; None: it takes a fixed number of
+        steps for each question, so that equal questions have equal answers.
     report
         Called before each question.
 
@@ -147,7 +144,7 @@ class _Explainer:
         """
 
         def why(infeasible: Problem, deadline: Deadline) -> str:
-            found = contradiction(infeasible, deadline, but=(rule,))
+            found = self._inquiry.contradiction(infeasible, deadline, but=(rule,))
             if found is None:
                 return "no plan keeps everything that is asked"
             texts = [self._slack.get(item.name, item.text) for item in found]
@@ -157,7 +154,7 @@ class _Explainer:
 
     def _next(self) -> _Next:
         """Ask for the two best plans."""
-        top = 2 if workload_in(self._problem) is None else _TOP
+        top = presenter_of(self._problem).alternatives
         result = self._inquiry.solve(self._problem, self._question("the next best plan"), top=top)
         if result is None or not result.candidates:
             nothing = Alternative(plan=None, reason="no other plan was found in time", proven=False)
@@ -177,7 +174,8 @@ class _Explainer:
 
     def _is_other(self, plan: Plan) -> bool:
         """Return whether a plan is another one, and not only with equal requests in each other's place."""
-        return _shape(self._problem, plan) != _shape(self._problem, self._plan)
+        shape = presenter_of(self._problem).shape
+        return shape(self._problem, plan) != shape(self._problem, self._plan)
 
     def _cuts(self) -> tuple[list[CutReason], tuple[str, ...]]:
         """Judge the plan with each cut at its neighbours, and say what there was no time for."""
@@ -236,13 +234,15 @@ class _Explainer:
         if used:
             known, nothing = only_here(problem, unit), "no chunks on the other units cover the network"
         else:
-            able = len(unsupported) < sum(len(network.layers) for network in placed_networks(problem))
+            able = len(unsupported) < sum(
+                len(network.layers) for network in problem.formulation.placed(problem)
+            )
             known, nothing = "" if able else "it cannot run any layer", "no chunks cover the network with it"
         if known:
             self._question(name)
             otherwise = Alternative(plan=None, reason=known)
         else:
-            variant, demand = variant_of(problem, unit, name, used=used)
+            variant, demand = variant_of(problem, unit, name, used=used, searched=self._inquiry.searched)
             otherwise = self._best(variant, name, rule=demand, nothing=nothing)
         return UnitReason(
             unit=unit,
@@ -265,15 +265,6 @@ class _Explainer:
         return Binding(name=item.name, text=item.text, binds=binds, without=without)
 
 
-def _shape(problem: Problem, plan: Plan) -> object:
-    """Return a plan with what a request is in the place of its name: equal requests are interchangeable."""
-    workload = workload_in(problem)
-    if workload is None:
-        return plan
-    requests = {request.name: replace(request, name="-") for request in workload.requests}
-    return [(requests[name], [(c.start, c.stop, c.unit) for c in plan.of(name)]) for name in plan.order]
-
-
 def _cuts_of(plan: Plan) -> Iterator[tuple[Chunk, Chunk]]:
     """Yield the chunks on both sides of each cut."""
     for before, after in pairwise(plan.chunks):
@@ -288,7 +279,7 @@ def _legal_cuts(problem: Problem, network: str) -> tuple[int, ...]:
 def _unsupported(problem: Problem, unit: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield network, layer and operator types of all that a unit cannot run."""
     column = problem.platform.unit_names.index(unit)
-    for network in placed_networks(problem):
+    for network in problem.formulation.placed(problem):
         for layer, row in zip(network.layers, problem.costs.of(network.name).layer_us, strict=True):
             if row[column] is None:
                 yield network.name, layer.name, layer.op_types

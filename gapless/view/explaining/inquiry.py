@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from ...api.planning import default_backend
 from ...formulations.errors import InvalidPlanError
 from ...formulations.judge import check, score
 from ...formulations.objective import Objective
@@ -16,13 +17,11 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...solvers.conflict import explain_infeasible
-from ...solvers.protocol import Deadline, SolveOptions, SolveStatus
+from ...solvers.protocol import Deadline, RuleHandling, SolveOptions, SolveStatus
+from ...solvers.registry import get_backend
 from ...solvers.result import ConflictItem, SolveResult
 from ...solvers.session import solve
 from .explanation import Alternative
-
-BACKEND = "native"
-"""Who answers."""
 
 Values = tuple[int, ...]
 
@@ -57,11 +56,16 @@ class Inquiry:
         What is asked of plans, without slack mode.
     sure
         Whether that is certain: the least period of slack mode may not have been found.
+    searched
+        Whether the backend that answers reasons about rules, and does not only check them.
     """
 
     def __init__(self, problem: Problem, plan: Plan, *, time_limit_s: float | None) -> None:
         self._deadline = Deadline(time_limit_s)
-        self.problem, self.sure = _settled(problem, plan, self.share(_OPEN))
+        self._backend = default_backend(problem)
+        support = get_backend(self._backend).capabilities.support(problem)
+        self.searched = support is not None and support.rules is not RuleHandling.CHECKED
+        self.problem, self.sure = self._settled(problem, plan, self.share(_OPEN))
         self._known: dict[Plan, Values] = {}
 
     def share(self, questions: int) -> Deadline:
@@ -83,7 +87,7 @@ class Inquiry:
         """Return the best plans of a variant of the problem; None: the time is up before it is asked."""
         if deadline.passed:
             return None
-        result = _solve(variant, deadline, top=top)
+        result = self._solve(variant, deadline, top=top)
         for candidate in result.candidates:
             self.judge(candidate.plan)
         return result
@@ -111,53 +115,50 @@ class Inquiry:
             return found
         return Alternative(plan=plan, values=values, proven=False)
 
+    def contradiction(
+        self, problem: Problem, deadline: Deadline, *, but: Collection[str]
+    ) -> tuple[ConflictItem, ...] | None:
+        """Return the demands that leave an infeasible problem no plan; None: not found in time.
 
-def _settled(problem: Problem, plan: Plan, deadline: Deadline) -> tuple[Problem, bool]:
-    """Return the problem of which the optimum is asked, and whether that is certain.
+        Parameters
+        ----------
+        problem
+            A problem that is proved infeasible.
+        deadline
+            When to give up.
+        but
+            Names of demands that are known to take part and are not repeated.
+        """
 
-    In slack mode it is the one with the cap on the period. What the plans are shown by is left out, too:
-    only what is best counts here.
-    """
-    objective = replace(problem.objective, present_by=None)
-    slack = objective.period_slack_permille
-    if slack is None:
-        return problem.with_objective(objective), True
-    fastest = _solve(problem.with_objective(Objective(terms=("period",))), deadline)
-    own_us = score(problem, plan).period_us
-    least_us = own_us if fastest.objective is None else min(own_us, fastest.objective)
-    cap, given = least_us * (1000 + slack) // 1000, problem.limits.max_period_us
-    bare = problem.with_objective(replace(objective, period_slack_permille=None))
-    capped = bare.with_limits(max_period_us=cap if given is None else min(cap, given))
-    return capped, fastest.status is SolveStatus.OPTIMAL
+        def again(variant: Problem, by: object = None) -> SolveResult:
+            if deadline.passed:
+                raise _OutOfTime
+            return self._solve(variant, deadline)
 
+        try:
+            conflict, _ = explain_infeasible(problem, again, self._backend)
+        except _OutOfTime:
+            return None
+        return tuple(item for item in conflict.items if item.name not in but)
 
-def contradiction(
-    problem: Problem, deadline: Deadline, *, but: Collection[str]
-) -> tuple[ConflictItem, ...] | None:
-    """Return the demands that leave an infeasible problem no plan; None: not found in time.
+    def _settled(self, problem: Problem, plan: Plan, deadline: Deadline) -> tuple[Problem, bool]:
+        """Return the problem of which the optimum is asked, and whether that is certain.
 
-    Parameters
-    ----------
-    problem
-        A problem that is proved infeasible.
-    deadline
-        When to give up.
-    but
-        Names of demands that are known to take part and are not repeated.
-    """
+        In slack mode it is the one with the cap on the period. What the plans are shown by is left out, too:
+        only what is best counts here.
+        """
+        objective = replace(problem.objective, present_by=None)
+        slack = objective.period_slack_permille
+        if slack is None:
+            return problem.with_objective(objective), True
+        fastest = self._solve(problem.with_objective(Objective(terms=("period",))), deadline)
+        own_us = score(problem, plan).period_us
+        least_us = own_us if fastest.objective is None else min(own_us, fastest.objective)
+        cap, given = least_us * (1000 + slack) // 1000, problem.limits.max_period_us
+        bare = problem.with_objective(replace(objective, period_slack_permille=None))
+        capped = bare.with_limits(max_period_us=cap if given is None else min(cap, given))
+        return capped, fastest.status is SolveStatus.OPTIMAL
 
-    def again(variant: Problem, by: object = None) -> SolveResult:
-        if deadline.passed:
-            raise _OutOfTime
-        return _solve(variant, deadline)
-
-    try:
-        conflict, _ = explain_infeasible(problem, again, BACKEND)
-    except _OutOfTime:
-        return None
-    return tuple(item for item in conflict.items if item.name not in but)
-
-
-def _solve(problem: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult:
-    limit_s = None if deadline.left_s is None else max(deadline.left_s, _LEAST_S)
-    return solve(problem, BACKEND, SolveOptions(top=top, time_limit_s=limit_s), explain=False)
+    def _solve(self, problem: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult:
+        limit_s = None if deadline.left_s is None else max(deadline.left_s, _LEAST_S)
+        return solve(problem, self._backend, SolveOptions(top=top, time_limit_s=limit_s), explain=False)

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from ...formulations.chunking.view import PlanView
 from ...formulations.costs import CostTable
 from ...formulations.demands import Demand, demands_of
+from ...formulations.errors import InvalidInputError
 from ...formulations.expr import BoolExpr, any_of
-from ...formulations.flow_shop.tables import workload_in
-from ...formulations.flow_shop.view import WorkloadView
-from ...formulations.network import Network
 from ...formulations.problem import Problem
 from ...formulations.rules import RuleFunction, named
+from ...formulations.terms import QuantityInfo
 from ...solvers.conflict import NO_COVERAGE
 
 _CAP = "max_period_us"
 """The limit that the cap of slack mode becomes."""
 
+_USE = ("uses", "on")
+"""Quantities that say what a unit runs, as far as formulations have them; the first one counts."""
 
-def placed_networks(problem: Problem) -> list[Network]:
-    """Return the networks that plans place."""
-    workload = workload_in(problem)
-    if workload is None:
-        return [problem.network]
-    asked = {request.network for request in workload.requests}
-    return [network for network in problem.networks if network.name in asked]
+_UNIT = "unit"
+"""What formulations call the index of a unit."""
 
 
-def variant_of(problem: Problem, unit: str, name: str, *, used: bool) -> tuple[Problem, str]:
+def variant_of(problem: Problem, unit: str, name: str, *, used: bool, searched: bool) -> tuple[Problem, str]:
     """Return the problem without a used unit, or with an unused one, and the demand that makes it so.
 
     Parameters
@@ -39,15 +35,17 @@ def variant_of(problem: Problem, unit: str, name: str, *, used: bool) -> tuple[P
         For the rule that makes the variant.
     used
         Whether the explained plan uses the unit.
+    searched
+        Whether the backend that is asked reasons about rules. One that only checks them would hardly find a
+        plan, but it knows from the costs where nothing can run: there the unit is taken out of the costs.
 
     Returns
     -------
     Problem, str
-        The variant, and how a conflict names the demand. With a workload a unit is taken out of the costs:
-        local search only checks rules, but knows from the costs where nothing can run.
+        The variant, and how a conflict names the demand.
     """
-    if workload_in(problem) is None or not used:
-        return problem.with_rules(_use_rule(name, unit, wanted=not used)), name
+    if searched or not used:
+        return problem.with_rules(_use_rule(problem, name, unit, wanted=not used)), name
     return replace(problem, costs=_without_unit(problem.costs, unit)), NO_COVERAGE
 
 
@@ -67,17 +65,35 @@ def _without_unit(costs: CostTable, unit: str) -> CostTable:
     return replace(costs, networks=networks)
 
 
-def _use_rule(name: str, unit: str, *, wanted: bool) -> RuleFunction:
+def _use_rule(problem: Problem, name: str, unit: str, *, wanted: bool) -> RuleFunction:
     """Return the rule that a unit is used, or that it is not."""
+    used = _used(problem, problem.platform.unit_names.index(unit))
+    text = f"{unit!r} is {'' if wanted else 'not '}used"
+    return named(name, text, lambda _: used if wanted else ~used)
 
-    def build(view: PlanView | WorkloadView) -> BoolExpr:
-        if isinstance(view, WorkloadView):
-            used: BoolExpr = any_of(view.uses(request, unit) for request in view.requests)
-        else:
-            used = view.uses(unit)
-        return used if wanted else ~used
 
-    return named(name, f"{unit!r} is {'' if wanted else 'not '}used", build)
+def _used(problem: Problem, unit: int) -> BoolExpr:
+    """Return "the unit runs something": any of the quantities that say what it runs."""
+    formulation, tables = problem.formulation, problem.tables
+    variables = formulation.variables(problem)
+    for name in _USE:
+        info = formulation.quantities.get(name)
+        if info is not None and info.most is None and _UNIT in [index.name for index in info.indices]:
+            return any_of(variables.truth(name, *args) for args in _places(info, tables, unit))
+    raise InvalidInputError(f"rules about {formulation.label} cannot say that a unit is used")
+
+
+def _places(info: QuantityInfo, tables: Any, unit: int) -> list[tuple[int, ...]]:
+    """Return all indices of a quantity that are about one unit."""
+    found: list[tuple[int, ...]] = [()]
+    for index in info.indices:
+        found = [
+            (*args, value)
+            for args in found
+            for value in index.allowed(tables, *args)
+            if index.name != _UNIT or value == unit
+        ]
+    return found
 
 
 def slack_words(given: Problem, problem: Problem) -> dict[str, str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...formulations.terms import TermInfo
 from ...solvers.protocol import Guarantee, SolveStatus, StopReason
-from ..words import seconds, stop_words, term_name, term_value
+from ..words import amount, seconds, stop_words
 from .scale import share
 from .standing import best_bound
 from .subject import SolverAnswer, Subject
@@ -47,30 +48,30 @@ def answers(subject: Subject) -> Answers | None:
     found = subject.answers
     if not found:
         return None
-    term = subject.problem.objective.terms[0]
+    term = subject.problem.formulation.terms[subject.problem.objective.terms[0]]
     values = [value for a in found for value in (a.objective, a.bound) if value is not None]
     low, high = min(values, default=0), max(values, default=0)
     return Answers(
         words=_words(found, term, best_bound(subject)),
         ranges=tuple(_reach(a, term, low, high) for a in found if not a.failure) if high > low else (),
-        ends=(term_value(term, low), term_value(term, high)),
+        ends=(amount(term.dimension, low), amount(term.dimension, high)),
         table=_table(found, term),
     )
 
 
-def _words(found: tuple[SolverAnswer, ...], term: str, bound: tuple[int, str] | None) -> str:
+def _words(found: tuple[SolverAnswer, ...], term: TermInfo, bound: tuple[int, str] | None) -> str:
     """Return who is best, and by how much heuristics miss what exact backends have found."""
     known = [a for a in found if a.objective is not None]
     if not known:
         return "No backend has found a plan."
     best = min(a.objective for a in known if a.objective is not None)
     first = [a.backend for a in known if a.objective == best]
-    words = [f"Least {term_name(term)}: {term_value(term, best)} ({', '.join(first)})"]
+    words = [f"Least {term.label}: {amount(term.dimension, best)} ({', '.join(first)})"]
     proved = [a.backend for a in known if a.status == SolveStatus.OPTIMAL]
     if proved:
         words.append(f"proved by {', '.join(proved)}")
     elif bound is not None and bound[0] < best:
-        words.append(f"not proved; no plan has less than {term_value(term, bound[0])} ({bound[1]})")
+        words.append(f"not proved; no plan has less than {amount(term.dimension, bound[0])} ({bound[1]})")
     else:
         words.append("not proved")
     missed = [a for a in known if a.guarantee == Guarantee.HEURISTIC and (a.objective or 0) > best > 0]
@@ -78,11 +79,14 @@ def _words(found: tuple[SolverAnswer, ...], term: str, bound: tuple[int, str] | 
     return f"{'; '.join(words)}."
 
 
-def _reach(answer: SolverAnswer, term: str, low: int, high: int) -> Reach:
+def _reach(answer: SolverAnswer, term: TermInfo, low: int, high: int) -> Reach:
     def at(value: int | None) -> float | None:
         return None if value is None else share(value - low, high - low)
 
-    parts = [f"plan {term_value(term, answer.objective)}", f"bound {term_value(term, answer.bound)}"]
+    parts = [
+        f"plan {amount(term.dimension, answer.objective)}",
+        f"bound {amount(term.dimension, answer.bound)}",
+    ]
     return Reach(
         backend=answer.backend,
         guarantee=answer.guarantee,
@@ -92,12 +96,12 @@ def _reach(answer: SolverAnswer, term: str, low: int, high: int) -> Reach:
     )
 
 
-def _table(found: tuple[SolverAnswer, ...], term: str) -> Table:
+def _table(found: tuple[SolverAnswer, ...], term: TermInfo) -> Table:
     titles = columns(
         "backend",
         "guarantee",
         "status",
-        *numbers(term_name(term), "bound", "gap", "time"),
+        *numbers(term.label, "bound", "gap", "time"),
         TableColumn(title="its best plan, or why there is none"),
     )
     best = min((a.objective for a in found if a.objective is not None), default=None)
@@ -107,7 +111,7 @@ def _table(found: tuple[SolverAnswer, ...], term: str) -> Table:
     return table("What each backend answered", titles, (_row(a, term) for a in found), strong=strong)
 
 
-def _row(answer: SolverAnswer, term: str) -> list[TableCell | str]:
+def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
     name = TableCell(text=answer.backend, kind="name", note=answer.version)
     if answer.failure:
         failed = TableCell(text="gave no answer", kind="bad")
@@ -128,8 +132,8 @@ def _row(answer: SolverAnswer, term: str) -> list[TableCell | str]:
         name,
         answer.guarantee or "-",
         TableCell(text=status, kind=kind, note=stopped),
-        term_value(term, answer.objective),
-        term_value(term, answer.bound),
+        amount(term.dimension, answer.objective),
+        amount(term.dimension, answer.bound),
         "-" if answer.gap is None else f"{100 * answer.gap:.2f} %",
         seconds(answer.runtime_s),
         TableCell(text=clipped(answer.plan or "-"), kind="code"),

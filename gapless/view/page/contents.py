@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..words import microseconds, millis, percent, size
+from ..words import microseconds, percent, size, term_name, term_value
 from .answers import Answers, answers
 from .execution import achieved, predicted_pace_us
 from .headline import Headline, difference, headline, utilised
@@ -119,16 +119,17 @@ def comparison_table(subjects: Sequence[Subject], keys: Sequence[str]) -> Table:
 
 
 def _compared(subject: Subject, key: str) -> list[TableCell | str]:
+    infos, pace = subject.problem.formulation.terms, subject.pace
     predicted, found, judged = predicted_pace_us(subject), achieved(subject), subject.score
     off, state = difference(predicted, found), standing(subject)
     return [
         TableCell(text=clipped(subject.title, _MOST_TITLE), kind="name", link=key),
         TableCell(text=clipped(str(subject.deployment)), kind="code"),
         TableCell(text=subject.problem.platform.name, kind="name"),
-        "-" if predicted is None else f"{millis(predicted)} ({subject.deployment.pace})",
+        "-" if predicted is None else f"{term_value(infos, pace, predicted)} ({term_name(infos, pace)})",
         "-" if found is None else microseconds(found.pace_us),
         "-" if off is None else f"{off:+.1f} %",
         percent(utilised(subject)),
-        size(None if judged is None else judged.peak_bytes or None),
+        size(None if judged is None else judged.terms.get("peak_bytes") or None),
         TableCell(text=state.label, kind=state.kind),
     ]

@@ -43,12 +43,12 @@ class Achieved:
 
 
 def predicted_pace_us(subject: Subject) -> int | None:
-    """Return the pace that a plan is predicted to have (`Deployment.pace`); None: not known.
+    """Return the pace that a plan is predicted to have (`Subject.pace`); None: not known.
 
     Replicas are no plan: what the race has predicted for them counts, by its last table.
     """
     if subject.score is not None:
-        return subject.score.value(subject.deployment.pace)
+        return subject.score.value(subject.pace)
     row = race_row(subject)
     return row.candidate.predicted_us[-1][1] if row is not None and row.candidate.predicted_us else None
 

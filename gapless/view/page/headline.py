@@ -6,9 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...executor.tuning.candidates import CandidateKind
-from ...formulations.flow_shop.tables import workload_in
-from ..explaining.reasons import listed
-from ..words import microseconds, millis, objective_words, percent, size
+from ..presenter import presenter_of
+from ..words import (
+    capital,
+    listed,
+    microseconds,
+    millis,
+    objective_words,
+    percent,
+    size,
+    term_name,
+    term_value,
+)
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .standing import Standing, standing
 from .subject import Subject
@@ -69,8 +78,9 @@ def utilised(subject: Subject) -> int | None:
 
     What the judge says of idle units is about a pipeline at work, not about one request at a time.
     """
-    alone = subject.deployment.pace == "latency"
-    return None if subject.score is None or alone else subject.score.utilisation_permille
+    if subject.score is None or subject.pace == "latency" or "idle_permille" not in subject.score.terms:
+        return None
+    return subject.score.utilisation_permille
 
 
 def difference(predicted_us: float | None, found: Achieved | None) -> float | None:
@@ -83,27 +93,28 @@ def difference(predicted_us: float | None, found: Achieved | None) -> float | No
 def _sentence(subject: Subject, found: Achieved | None, state: Standing) -> str:
     """Return who runs where, how fast, as predicted and measured, and how good that is."""
     predicted, units = predicted_pace_us(subject), subject.deployment.units
-    words = f"{_what(subject)} on {_joined(units)} of {subject.problem.platform.name}"
+    problem, deployment = subject.problem, subject.deployment
+    presenter = presenter_of(problem)
+    words = (
+        f"{presenter.deployment_words(problem, deployment)} on {_joined(units)} of {problem.platform.name}"
+    )
     times = []
     if predicted is not None:
-        times.append(f"{millis(predicted)} (predicted)")
+        times.append(f"{_shown(subject, predicted)} (predicted)")
     if found is not None:
         off = difference(predicted, found)
         times.append(f"{microseconds(found.pace_us)} (measured{'' if off is None else f', {off:+.1f} %'})")
     if times:
-        words += f" {_verb(subject)} {', '.join(times)}"
+        words += f" {presenter.pace_verb(problem, deployment, subject.pace)} {', '.join(times)}"
     text = [f"{words}.", *_pace_words(subject)]
     if subject.score is not None and (subject.explanation is None or state.kind == "bad"):
         text.append(state.text)  # an explanation says it better
     return " ".join([*text, *_race_words(subject)])
 
 
-def _verb(subject: Subject) -> str:
-    if workload_in(subject.problem) is not None:
-        return "ends after" if subject.deployment.is_batch else "gives one result of each request every"
-    if subject.deployment.pace == "latency":
-        return "has a latency of"
-    return "give a result every" if len(subject.deployment.streams) > 1 else "gives a result every"
+def _shown(subject: Subject, predicted: int) -> str:
+    """Return a predicted pace with its unit."""
+    return term_value(subject.problem.formulation.terms, subject.pace, predicted)
 
 
 def _joined(units: Sequence[str]) -> str:
@@ -113,27 +124,12 @@ def _joined(units: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(units[:-1]), units[-1])))
 
 
-def _what(subject: Subject) -> str:
-    streams, workload = subject.deployment.streams, workload_in(subject.problem)
-    if workload is not None:
-        names = [network.name for network in subject.problem.networks]
-        used = [name for name in names if any(r.network == name for r in workload.requests)]
-        count = len(workload.requests)
-        return f"A workload of {count} request{'s' if count > 1 else ''} ({listed(used)})"
-    if len(streams) > 1:
-        return f"{len(streams)} replicas of {listed(subject.deployment.networks)}"
-    count = len(streams[0].chunks)
-    return f"{streams[0].network} in {count} chunk{'s' if count > 1 else ''}"
-
-
 def _pace_words(subject: Subject) -> list[str]:
     """Return who sets the pace, where no explanation says it."""
     judged = subject.score
-    told = subject.explanation is not None or subject.deployment.pace != "period"
-    if told or judged is None or workload_in(subject.problem) is not None:
+    if subject.explanation is not None or subject.pace != "period" or judged is None:
         return []
-    names = subject.problem.platform.unit_names
-    busiest = [n for n, busy in zip(names, judged.busy_us, strict=True) if busy == judged.period_us]
+    busiest = presenter_of(subject.problem).pace_setters(subject.problem, judged)
     return [f"{listed(busiest)} set{'' if len(busiest) > 1 else 's'} the pace."] if busiest else []
 
 
@@ -156,11 +152,12 @@ def _race_words(subject: Subject) -> list[str]:
 
 
 def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Iterator[Figure]:
-    name, predicted = str(subject.deployment.pace).capitalize(), predicted_pace_us(subject)
+    name = capital(term_name(subject.problem.formulation.terms, subject.pace))
+    predicted = predicted_pace_us(subject)
     count = len(subject.deployment.streams) if subject.deployment.rounds is not None else 1
     if predicted is not None:
-        rate = f"{1e6 * count / predicted:,.1f} requests/s"
-        yield Figure(label=f"{name}, predicted", value=millis(predicted), note=rate)
+        rate = f"{1e6 * count / predicted:,.1f} requests/s" if subject.runs else ""
+        yield Figure(label=f"{name}, predicted", value=_shown(subject, predicted), note=rate)
     if found is not None:
         off = difference(predicted, found)
         notes = [f"{1e6 * count / found.pace_us:,.1f} requests/s"]
@@ -170,7 +167,7 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
         yield Figure(
             label=f"{name}, measured", value=microseconds(found.pace_us), note="; ".join(notes), kind=kind
         )
-    if subject.deployment.pace != "latency":
+    if subject.pace != "latency":
         yield from _latency(subject, found)
     yield from _score_figures(subject)
     if subject.score is not None:
@@ -179,17 +176,13 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
 
 def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
     judged = subject.score
-    predicted = None if judged is None else judged.latency_us
-    latencies = None if judged is None else judged.columns.get("request_latency_us")
-    if judged is not None and latencies is not None:
-        predicted = max(judged.request_latency_us)
+    predicted, which = (None, "") if judged is None else presenter_of(subject.problem).latency(judged)
     parts = [] if predicted is None else [f"{millis(predicted)} predicted"]
     if found is not None and found.latency_us is not None:
         note = f"median, measured; {parts[0]}" if parts else "median, measured"
         yield Figure(label="Latency", value=microseconds(found.latency_us), note=note)
     elif predicted is not None:
-        note = "predicted" if latencies is None else "of the slowest request, predicted"
-        yield Figure(label="Latency", value=millis(predicted), note=note)
+        yield Figure(label="Latency", value=millis(predicted), note=f"{which}predicted")
 
 
 def _score_figures(subject: Subject) -> Iterator[Figure]:
@@ -204,11 +197,12 @@ def _score_figures(subject: Subject) -> Iterator[Figure]:
             value=percent(whole),
             note=f"predicted, of all {len(platform.units)} units; {used} in use",
         )
-        yield Figure(label="Bubbles", value=millis(judged.bubbles_us), note=_bubbles_note(subject))
     if judged is None:
         return
+    if whole is not None and "bubbles_us" in judged.terms:
+        yield Figure(label="Bubbles", value=millis(judged.bubbles_us), note=_bubbles_note(subject))
     has = "" if platform.memory_bytes is None else f"of {size(platform.memory_bytes)}"
-    if judged.peak_bytes:
+    if judged.terms.get("peak_bytes"):
         yield Figure(label="Peak memory", value=size(judged.peak_bytes), note=has)
 
 
@@ -217,4 +211,4 @@ def _bubbles_note(subject: Subject) -> str:
 
 
 def _objective(subject: Subject) -> str:
-    return f"objective: {objective_words(subject.problem.objective)}"
+    return f"objective: {objective_words(subject.problem.formulation.terms, subject.problem.objective)}"

@@ -127,13 +127,15 @@ def _size_ticks(top: float) -> Iterator[Tick]:
 
 def _units(subject: Subject) -> Table:
     judged, found = subject.score, subject.measurement
+    count = len(subject.problem.platform.units)
+    by_unit = (None if judged is None else judged.columns.get("memory_bytes")) or (None,) * count
     worker = {} if found is None else {unit.unit: unit.rss_bytes for unit in found.units}
     titles = columns(
         "unit", *numbers("plan", "own capacity", "share"), *(numbers("its worker") if worker else ())
     )
     rows = []
     for index, unit in enumerate(subject.problem.platform.units):
-        needs = None if judged is None else judged.memory_bytes[index]
+        needs = by_unit[index]
         if needs is None and unit.name not in worker:
             continue
         row: list[TableCell | str] = [TableCell(text=unit.name, kind="name"), size(needs)]

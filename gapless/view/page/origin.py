@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...formulations.costs import Provenance
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.limits import LIMIT_NAMES
+from ..presenter import presenter_of
 from ..words import objective_words, percent, size
 from .subject import Subject
 from .table import Table, TableCell, columns, table
@@ -48,7 +48,7 @@ def origin(subject: Subject) -> OriginSection:
 def _facts(subject: Subject) -> Iterator[Fact]:
     problem = subject.problem
     yield "problem", f"fingerprint {problem.fingerprint}"
-    yield "objective", objective_words(problem.objective)
+    yield "objective", objective_words(problem.formulation.terms, problem.objective)
     limits = ((name, getattr(problem.limits, name)) for name in LIMIT_NAMES)
     yield "limits", ", ".join(f"{name} {value}" for name, value in limits if value is not None) or "none"
     for network in problem.networks:
@@ -59,25 +59,13 @@ def _facts(subject: Subject) -> Iterator[Fact]:
     capacity = "memory not known" if memory is None else f"memory {size(memory)}"
     words = [f"{len(problem.platform.units)} units", capacity, problem.platform.source]
     yield f"platform {problem.platform.name}", "; ".join(filter(None, words))
-    yield from _workload_facts(subject)
+    yield from presenter_of(problem).facts(problem)
     plan = subject.plan
     yield "plan", "replicas, no plan" if plan is None else f"plan_id {plan.plan_id}"
     yield "deployment", f"deployment_id {subject.deployment.deployment_id}"
     yield "runs", clipped(str(subject.deployment), _MOST_LETTERS)
     yield from _execution_facts(subject)
     yield "files", ", ".join(subject.sources)
-
-
-def _workload_facts(subject: Subject) -> Iterator[Fact]:
-    workload = workload_in(subject.problem)
-    if workload is None:
-        return
-    slots = "" if workload.task_slots is None else f", {workload.task_slots} task slots"
-    yield (
-        "workload",
-        f"{len(workload.requests)} requests, {workload.mode}, order {workload.order}, "
-        f"execution {workload.execution}, weights {workload.load_policy}{slots}",
-    )
 
 
 def _execution_facts(subject: Subject) -> Iterator[Fact]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
+from ..presenter import presenter_of
 from .contents import Contents, comparison_table, contents
 from .layers import MOST_ROWS
 from .race import SHAPES
@@ -59,7 +60,7 @@ def report_page(
             title=title or _title(subjects),
             subjects=_sections(subjects, keys),
             compared=comparison_table(subjects, keys) if len(subjects) > 1 else None,
-            glossary=GLOSSARY,
+            glossary=_glossary(subjects),
             shape_paths=SHAPES,
             version=__version__,
             command=command,
@@ -77,6 +78,15 @@ def _sections(subjects: Sequence[Subject], keys: Sequence[str]) -> list[Contents
         replace(section, race=None) if races[number] in races[:number] else section
         for number, section in enumerate(found)
     ]
+
+
+def _glossary(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
+    """Return what terms mean: those of all pages, and those of the formulations that are shown."""
+    known = dict(GLOSSARY)
+    for subject in subjects:
+        for term, text in presenter_of(subject.problem).glossary(subject.problem):
+            known.setdefault(term, text)
+    return tuple(known.items())
 
 
 def _title(subjects: Sequence[Subject]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History, Interval
 from ...formulations.plan import Chunk
 from ..words import microseconds
@@ -69,8 +68,7 @@ class Played:
 def lanes_of(subject: Subject) -> tuple[Lane, ...]:
     """Return the streams of a subject; colours follow the order of arrival, whatever the plan's order is."""
     problem, streams = subject.problem, subject.deployment.streams
-    workload = workload_in(problem)
-    arrival = workload.names if workload else tuple(stream.name for stream in streams)
+    arrival = problem.formulation.arrivals(problem) or tuple(stream.name for stream in streams)
     interference = problem.interference
     return tuple(
         Lane(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...formulations.problem import Problem
 from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
-from ..explaining.reasons import alternative_words, listed, plan_words
-from ..words import term_name, term_value
+from ..explaining.reasons import alternative_words
+from ..presenter import presenter_of
+from ..words import Terms, listed, term_name, term_value
 from .subject import Subject
 from .table import Table, TableCell, TableColumn, columns, table
 
@@ -48,30 +50,34 @@ def reasoning(subject: Subject) -> Reasoning | None:
     known = subject.explanation
     if known is None:
         return None
+    infos, name = subject.problem.formulation.terms, presenter_of(subject.problem).plan_name
     pairs = zip(known.terms, known.values, strict=True)
     other = known.next_best
     return Reasoning(
-        values=", ".join(f"{term_name(term)} {term_value(term, value)}" for term, value in pairs),
+        values=", ".join(
+            f"{term_name(infos, term)} {term_value(infos, term, value)}" for term, value in pairs
+        ),
         proven=known.proven,
         cuts=_cuts(subject, known),
-        units=_units(known),
-        demands=_demands(known),
-        next_best=("" if other.plan is None else plan_words(other.plan), _words(known, other)),
+        units=_units(subject, known),
+        demands=_demands(infos, known),
+        next_best=("" if other.plan is None else name(other.plan), _words(infos, known, other)),
         left_out="; ".join(known.left_out),
     )
 
 
-def _words(known: Explanation, other: Alternative | None) -> str:
-    return alternative_words(known.terms, known.values, other)
+def _words(infos: Terms, known: Explanation, other: Alternative | None) -> str:
+    return alternative_words(infos, known, other)
 
 
-def _cell(known: Explanation, other: Alternative | None) -> TableCell:
+def _cell(infos: Terms, known: Explanation, other: Alternative | None) -> TableCell:
     """Return what another plan costs; what is no plan at all is set softly."""
     valid = other is not None and other.plan is not None and not other.reason
-    return TableCell(text=_words(known, other), kind="text" if valid else "soft")
+    return TableCell(text=_words(infos, known, other), kind="text" if valid else "soft")
 
 
 def _cuts(subject: Subject, known: Explanation) -> Table:
+    infos = subject.problem.formulation.terms
     titles = columns(
         "cut", "between", TableColumn(title="one place earlier"), TableColumn(title="one place later")
     )
@@ -79,8 +85,8 @@ def _cuts(subject: Subject, known: Explanation) -> Table:
         (
             TableCell(text=_place(subject, cut), kind="name"),
             TableCell(text=f"{cut.before} | {cut.after}", kind="name"),
-            _cell(known, cut.earlier),
-            _cell(known, cut.later),
+            _cell(infos, known, cut.earlier),
+            _cell(infos, known, cut.later),
         )
         for cut in known.cuts
     )
@@ -93,9 +99,9 @@ def _place(subject: Subject, cut: CutReason) -> str:
     return f"{cut.request}: {words}" if cut.request else words
 
 
-def _units(known: Explanation) -> Table:
+def _units(subject: Subject, known: Explanation) -> Table:
     titles = columns("unit", "used", "cannot run", "otherwise", "the other plan")
-    rows = ((*_unit(reason), *_otherwise(known, reason.otherwise)) for reason in known.units)
+    rows = ((*_unit(reason), *_otherwise(subject.problem, known, reason.otherwise)) for reason in known.units)
     return table("Why these units: the best plan without a used one, with an unused one", titles, rows)
 
 
@@ -117,27 +123,29 @@ def _unsupported(reason: UnitReason) -> str:
     return f"{count} layer{'' if count == 1 else 's'}: {shown}"
 
 
-def _otherwise(known: Explanation, other: Alternative) -> Iterator[TableCell]:
-    yield _cell(known, other)
-    yield TableCell(text="-" if other.plan is None else plan_words(other.plan), kind="code")
+def _otherwise(problem: Problem, known: Explanation, other: Alternative) -> Iterator[TableCell]:
+    yield _cell(problem.formulation.terms, known, other)
+    yield TableCell(
+        text="-" if other.plan is None else presenter_of(problem).plan_name(other.plan), kind="code"
+    )
 
 
-def _demands(known: Explanation) -> Table:
+def _demands(infos: Terms, known: Explanation) -> Table:
     titles = columns("demand", "what it asks", "binds", "the best plan without it")
     rows = (
         (
             TableCell(text=entry.name, kind="name"),
             TableCell(text=entry.text, kind="text"),
             TableCell(text="yes" if entry.binds else "no", kind="warn" if entry.binds else ""),
-            _without(known, entry),
+            _without(infos, known, entry),
         )
         for entry in known.bindings
     )
     return table("What rules, limits and the device demand, and what that costs", titles, rows)
 
 
-def _without(known: Explanation, entry: Binding) -> TableCell:
+def _without(infos: Terms, known: Explanation, entry: Binding) -> TableCell:
     if entry.binds:
-        return _cell(known, entry.without)
+        return _cell(infos, known, entry.without)
     proven = entry.without.proven
     return TableCell(text="no better" if proven else "nothing better was found (not proved)", kind="soft")

@@ -18,11 +18,11 @@ from ...files.run_files import DEPLOYMENT, load_deployment, require_valid
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History
-from ...formulations.operation import operation_of
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name
+from ..presenter import presenter_of
 from .subject import SolverAnswer
 from .subjects import answer_of, no_answer
 
@@ -50,6 +50,8 @@ class Known:
         The file or folder that named it first.
     problem
         What was planned.
+    plan
+        The plan, where a plan file named it.
     deployment
         What runs; None: only a problem was given, and the best plan is wanted.
     measured, measurement, tuning, answers
@@ -60,6 +62,7 @@ class Known:
 
     title: str
     problem: Problem
+    plan: Plan | None = None
     deployment: Deployment | None = None
     measured: History | None = None
     measurement: Measurement | None = None
@@ -199,12 +202,12 @@ class _Reader:
                 )
             problem = self._resolve(origin)
             self.notes += forgotten(origin, problem)
-        elif "workload" in origin.asked and workload_in(self._problem) is None:
+        elif "workload" in origin.asked and not self._problem.formulation.arrivals(self._problem):
             problem = self._resolve(on_problem(origin, self._named))
         else:
             problem = self._problem
         require_valid(problem, plan, path)
-        self._begin(path, problem, operation_of(problem).arrange(problem, plan))
+        self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
     def _take_deployment(self, path: Path) -> None:
         problem = self._current(path)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...formulations.terms import TermInfo
 from ...solvers.protocol import SolveStatus
-from ..words import term_name, term_value
+from ..words import amount
 from .subject import SolverAnswer, Subject
 
 
@@ -36,16 +37,17 @@ def standing(subject: Subject) -> Standing:
     if subject.score is None:
         return _NO_PLAN
     objective = subject.problem.objective
-    term, value = objective.terms[0], subject.score.value(objective.terms[0])
+    infos, term = subject.problem.formulation.terms, objective.terms[0]
+    value = subject.score.value(term)
     known = subject.explanation
     better = [a for a in subject.answers if a.objective is not None and a.objective < value]
     if objective.period_slack_permille is None and better:
-        return _beaten(min(better, key=lambda answer: answer.objective or 0), term, value)
+        return _beaten(min(better, key=lambda answer: answer.objective or 0), infos[term], value)
     if known is not None and known.proven:
         return Standing(label="proved best", text="Proved: no plan is better.", kind="good")
     if known is not None and known.next_best.values is not None and known.next_best.values < known.values:
         return Standing(label="not the best", text="A better plan is known: see below.", kind="bad")
-    return _bounded(subject, term, value)
+    return _bounded(subject, infos[term], value)
 
 
 def best_bound(subject: Subject) -> tuple[int, str] | None:
@@ -54,10 +56,10 @@ def best_bound(subject: Subject) -> tuple[int, str] | None:
     return max(found, key=lambda pair: pair[0], default=None)
 
 
-def _bounded(subject: Subject, term: str, value: int) -> Standing:
+def _bounded(subject: Subject, term: TermInfo, value: int) -> Standing:
     if subject.problem.objective.period_slack_permille is not None:
         return Standing(label="not proved", text="Found, not proved to be the best.", kind="warn")
-    name, bound = term_name(term), best_bound(subject)
+    name, bound = term.label, best_bound(subject)
     if bound is not None and bound[0] >= value:
         optimal = [a.backend for a in subject.answers if a.status == SolveStatus.OPTIMAL]
         by = ", ".join(optimal) or bound[1]
@@ -67,17 +69,17 @@ def _bounded(subject: Subject, term: str, value: int) -> Standing:
         return Standing(label="not proved", text=text, kind="warn")
     gap = 100 * (value - bound[0]) / value
     text = (
-        f"Found, not proved: no plan has less {name} than {term_value(term, bound[0])} ({bound[1]}), "
+        f"Found, not proved: no plan has less {name} than {amount(term.dimension, bound[0])} ({bound[1]}), "
         f"so at most {gap:.1f} % could be gained."
     )
     return Standing(label=f"gap {gap:.1f} %", text=text, kind="warn")
 
 
-def _beaten(best: SolverAnswer, term: str, value: int) -> Standing:
+def _beaten(best: SolverAnswer, term: TermInfo, value: int) -> Standing:
     assert best.objective is not None
     less = 100 * (value - best.objective) / value
     text = (
-        f"Not the best plan: {best.backend} has found one with {term_name(term)} "
-        f"{term_value(term, best.objective)}, {less:.1f} % less."
+        f"Not the best plan: {best.backend} has found one with {term.label} "
+        f"{amount(term.dimension, best.objective)}, {less:.1f} % less."
     )
     return Standing(label="not the best", text=text, kind="bad")

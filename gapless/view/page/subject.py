@@ -62,6 +62,8 @@ class Subject:
         What was planned; its cost tables and their provenance.
     deployment
         What runs.
+    planned
+        The plan that it was made from; None: the one that it says itself, if it is one.
     score
         What the judge says of the plan; None for replicas, which are no plan.
     predicted
@@ -85,6 +87,7 @@ class Subject:
     title: str
     problem: Problem
     deployment: Deployment
+    planned: Plan | None = None
     score: Score | None = None
     predicted: History | None = None
     memory: Usage | None = None
@@ -98,4 +101,14 @@ class Subject:
     @property
     def plan(self) -> Plan | None:
         """The plan; None for replicas."""
-        return self.deployment.plan
+        return self.planned or self.deployment.plan
+
+    @property
+    def runs(self) -> bool:
+        """Whether such plans can be run; otherwise all that is known is what the judge says."""
+        return self.problem.formulation.operation is not None
+
+    @property
+    def pace(self) -> str:
+        """The term that says how long it takes (`Deployment.pace`)."""
+        return self.deployment.pace if self.runs else self.problem.objective.first

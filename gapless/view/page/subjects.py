@@ -14,16 +14,15 @@ from ...files.comparison_file import WrittenResult
 from ...formulations.deployment import Deployment
 from ...formulations.errors import BackendError
 from ...formulations.files import save
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History
 from ...formulations.judge import score
-from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.simulate import simulate, simulate_workload, trace_usage
+from ...formulations.simulate import simulate, trace_usage
 from ...solvers.registry import get_backend
 from ...solvers.result import SolveResult
 from ..explaining.explain import explain
+from ..presenter import presenter_of
 from .subject import SolverAnswer, Subject
 
 DEFAULT_REQUESTS = 20
@@ -75,28 +74,33 @@ def subject(
     InvalidPlanError
         The plan is not valid for the problem; everything that it breaks is named.
     """
-    runs = operation_of(problem).arrange(problem, deployment) if isinstance(deployment, Plan) else deployment
+    planned = deployment if isinstance(deployment, Plan) else None
+    runs = (
+        deployment
+        if isinstance(deployment, Deployment)
+        else presenter_of(problem).arranged(problem, deployment)
+    )
     found = Subject(
         title=title or str(runs),
         problem=problem,
         deployment=runs,
+        planned=planned,
         measured=measured,
         measurement=measurement,
         tuning=tuning,
         answers=answers_of(answers) if isinstance(answers, Comparison) else tuple(answers),
         sources=tuple(map(str, sources)),
     )
-    plan = runs.plan
+    plan = found.plan
     if plan is None:
         return found
-    played = predicted_trace(
-        problem, runs, requests=_count(requests, measured), saturated=measured is not None
-    )
+    if found.runs:
+        count = _count(requests, measured)
+        played = predicted_trace(problem, runs, requests=count, saturated=measured is not None)
+        found = replace(found, predicted=played, memory=trace_usage(problem, played))
     return replace(
         found,
         score=score(problem, plan),
-        predicted=played,
-        memory=trace_usage(problem, played),
         explanation=None
         if explained is None
         else explain(problem, plan, time_limit_s=explained, report=report),
@@ -118,8 +122,8 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     """
     plan = deployment.plan
     assert plan is not None
-    if workload_in(problem) is not None:
-        return simulate_workload(problem, plan)
+    if problem.formulation.arrivals(problem):
+        return simulate(problem, plan)
     (stream,) = deployment.streams
     waiting = saturated or stream.task_slots is not None
     return simulate(

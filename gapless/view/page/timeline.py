@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import Interval
 from ...formulations.network import Network
 from ..words import capital, microseconds, percent
@@ -153,13 +152,14 @@ def timeline(subject: Subject) -> Timeline | None:
         return None
     end_us = max(trace.end_us for trace in traces)
     units = _units(subject, traces)
-    strip = workload_in(subject.problem) is not None and sum(lane.high for lane in lanes) > 1
+    requests = subject.problem.formulation.arrivals(subject.problem)
+    strip = bool(requests) and sum(lane.high for lane in lanes) > 1
     bands, y = [], 0
     for trace in traces:
         band = _band(trace, lanes, units, end_us, y, strip=strip)
         bands.append(band)
         y += band.height + GAP
-    named = workload_in(subject.problem) is not None and len(lanes) <= _MOST_LEGEND
+    named = bool(requests) and len(lanes) <= _MOST_LEGEND
     return Timeline(
         end_us=end_us,
         bands=tuple(bands),

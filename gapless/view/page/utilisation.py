@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ...executor.simulation import charged_for
 from ...formulations.chain import Chain
-from ...formulations.chunking.tables import chain_of
-from ...formulations.flow_shop.tables import shop_of, workload_in
 from ...formulations.history import History
 from ...formulations.plan import Chunk
-from ..words import microseconds, millis
+from ...formulations.problem import Problem
+from ...formulations.terms import Dimension
+from ..words import microseconds, millis, term_name
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .scale import share
 from .subject import Subject
@@ -77,7 +77,7 @@ def utilisation(subject: Subject) -> Utilisation | None:
         )
         for unit in names
     )
-    whole = str(subject.deployment.pace)
+    whole = term_name(subject.problem.formulation.terms, subject.pace)
     shown = (
         f"{row.unit} {', '.join(f'{bar.percent:.0f} % {bar.source}' for bar in row.bars)}"
         for row in rows
@@ -92,13 +92,18 @@ _Account = tuple[str, float, dict[str, float]]
 
 def _predicted(subject: Subject) -> _Account | None:
     pace, judged = predicted_pace_us(subject), subject.score
-    if judged is None or not pace:
+    times = None if judged is None else judged.columns.get("busy_us")
+    if judged is None or times is None or not pace or not _is_time(subject):
         return None
     if subject.deployment.is_batch and subject.predicted is not None:
         return "predicted", pace, _busy(subject.predicted)  # with the time that is lost to slowdown
     names = subject.problem.platform.unit_names
-    busy = {name: float(time) for name, time in zip(names, judged.busy_us, strict=True) if time is not None}
+    busy = {name: float(time) for name, time in zip(names, times, strict=True) if time is not None}
     return "predicted", pace, busy
+
+
+def _is_time(subject: Subject) -> bool:
+    return subject.problem.formulation.terms[subject.pace].dimension is Dimension.MICROSECONDS
 
 
 def _measured(found: Achieved | None) -> _Account | None:
@@ -142,11 +147,11 @@ def _chunk_rows(
 ) -> Iterator[list[TableCell | str]]:
     chains = _chains(subject)
     layers = {network.name: network.layer_names for network in subject.problem.networks}
-    for stream in subject.deployment.streams:
+    for stream, chain in zip(subject.deployment.streams, chains, strict=True):
         for index, chunk in enumerate(stream.chunks):
             names, key = layers[chunk.network], (stream.name, index)
             first, last = names[chunk.start], names[chunk.stop - 1]
-            alone = _charged_us(chains[chunk.network], chunk)
+            alone = _charged_us(subject.problem, chain, chunk)
             row: list[TableCell | str] = [TableCell(text=stream.name, kind="name")] if several else []
             row += [
                 f"{chunk.start}-{chunk.stop - 1}",
@@ -188,14 +193,19 @@ def _taken(times: _Taken | None, predicted: int | None) -> list[TableCell | str]
     return [microseconds(busy), microseconds(copies), off]
 
 
-def _chains(subject: Subject) -> dict[str, Chain]:
-    """Return the tables that the deployment is charged with, by network."""
-    charged = charged_for(subject.problem, subject.deployment)
-    chains = (chain_of(charged),) if workload_in(charged) is None else shop_of(charged).chains
-    return {chain.network: chain for chain in chains}
+def _chains(subject: Subject) -> tuple[Chain | None, ...]:
+    """Return the tables that each stream is charged by; None: plans of the formulation cannot be run."""
+    operation, deployment = subject.problem.formulation.operation, subject.deployment
+    if operation is None:
+        return (None,) * len(deployment.streams)
+    return operation.chains(charged_for(subject.problem, deployment), deployment)
 
 
-def _charged_us(chain: Chain, chunk: Chunk) -> int | None:
+def _charged_us(problem: Problem, chain: Chain | None, chunk: Chunk) -> int | None:
     """Return the time of a chunk, with its copies and without slowdown; None: it cannot run there."""
+    if chain is None:
+        rows = problem.costs.of(chunk.network).layer_us[chunk.start : chunk.stop]
+        times = [row[problem.platform.unit_names.index(chunk.unit)] for row in rows]
+        return None if None in times else sum(time or 0 for time in times)
     unit = chain.units.index(chunk.unit)
     return chain.busy_us(chunk.start, chunk.stop, unit) if chain.runs(chunk.start, chunk.stop, unit) else None

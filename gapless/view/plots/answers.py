@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...api.planning import Comparison
 from ...formulations.errors import InvalidInputError
+from ...formulations.registry import formulation_named, formulation_names
+from ...formulations.terms import Dimension, TermInfo
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
-from ..words import seconds, term_name, term_value
+from ..words import Terms, amount, seconds
 from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SCALES: Mapping[str, tuple[int, str]] = {
-    "peak_memory": (2**20, " (MiB)"),
-    "idle": (10, " (%)"),
-    "contention": (1, ""),
-    "displacement": (1, ""),
+_SCALES: Mapping[Dimension, tuple[int, str]] = {
+    Dimension.MICROSECONDS: (1000, " (ms)"),
+    Dimension.BYTES: (2**20, " (MiB)"),
+    Dimension.PERMILLE: (10, " (%)"),
+    Dimension.COUNT: (1, ""),
 }
-"""Divisor and unit of the terms that are no times; times are drawn in milliseconds."""
+"""Divisor and unit of what is drawn."""
 
 _LEAST_S = 1e-4
 """Shortest bar of a logarithmic scale of seconds."""
@@ -43,7 +46,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         No backend answered, or matplotlib is not installed.
     """
     failures = {failure.backend: str(failure.error) for failure in comparison.failures}
-    return _draw_answers(_by_backend(comparison), failures, ax)
+    return _draw_answers(comparison.problem.formulation.terms, _by_backend(comparison), failures, ax)
 
 
 def plot_answers(answers: Mapping[str, SolveResult], *, ax: Axes | None = None) -> Axes:
@@ -61,7 +64,7 @@ def plot_answers(answers: Mapping[str, SolveResult], *, ax: Axes | None = None) 
     InvalidInputError
         There are no answers, they are of different objectives, or matplotlib is not installed.
     """
-    return _draw_answers(answers, {}, ax)
+    return _draw_answers(_all_terms(), answers, {}, ax)
 
 
 def plot_solve_times(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
@@ -100,12 +103,20 @@ def _by_backend(comparison: Comparison) -> dict[str, SolveResult]:
     return {result.backend: result for result in comparison.results}
 
 
-def _draw_answers(results: Mapping[str, SolveResult], failed: Mapping[str, str], ax: Axes | None) -> Axes:
+def _all_terms() -> Terms:
+    """Return the terms of all formulations: answers do not say which one they are about."""
+    return ChainMap(*(dict(formulation_named(name).terms) for name in formulation_names()))
+
+
+def _draw_answers(
+    infos: Terms, results: Mapping[str, SolveResult], failed: Mapping[str, str], ax: Axes | None
+) -> Axes:
     terms = sorted({result.asked.terms[0] for result in results.values()})
     if len(terms) != 1:
         what = f"of the objectives {', '.join(terms)}" if terms else "not there"
         raise InvalidInputError(f"the answers are {what}; draw answers to one objective")
-    scale, unit = _SCALES.get(terms[0], (1000, " (ms)"))
+    info = infos[terms[0]]
+    scale, unit = _SCALES[info.dimension]
     axes = axes_of(ax, (9, 1.3 + 0.36 * (len(results) + len(failed))))
     most = max((result.objective or 0) / scale for result in results.values()) or 1.0
     for row, result in enumerate(results.values()):
@@ -115,21 +126,21 @@ def _draw_answers(results: Mapping[str, SolveResult], failed: Mapping[str, str],
         if result.bound is not None:
             mark = [result.bound / scale] * 2
             axes.plot(mark, [row - 0.35, row + 0.35], color="black", lw=3, gid="bound")
-        axes.text(value + 0.02 * most, row, _verdict(result), va="center", fontsize=9)
+        axes.text(value + 0.02 * most, row, _verdict(info, result), va="center", fontsize=9)
     for row, reason in enumerate(failed.values(), start=len(results)):
         axes.text(0.02 * most, row, f"no answer: {short(reason, 70)}", va="center", fontsize=9)
     rows(axes, [*results, *failed])
     axes.set_xlim(0, 1.65 * most)
-    axes.set_xlabel(f"{term_name(terms[0])}{unit}, less is better")
+    axes.set_xlabel(f"{info.label}{unit}, less is better")
     axes.set_title("Blue: proved optimal. Orange: not proved. Black mark: proved bound")
     return axes
 
 
-def _verdict(result: SolveResult) -> str:
+def _verdict(info: TermInfo, result: SolveResult) -> str:
     """Return value, status, gap and time of an answer in one line."""
     parts = [str(result.status).replace("_", " "), seconds(result.runtime_s)]
     if result.objective is not None:
-        parts.insert(0, term_value(result.asked.terms[0], result.objective))
+        parts.insert(0, amount(info.dimension, result.objective))
     if result.gap:
         parts.insert(2, f"gap {100 * result.gap:.1f} %")
     return ", ".join(parts)

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History, Interval
-from ...formulations.judge import score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.simulate import simulate_workload
+from ..presenter import presenter_of
 from .canvas import DARK, IDLE, LOST, PALETTE, Look, axes_of, legend, room, rows
 
 if TYPE_CHECKING:
@@ -85,8 +83,8 @@ def plot_trace(
 def plot_busy(problem: Problem, plans: Plan | Mapping[str, Plan], *, ax: Axes | None = None) -> Axes:
     """Draw how long each unit is busy, and how long it waits.
 
-    Bars of one network are about one period; those of a workload are about the whole batch, with the time
-    that is lost to slowdown above the work itself.
+    Bars of an endless stream are about one period; those of requests that come once are about all of them,
+    with the time that is lost to slowdown above the work itself.
 
     Parameters
     ----------
@@ -108,26 +106,27 @@ def plot_busy(problem: Problem, plans: Plan | Mapping[str, Plan], *, ax: Axes | 
     if not named:
         raise InvalidInputError("there is no plan to draw; give a plan, or a mapping from names to plans")
     units = problem.platform.unit_names
-    shares = {name: _shares_ms(problem, plan) for name, plan in named.items()}
+    presenter = presenter_of(problem)
+    shares = {name: presenter.unit_times(problem, plan) for name, plan in named.items()}
     axes = axes_of(ax, (max(7.0, 1.6 * len(units)), 3.6))
     width = 0.8 / len(named)
     colours = {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(named)}
     for index, (name, bars) in enumerate(shares.items()):
-        for column, (busy, lost, idle) in enumerate(bars):
+        for column, bar in enumerate(bars):
+            busy, lost, idle = bar.busy, bar.lost, bar.idle
             left, thick = column - 0.4 + index * width, 0.92 * width
             axes.bar(left, busy + lost, thick, align="edge", color=colours[name], gid="busy")
             if lost:
                 axes.bar(left, lost, thick, busy, align="edge", **LOST, gid="slowed down")
             if idle:
                 axes.bar(left, idle, thick, busy + lost, align="edge", **IDLE, gid="bubble")
-    axes.set_ylim(0, 1.08 * max(sum(bar) for bars in shares.values() for bar in bars))
+    axes.set_ylim(0, 1.08 * max(bar.busy + bar.lost + bar.idle for bars in shares.values() for bar in bars))
     axes.set_xticks(range(len(units)), units)
     axes.set_xlabel("unit")
     axes.set_ylabel("time (ms)")
-    what = "in one period" if workload_in(problem) is None else "until all requests are done"
-    axes.set_title(f"Busy time of each unit {what}")
-    bars = [bar for found in shares.values() for bar in found]
-    hatched = _hatched(lost=any(lost for _, lost, _ in bars), idle=any(idle for _, _, idle in bars))
+    axes.set_title(f"Busy time {presenter.busy_span}")
+    drawn = [bar for found in shares.values() for bar in found]
+    hatched = _hatched(lost=any(bar.lost for bar in drawn), idle=any(bar.idle for bar in drawn))
     legend(axes, [*((name or "busy", {"facecolor": colour}) for name, colour in colours.items()), *hatched])
     return axes
 
@@ -194,19 +193,3 @@ def _draw(axes: Axes, row: int, event: Interval, *, label: str, colour: str, end
     if len(label) <= room(axes, (event.end_ns - event.start_ns) / end_ns):
         middle, ink = start + length / 2, "white" if colour in DARK else "black"
         axes.text(middle, row, label, ha="center", va="center", fontsize=9, color=ink, clip_on=True)
-
-
-def _shares_ms(problem: Problem, plan: Plan) -> list[tuple[float, float, float]]:
-    """Return (work, lost to slowdown, idle in between) of each unit of the platform."""
-    if workload_in(problem) is None:
-        found = score(problem, plan)
-        pairs = zip(found.busy_us, found.bubble_us, strict=True)
-        return [((busy or 0) / 1000, 0.0, (bubble or 0) / 1000) for busy, bubble in pairs]
-    trace = simulate_workload(problem, plan)
-    shares = []
-    for unit in problem.platform.unit_names:
-        events = trace.on(unit)
-        lost_ns = sum(event.slowdown_ns for event in events)
-        work_ns = sum(event.end_ns - event.start_ns for event in events) - lost_ns
-        shares.append((work_ns / _MS, lost_ns / _MS, (trace.bubble_us(unit) or 0) / 1000))
-    return shares

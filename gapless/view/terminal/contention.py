@@ -10,8 +10,8 @@ from rich.text import Text
 from ...profiler.slowdown.contention.observations import CoRun
 from ...profiler.slowdown.contention.rank_one import RankOne
 from ...profiler.slowdown.contention.result import Contention
+from ..layout import indented, notes_view, plain_table
 from ..words import size
-from .layout import indented, notes_view, plain_table
 
 _LEGEND = (
     "intensity, sensitivity: slowdown that a network causes and suffers, relative to a typical one of these; "

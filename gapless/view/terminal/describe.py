@@ -14,8 +14,6 @@ from ...executor.callable_layers import CallableModel
 from ...executor.model import TensorSpec
 from ...formulations.availability import Availability
 from ...formulations.co_run import possible_models
-from ...formulations.costs import CostRows, CostTable
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.formulation import Formulation
 from ...formulations.hardware import Platform
 from ...formulations.limits import LIMIT_NAMES
@@ -27,13 +25,10 @@ from ...profiler.platforms.catalog import methods_of, network_names, platform_na
 from ...profiler.platforms.workloads import phone_names, phone_network_names
 from ...profiler.zoo.catalog import ZooEntry
 from ...solvers.protocol import Capabilities, Support
+from ..layout import indented, plain_table
+from ..presenter import presenter_of
 from ..words import percent, size
-from .layer_times import layer_map
-from .layout import indented, plain_table
 from .tables import title
-from .workloads import workload_view
-
-MAX_UNITS_SHOWN = 12
 
 
 def doctor_view(diagnosis: Diagnosis) -> Group:
@@ -210,10 +205,7 @@ def problem_view(
     """
     provenance = problem.costs.provenance
     parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]
-    if workload_in(problem) is None:
-        parts += [*_costs(problem, layers, plan), ""]
-    else:
-        parts += [*workload_view(problem), ""]
+    parts += [*presenter_of(problem).problem_parts(problem, layers=layers, plan=plan), ""]
     facts = [
         ("objective", str(problem.objective)),
         ("limits", _limits(problem) or "none"),
@@ -253,35 +245,3 @@ def _units(platform: Platform) -> Table:
             ", ".join(excluded[unit.name]) or "-",
         )
     return table
-
-
-def _costs(problem: Problem, layers: range | None, plan: Plan | None) -> list[RenderableType]:
-    """Return the times; with co-run costs those of plans on all units, and how the other tables differ."""
-    tables = (problem.costs, *(problem.co_run_costs or ()))
-    shown: list[RenderableType] = [layer_map(problem.network, tables[-1], layers=layers, plan=plan)]
-    if problem.co_run_costs is None:
-        return shown
-    method = problem.costs.provenance.method or "co-run"
-    head = f"{method} costs depend on how many units a plan uses; these are the times of plans on all units:"
-    note = "All layers together, compared with plans on one unit (in brackets: layer by layer):"
-    return [Text(head), *shown, "", Text(note), indented(_ratios(problem, tables))]
-
-
-def _ratios(problem: Problem, tables: Sequence[CostTable]) -> Table:
-    """Return how many times as long layers take on each unit when 2, 3, ... units are in use."""
-    rows = [table.of(problem.network.name).layer_us for table in tables][:MAX_UNITS_SHOWN]
-    counts = [f"{used} units" for used in range(2, len(rows) + 1)]
-    table = plain_table("unit", *counts, numbers=counts)
-    for unit, name in enumerate(problem.platform.unit_names[:MAX_UNITS_SHOWN]):
-        table.add_row(name, *(_ratio(rows[0], beside, unit) for beside in rows[1:]))
-    return table
-
-
-def _ratio(alone: CostRows, beside: CostRows, unit: int) -> str:
-    pairs = [(a[unit], b[unit]) for a, b in zip(alone, beside, strict=True)]
-    known = [(a, b) for a, b in pairs if a is not None and b is not None]
-    if not known:
-        return "-"
-    whole = sum(b for _, b in known) / sum(a for a, _ in known)
-    each = [b / a for a, b in known]
-    return f"x{whole:.2f} ({min(each):.2f} to {max(each):.2f})"

@@ -6,13 +6,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
-from ..explaining.reasons import MOST_NAMED, alternative_words, listed, plan_words
-from ..words import term_name, term_value
-from .layout import indented, plain_table
+from ..explaining.reasons import alternative_words
+from ..layout import indented, plain_table
+from ..presenter import presenter_of
+from ..words import MOST_NAMED, listed, term_name, term_value
 from .tables import title
 
 MAX_ROWS_SHOWN = 40
@@ -29,13 +29,14 @@ def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> 
     explanation
         From `gapless.explain`.
     """
+    infos, presenter = problem.formulation.terms, presenter_of(problem)
     values = ", ".join(
-        f"{term_name(term)} {term_value(term, value)}"
+        f"{term_name(infos, term)} {term_value(infos, term, value)}"
         for term, value in zip(explanation.terms, explanation.values, strict=True)
     )
     parts: list[RenderableType] = [
         title(problem),
-        Text.assemble((plan_words(plan), "bold"), f" {values}"),
+        Text.assemble((presenter.plan_name(plan), "bold"), f" {values}"),
         "",
         Text(explanation.summary),
         "",
@@ -43,11 +44,11 @@ def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> 
         *_section(
             "units", "the best plan without a used unit, or with an unused one", _units(problem, explanation)
         ),
-        *_section("demands", "the best plan without each", _bindings(explanation)),
+        *_section("demands", "the best plan without each", _bindings(problem, explanation)),
     ]
     other = explanation.next_best
-    words = Text.assemble(("next best plan", "bold"), ": ", _words(explanation, other))
-    parts.append(words if other.plan is None else words.append(f"  {plan_words(other.plan)}"))
+    words = Text.assemble(("next best plan", "bold"), ": ", _words(problem, explanation, other))
+    parts.append(words if other.plan is None else words.append(f"  {presenter.plan_name(other.plan)}"))
     if explanation.left_out:
         parts.append(Text(f"no time for: {'; '.join(explanation.left_out)}", style="yellow"))
     return Group(*parts)
@@ -65,8 +66,8 @@ def _cuts(problem: Problem, explanation: Explanation) -> Table:
         table.add_row(
             _place(problem, cut),
             f"{cut.before} | {cut.after}",
-            _words(explanation, cut.earlier),
-            _words(explanation, cut.later),
+            _words(problem, explanation, cut.earlier),
+            _words(problem, explanation, cut.later),
         )
     return _with_rest(table, len(explanation.cuts))
 
@@ -80,7 +81,7 @@ def _place(problem: Problem, cut: CutReason) -> str:
 
 
 def _units(problem: Problem, explanation: Explanation) -> Table:
-    plans = () if workload_in(problem) is not None else ("plan",)
+    plans = ("plan",) if presenter_of(problem).short_plans else ()
     table = plain_table("unit", "used", "cannot run", "otherwise", *plans)
     for reason in explanation.units[:MAX_ROWS_SHOWN]:
         other = reason.otherwise
@@ -88,7 +89,7 @@ def _units(problem: Problem, explanation: Explanation) -> Table:
             Text(reason.unit, style="bold"),
             "yes" if reason.used else _unused(reason),
             _unsupported(reason),
-            _words(explanation, other),
+            _words(problem, explanation, other),
             *("-" if other.plan is None else str(other.plan) for _ in plans),
         )
     return _with_rest(table, len(explanation.units))
@@ -109,27 +110,27 @@ def _unsupported(reason: UnitReason) -> str:
     return f"{count} layer{'' if count == 1 else 's'}: {shown}"
 
 
-def _bindings(explanation: Explanation) -> Table:
+def _bindings(problem: Problem, explanation: Explanation) -> Table:
     table = plain_table("demand", "binds", "without it")
     for binding in explanation.bindings[:MAX_ROWS_SHOWN]:
         known = binding.text == binding.name or binding.text.startswith(binding.name)
         table.add_row(
             binding.text if known else f"{binding.name}: {binding.text}",
             Text("yes", style="yellow") if binding.binds else "no",
-            _without(explanation, binding),
+            _without(problem, explanation, binding),
         )
     return _with_rest(table, len(explanation.bindings))
 
 
-def _without(explanation: Explanation, binding: Binding) -> Text:
+def _without(problem: Problem, explanation: Explanation, binding: Binding) -> Text:
     if binding.binds:
-        return _words(explanation, binding.without)
+        return _words(problem, explanation, binding.without)
     words = "no plan is better" if binding.without.proven else "nothing better was found (not proved)"
     return Text(words, style="dim")
 
 
-def _words(explanation: Explanation, other: Alternative | None) -> Text:
-    text = alternative_words(explanation.terms, explanation.values, other)
+def _words(problem: Problem, explanation: Explanation, other: Alternative | None) -> Text:
+    text = alternative_words(problem.formulation.terms, explanation, other)
     valid = other is not None and other.plan is not None and not other.reason
     return Text(text, style="" if valid else "dim")
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from ...executor.export.folder import Exported
 from ...executor.export.manifest import RUNNER_NAME, SCRIPT_NAME
+from ..layout import indented, plain_table
 from ..words import millis, size
-from .layout import indented, plain_table
 
 
 def export_view(exported: Exported) -> Group:

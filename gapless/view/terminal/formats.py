@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ...files.formats import FileFormat
 from ...files.schema import ObjectTable
-from .layout import indented, plain_table
+from ..layout import indented, plain_table
 
 
 def formats_view(formats: Sequence[FileFormat]) -> RenderableType:

@@ -63,6 +63,12 @@ def gantt_view(trace: History) -> RenderableType:
     return _Chart(trace)
 
 
+def titled_chart(trace: History, title: str) -> list[RenderableType]:
+    """Return a chart with a title, if there is one, that also says what is drawn."""
+    words = ": each block is one request on one unit, dots are idle time"
+    return [*([Text.assemble((title, "bold"), words)] if title else []), gantt_view(trace)]
+
+
 def _columns(shown: Timeline, width: int) -> tuple[int, int]:
     """Return the columns of the labels, and of the chart."""
     longest = max((len(unit) for unit, _ in shown.rows), default=1)

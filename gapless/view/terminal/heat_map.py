@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...profiler.slowdown.interference.ratios import HeatMap
-from .layout import plain_table
+from ..layout import plain_table
 
 NEAR = 0.05
 """Distance from 1 up to which a ratio counts as neither slower nor faster."""

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from ...profiler.slowdown.interference.paper import PRINTED, REMARKS
 from ...profiler.slowdown.interference.ratios import HeatMap, InterferenceRatios, PlanInterference, heat_maps
+from ..layout import indented, notes_view, plain_table
 from ..words import microseconds
 from .heat_map import NEAR, heat_map_svg, heat_table, shade, sign
-from .layout import indented, notes_view, plain_table
 
 _PRINTED = "paper"
 _RATIO = "time beside load over time alone"

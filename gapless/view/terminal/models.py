@@ -13,8 +13,8 @@ from ...executor.engines.bench import EngineBench
 from ...executor.engines.cache import Cache
 from ...executor.graph.inspection import Inspection
 from ...executor.model import TensorSpec
+from ..layout import indented, plain_table
 from ..words import microseconds, size
-from .layout import indented, plain_table
 
 MAX_ROWS_SHOWN = 80
 

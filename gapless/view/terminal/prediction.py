@@ -12,7 +12,7 @@ from ...executor.tuning.statistics import TOPS, PredictionQuality
 from ...profiler.prediction.corrections import Corrections
 from ...profiler.prediction.evaluation import ALL, MULTI, SCOPES, Evaluated, Evaluation, plans_of
 from ...profiler.prediction.executions import Executions
-from .layout import plain_table
+from ..layout import plain_table
 
 Row = tuple[str, int | None, PredictionQuality]
 """What was learned, from how many plans, and how good it is."""

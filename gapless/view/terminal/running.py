@@ -10,8 +10,8 @@ from rich.text import Text
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import Measurement
 from ...profiler.profile import Profile
+from ..layout import indented, notes_view, plain_table
 from ..words import microseconds, millis, size
-from .layout import indented, notes_view, plain_table
 
 
 def profiles_view(profiles: Sequence[Profile]) -> Group:

@@ -13,27 +13,24 @@ from ...executor.engine import PlacementReceipt
 from ...files.comparison_file import WrittenComparison
 from ...files.run_folder import Entry, Folder
 from ...formulations.deployment import Deployment
-from ...formulations.flow_shop.tables import workload_in
 from ...formulations.history import History
 from ...formulations.judge import check, score
 from ...formulations.network import Network
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.simulate import simulate
 from ...profiler.prediction.executions import Executions
 from ...profiler.profile import MeasuredChunk, Profile
+from ..layout import indented, plain_table
+from ..presenter import presenter_of
 from ..words import microseconds, millis, percent, seconds, size
 from .gantt import traced_view
 from .layer_times import layer_map
-from .layout import indented, plain_table
 from .running import profile_view, receipt_words
 from .tables import check_view
 from .tuning import verdict_view
 
 MAX_ROWS_SHOWN = 30
 MAX_UNSTEADY_SHOWN = 5
-_PLAYED = 20
-"""Requests that are simulated."""
 
 UNSTEADY = 0.1
 """Quartile range over median from which on a measurement is listed as unsteady."""
@@ -47,12 +44,7 @@ def plan_view(plan: Plan, problem: Problem | None, *, layers: range | None = Non
     if violations:
         return check_view(problem, plan, None, violations)
     parts: list[RenderableType] = [check_view(problem, plan, score(problem, plan), ())]
-    if workload_in(problem) is None:
-        tables = (problem.costs, *(problem.co_run_costs or ()))
-        charged = tables[min(len({chunk.unit for chunk in plan.chunks}), len(tables)) - 1]
-        parts += ["", *traced_view(simulate(problem, plan, requests=_PLAYED)), ""]
-        parts.append(layer_map(problem.network, charged, layers=layers, plan=plan))
-    return Group(*parts)
+    return Group(*parts, *presenter_of(problem).file_parts(problem, plan, layers=layers))
 
 
 def _plan_head(plan: Plan) -> Text:

@@ -13,8 +13,8 @@ from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ...executor.tuning.statistics import PredictionQuality
 from ...executor.tuning.tables import outcome
+from ..layout import indented, plain_table
 from ..words import microseconds
-from .layout import indented, plain_table
 
 MAX_ROWS_SHOWN = 30
 DRIFT_PERCENT = 10.0

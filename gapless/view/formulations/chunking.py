@@ -1,0 +1,207 @@
+"""How plans of one network are shown: chunks, and a stream of requests that passes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ...formulations.costs import CostRows, CostTable
+from ...formulations.deployment import Deployment
+from ...formulations.history import History
+from ...formulations.judge import score
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...formulations.scores import Score
+from ...formulations.simulate import simulate
+from ..layout import indented, plain_table
+from ..presenter import Presenter
+from ..terminal.gantt import titled_chart, traced_view
+from ..terminal.layer_times import layer_map
+from ..words import listed, millis, percent
+
+_BAR_CELLS = 24
+_PLAYED = 20
+"""Requests that are simulated for `show`."""
+
+_MOST_UNITS = 12
+
+
+class ChunkingPresenter(Presenter):
+    """One network as an endless stream."""
+
+    busy_span: ClassVar[str] = "of each unit in one period"
+
+    def shown_terms(self, problem: Problem) -> tuple[str, ...]:
+        """Return what is asked for most."""
+        return ("period", "gapness", "latency", "bubbles")
+
+    def legend(self, problem: Problem) -> str:
+        """Return what they mean."""
+        return (
+            "period: time between two outputs = busy time of the busiest unit; gapness: busiest minus "
+            "least busy unit in use; latency: one request from entry to exit; bubbles: idle time of the "
+            "units in use"
+        )
+
+    def distance_words(self) -> str:
+        """Return that layers are counted."""
+        return "layers on other units than in plan 1"
+
+    def problem_parts(
+        self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
+    ) -> list[RenderableType]:
+        """Return the times; with co-run costs those of plans on all units, and how the others differ."""
+        tables = (problem.costs, *(problem.co_run_costs or ()))
+        shown: list[RenderableType] = [layer_map(problem.network, tables[-1], layers=layers, plan=plan)]
+        if problem.co_run_costs is None:
+            return shown
+        method = problem.costs.provenance.method or "co-run"
+        head = (
+            f"{method} costs depend on how many units a plan uses; these are the times of plans on all units:"
+        )
+        note = "All layers together, compared with plans on one unit (in brackets: layer by layer):"
+        return [Text(head), *shown, "", Text(note), indented(_ratios(problem, tables))]
+
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+        """Return the chunks with their share of the period."""
+        return [indented(_chunks(problem, plan, judged))]
+
+    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+        """Return the chunks, and the plan at work."""
+        trace = simulate(problem, plan, requests=min(10, len(plan.chunks) + 3))
+        chart = titled_chart(trace, self.trace_title(trace))
+        return [*self.plan_parts(problem, plan, judged), "", *chart]
+
+    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
+        """Return the plan at work, and where its chunks lie in the layer times."""
+        tables = (problem.costs, *(problem.co_run_costs or ()))
+        charged = tables[min(len({chunk.unit for chunk in plan.chunks}), len(tables)) - 1]
+        played = simulate(problem, plan, requests=_PLAYED)
+        return [
+            "",
+            *traced_view(played),
+            "",
+            layer_map(problem.network, charged, layers=layers, plan=plan),
+        ]
+
+    def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
+        """Yield the period, and the latency at both ends."""
+        latencies = trace.latency_us
+        yield "makespan", millis(trace.makespan_us)
+        yield "time between the last two outputs", millis(trace.period_us)
+        yield "latency of the first request", millis(latencies[0])
+        yield "latency of the last request", millis(latencies[-1])
+
+    def pace_words(self, problem: Problem, plan: Plan) -> str:
+        """Return which unit sets the period, and how busy the others are."""
+        judged = score(problem, plan)
+        busy = {
+            unit: time
+            for unit, time in zip(problem.platform.unit_names, judged.busy_us, strict=True)
+            if time is not None
+        }
+        period = judged.period_us
+        busiest = [unit for unit, time in busy.items() if time == period]
+        if problem.objective.first == "latency":
+            return _ways(busy, judged.latency_us)
+        shares = sorted(1000 * time // period for time in busy.values() if time < period)
+        if len(busy) == 1:
+            return f"Everything runs on {busiest[0]}, one request every {millis(period)}."
+        verb = "set" if len(busiest) > 1 else "sets"
+        words = f"{listed(busiest)} {verb} the pace with {millis(period)}"
+        if not shares:
+            return f"{words}: all units in use are equally busy."
+        if len(shares) == 1:
+            other = next(unit for unit, time in busy.items() if time < period)
+            return f"{words}; {other} is busy for {percent(shares[0])} of that."
+        return f"{words}; the other {len(shares)} units in use are busy for {_range(shares)} of that."
+
+    def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
+        """Return the network and its chunks, or how many replicas there are."""
+        streams = deployment.streams
+        if len(streams) > 1:
+            return f"{len(streams)} replicas of {listed(deployment.networks)}"
+        count = len(streams[0].chunks)
+        return f"{streams[0].network} in {count} chunk{'s' if count > 1 else ''}"
+
+    def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
+        """Return that results come, or how long one takes."""
+        if pace == "latency":
+            return "has a latency of"
+        return "give a result every" if len(deployment.streams) > 1 else "gives a result every"
+
+    def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
+        """Return the busiest units."""
+        pairs = zip(problem.platform.unit_names, judged.busy_us, strict=True)
+        return tuple(unit for unit, busy in pairs if busy == judged.period_us)
+
+    def latency(self, judged: Score) -> tuple[int | None, str]:
+        """Return that of every request."""
+        return judged.latency_us, ""
+
+    def glossary(self, problem: Problem) -> tuple[tuple[str, str], ...]:
+        """Return nothing: the glossary has it all."""
+        return ()
+
+
+def _chunks(problem: Problem, plan: Plan, judged: Score) -> Table:
+    names = problem.network.layer_names
+    busy = dict(zip(problem.platform.unit_names, judged.busy_us, strict=True))
+    table = plain_table("unit", "layers", "busy time", "share of the period", "", numbers=("busy time", ""))
+    for chunk in plan.chunks:
+        time_us = busy[chunk.unit] or 0
+        first, last = names[chunk.start], names[chunk.stop - 1]
+        words = f"{chunk.start}-{chunk.stop - 1} ({first}{'' if first == last else f' to {last}'})"
+        share = percent(1000 * time_us // judged.period_us)
+        table.add_row(chunk.unit, words, millis(time_us), _bar(time_us, judged.period_us), share)
+    unused = [unit for unit, time in busy.items() if time is None]
+    if unused:
+        table.add_row(", ".join(unused), "not used", style="dim")
+    return table
+
+
+def _bar(part: int, whole: int) -> Text:
+    cells = max(1, part * _BAR_CELLS // whole)
+    bar = Text("#" * cells, style="green" if part == whole else "cyan")
+    return bar.append("-" * (_BAR_CELLS - cells), style="dim")
+
+
+def _ratios(problem: Problem, tables: Sequence[CostTable]) -> Table:
+    """Return how many times as long layers take on each unit when 2, 3, ... units are in use."""
+    rows = [table.of(problem.network.name).layer_us for table in tables][:_MOST_UNITS]
+    counts = [f"{used} units" for used in range(2, len(rows) + 1)]
+    table = plain_table("unit", *counts, numbers=counts)
+    for unit, name in enumerate(problem.platform.unit_names[:_MOST_UNITS]):
+        table.add_row(name, *(_ratio(rows[0], beside, unit) for beside in rows[1:]))
+    return table
+
+
+def _ratio(alone: CostRows, beside: CostRows, unit: int) -> str:
+    pairs = [(a[unit], b[unit]) for a, b in zip(alone, beside, strict=True)]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        return "-"
+    whole = sum(b for _, b in known) / sum(a for a, _ in known)
+    each = [b / a for a, b in known]
+    return f"x{whole:.2f} ({min(each):.2f} to {max(each):.2f})"
+
+
+def _ways(busy: Mapping[str, int], latency_us: int) -> str:
+    """Return where a request spends its time, the longest visit first."""
+    if len(busy) == 1:
+        return f"A request takes {millis(latency_us)}, all of it on {listed(list(busy))}."
+    longest = sorted(busy, key=lambda unit: -busy[unit])
+    parts = [f"{percent(round(1000 * busy[unit] / latency_us))} on {unit}" for unit in longest]
+    return f"Of the {millis(latency_us)} that a request takes, it spends {listed(parts)}."
+
+
+def _range(shares: Sequence[int]) -> str:
+    low, high = percent(shares[0]), percent(shares[-1])
+    return low if low == high else f"{low} to {high}"
+
+
+PRESENTER = ChunkingPresenter()
