@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from gapless.api.problems import table_problem
 from gapless.cli.base.console import OutputStyle, console, output_style, using_style
 from gapless.cli.base.general_options import split_general
 from gapless.cli.base.progress import BAR_WIDTH, Line, Progress, StepLine, bar, span
 from gapless.executor.progress import Step
-from gapless.formulations.objective import Objective
 from gapless.solvers.protocol import Claim, SolveStatus, StopReason
+
+SMALL = table_problem([[9, 2], [1, 8]], ["cpu", "gpu"], network="net")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def claim(value: int, bound: int | None) -> Claim:
 
 
 def test_a_solve_shows_its_limit_and_its_gap(clock: Clock) -> None:
-    progress = Progress(Objective(), time_limit_s=40, backends=("native", "cpsat"))
+    progress = Progress(SMALL, time_limit_s=40, backends=("native", "cpsat"))
     progress.start("cpsat")
     clock.wait(10)
     assert progress.words() == ("cpsat (2 of 2): [#####---------------]  25 %, 10 s of 40 s (Ctrl-C stops)")
@@ -228,7 +230,7 @@ def test_nested_lines_give_the_timer_back(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(sys, "stderr", terminal)
         before = signal.getsignal(signal.SIGALRM)
         with StepLine() as outer:
-            with Progress(Objective()):
+            with Progress(SMALL):
                 assert signal.getsignal(signal.SIGALRM) != outer._tick
             assert signal.getsignal(signal.SIGALRM) == outer._tick
             assert signal.getitimer(signal.ITIMER_REAL)[0] > 0

@@ -23,6 +23,8 @@ from gapless.view.words import millis, objective_words, percent, seconds, size, 
 from ...solvers.fakes import feasible, plan
 
 PLAN = plan((0, 1, "gpu"), (1, 2, "cpu"))
+SMALL = table_problem([[9, 2], [1, 8]], ["cpu", "gpu"], network="net")
+TERMS = SMALL.formulation.terms
 
 
 def test_a_chart_is_to_scale() -> None:
@@ -63,16 +65,16 @@ def test_numbers_in_words() -> None:
     ]
     assert [percent(None), percent(5), percent(1000)] == ["-", "0.5 %", "100.0 %"]
     assert [seconds(0.0123), seconds(12.345)] == ["12.3 ms", "12.35 s"]
-    assert term_value("idle", 103) == "10.3 %"
-    assert term_value("peak_memory", 2**20) == "1.0 MiB"
+    assert term_value(TERMS, "idle", 103) == "10.3 %"
+    assert term_value(TERMS, "peak_memory", 2**20) == "1.0 MiB"
 
 
 def test_objectives_in_words() -> None:
-    assert objective_words(Objective()) == "least period, then gapness"
-    assert objective_words(Objective.slack(50)) == (
+    assert objective_words(TERMS, Objective()) == "least period, then gapness"
+    assert objective_words(TERMS, Objective.slack(50)) == (
         "least idle share, among plans within 5.0 % of the least period"
     )
-    assert objective_words(Objective.paper()) == ("least paper gapness, then period, shown by period")
+    assert objective_words(TERMS, Objective.paper()) == ("least paper gapness, then period, shown by period")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_progress_appears_renews_itself_and_goes_away(monkeypatch: pytest.Monkey
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(progress_module, "FIRST_S", 0.01)
-    with Progress(Objective()) as progress:
+    with Progress(SMALL) as progress:
         progress.start("native")
         progress.publish(feasible(PLAN))
         deadline = time.monotonic() + 60
@@ -143,7 +145,7 @@ def test_progress_is_silent_unless_it_takes_long_on_a_terminal(
     for stream in (terminal, sys.stderr):
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stderr", stream)
-            with Progress(Objective()) as progress:
+            with Progress(SMALL) as progress:
                 progress.start("native")
     assert terminal.text() == ""
     assert capsys.readouterr().err == ""
@@ -151,13 +153,13 @@ def test_progress_is_silent_unless_it_takes_long_on_a_terminal(
 
 def test_the_progress_line_tells_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: 0.0))
-    progress = Progress(Objective())
+    progress = Progress(SMALL)
     progress.start("cpsat")
     progress.publish(feasible(PLAN))
     assert progress.words() == "cpsat: 0 s (Ctrl-C stops)"
     claim = replace(feasible(PLAN), values=(7648, 2423))
     progress.publish(claim)
     assert progress.words() == "cpsat: 0 s, period 7.648 ms so far (Ctrl-C stops)"
-    staged = Progress(Objective.slack(50))
+    staged = Progress(SMALL.with_objective("slack:50"))
     staged.publish(claim)
     assert "so far" not in staged.words()

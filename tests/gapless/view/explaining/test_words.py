@@ -16,9 +16,11 @@ from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.registry import formulation_named
 from gapless.profiler.platforms.catalog import methods_of, network_names, platform_names
 from gapless.rules import OpaqueRule, pin
-from gapless.view.explaining.reasons import difference_words, listed
+from gapless.view.explaining.reasons import difference_words
+from gapless.view.words import listed
 from tests.workload_instances import workload_problem
 
 SHIPPED = [f"{platform}/{network}" for platform in platform_names() for network in network_names(platform)]
@@ -240,7 +242,8 @@ def test_equal_requests_in_each_others_place_are_no_other_plan() -> None:
 def test_differences_in_words(
     terms: tuple[str, ...], ours: tuple[int, ...], others: tuple[int, ...], words: str
 ) -> None:
-    assert difference_words(terms, ours, others) == words
+    infos = {**formulation_named("flow_shop").terms, **formulation_named("chunking").terms}
+    assert difference_words(infos, terms, ours, others) == words
 
 
 def test_long_lists_are_cut_short() -> None:
