@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,16 @@ def test_a_presenter_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     register_presenter("toy", loud)
     assert presenter_of(jobs()) is loud
     assert presenter_of(table_problem([[1, 2]], ["cpu", "gpu"])) is not loud
+
+
+def test_nothing_else_knows_of_this_formulation() -> None:
+    root = Path(__file__).parent.parent.parent
+    code = ["*.py", "*.pyi", "*.toml", "*.ipynb", ":!tests/toy"]
+    found = subprocess.run(
+        ["git", "grep", "-niw", "-e", "toy", "--", *code],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (found.stdout, found.stderr) == ("", "")

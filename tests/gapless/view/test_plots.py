@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
-from gapless.executor.deployment import deploy
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from gapless.executor.deployment import deploy
-
 import gapless
 from gapless.api.tuning import tune_simulated
 from gapless.executor.runner import Budget, Runner
