@@ -32,7 +32,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median
 
-from gapless.executor.deployment import deploy
 from rich.console import Console, Group, RenderableType
 
 import gapless

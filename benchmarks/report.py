@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from gapless.executor.deployment import deploy
 from rich.console import Console
 
 import gapless
