@@ -221,7 +221,9 @@ def test_what_cannot_be_run_is_refused_in_words(cli: Cli, plan_file: Path) -> No
 
 
 def test_pictures_of_busy_times() -> None:
-    times = GENERIC.unit_times(jobs(), gapless.plan(jobs()).plan)
+    plan = gapless.plan(jobs()).plan
+    assert plan is not None
+    times = GENERIC.unit_times(jobs(), plan)
     assert max(time.busy for time in times) == brute()[0][0] / 1000
 
 
