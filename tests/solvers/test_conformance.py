@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gapless.solvers.conformance import BackendConformance
+from gapless.solvers.flow_shop import annealing
 from gapless.solvers.protocol import Backend
 from gapless.solvers.registry import backend_names, get_backend
 from gapless.solvers.samples import golden_instances
@@ -26,8 +27,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 class TestEveryBackend(BackendConformance):
     @pytest.fixture(autouse=True)
-    def _choose(self, name: str) -> None:
+    def _choose(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.name = name
+        monkeypatch.setattr(annealing, "STEPS", 500)  # the samples are small, and there are hundreds of them
 
     def make_backend(self) -> Backend:
         return get_backend(self.name)
