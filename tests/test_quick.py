@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 
 @pytest.mark.slow
 def test_every_folder_of_tests_takes_part() -> None:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not slow", str(TESTS)]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", "not slow", str(TESTS)]
     run = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-2000:]
     chosen = {Path(line.partition("::")[0]).parent for line in run.stdout.splitlines() if "::" in line}

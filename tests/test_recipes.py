@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("formulations", "solvers", "profiler", "executor", "gapless")
 QUANTITIES = "formulations/chunking/quantities.py"

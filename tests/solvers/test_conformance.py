@@ -11,11 +11,13 @@ from gapless.solvers.registry import backend_names, get_backend
 from gapless.solvers.samples import golden_instances
 
 
+def slow(name: str) -> bool:
+    """Return whether a backend needs more than an instant for a sample: processes, or hundreds of steps."""
+    return get_backend(name).capabilities.isolated or name == "annealing"
+
+
 @pytest.fixture(
-    params=[
-        pytest.param(name, marks=[pytest.mark.slow] if get_backend(name).capabilities.isolated else [])
-        for name in backend_names()
-    ]
+    params=[pytest.param(name, marks=[pytest.mark.slow] if slow(name) else []) for name in backend_names()]
 )
 def name(request: pytest.FixtureRequest) -> str:
     backend: str = request.param

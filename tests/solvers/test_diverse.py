@@ -86,6 +86,7 @@ def check_against_brute_force(problem: Problem, backend: str, distance: int, top
     assert result.distance == distance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["native", "exhaustive"])
 @QUICK
 @given(problem=asked(), distance=st.integers(2, 6), top=st.sampled_from([2, 5, 200]))

@@ -97,6 +97,7 @@ def test_control_flow_and_foreign_operators_have_unknown_cost() -> None:
     assert total(foreign) is None
 
 
+@pytest.mark.slow
 def test_a_real_network_agrees_with_the_count_of_another_runtime() -> None:
     """MNN's getSessionInfo says 1797.5 million for detection at 480 x 640, counting a multiply-add once."""
     loaded = load_onnx(ocr_model("det"), shapes={"x": (1, 3, 480, 640)})

@@ -82,6 +82,7 @@ def test_a_simulated_stream_comes_back(requests: int, tmp_path: Path) -> None:
         load_trace(path)
 
 
+@pytest.mark.slow
 @given(problem=workload_problems(), data=st.data())
 @ANY_FILE
 def test_a_simulated_workload_comes_back(problem: Problem, data: st.DataObject, tmp_path: Path) -> None:

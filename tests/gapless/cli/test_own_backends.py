@@ -26,6 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "path"),
     [("shares_backend.py:SharesBackend", None), ("shares_backend:SharesBackend", ".")],

@@ -221,9 +221,9 @@ def test_traces_measured_and_simulated(cli: Cli, profiled: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_tune_keeps_the_fastest_and_resumes(cli: Cli, model_file: Path, tmp_path: Path) -> None:
+def test_tune_keeps_the_fastest_and_resumes(cli: Cli, model_file: Path, tmp_path: Path, units: str) -> None:
     out = tmp_path / "tuned"
-    words = ["tune", model_file, "--top", "2", "--out", out, "--json"]
+    words = ["tune", model_file, "--units", units, "--top", "2", "--out", out, "--json"]
     first = cli(*words)
     assert first.code == 0
     rows = first.document["rows"]
@@ -247,6 +247,17 @@ def test_tune_keeps_the_fastest_and_resumes(cli: Cli, model_file: Path, tmp_path
     assert again.document["rows"][0]["period_us"] == rows[0]["period_us"]
     run = cli("run", out / "problem.json", out / "deployment.json", "--requests", "20")
     assert run.code == 0
+
+
+@pytest.mark.slow
+def test_tune_takes_all_units_and_the_time_it_needs_unless_told(
+    cli: Cli, model_file: Path, tmp_path: Path
+) -> None:
+    run = cli("tune", model_file, "--top", "2", "--out", tmp_path, "--json")
+    assert run.code == 0, run.err
+    assert load_problem(tmp_path / "problem.json").platform.unit_names == this_device().unit_names
+    assert {row["candidate"]["kind"] for row in run.document["rows"]} == {"baseline", "plan"}
+    assert run.document["stop"] != "budget"
 
 
 def test_tuning_on_a_simulated_device(cli: Cli, tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def test_several_subjects_are_compared_first() -> None:
     assert "Compared" not in Markup(page("small")).text
 
 
+@pytest.mark.slow
 def test_figures_of_the_same_page_have_their_own_data() -> None:
     found = Markup(several())
     assert {"s1-data", "s2-data", "s3-data", "s4-data", "s2-marks"} <= set(found.ids)

@@ -44,6 +44,7 @@ def test_the_pace_is_what_the_judge_and_the_measurement_say() -> None:
     assert predicted_pace_us(batch) == batch.predicted.makespan_us
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["measured", "replicas", "steady", "workload"])
 def test_a_trace_alone_tells_nearly_the_same_as_the_measurement(name: str) -> None:
     subject = samples.SAMPLES[name]()
