@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -115,13 +116,9 @@ class Problem:
         defects.raise_as(InvalidProblemError)
 
     def _check_objective(self, defects: Defects) -> None:
-        formulation, objective = self.formulation, self.objective
-        asked = (*objective.terms, *filter(None, (objective.present_by,)))
-        for term in dict.fromkeys(asked):
-            if term not in formulation.terms:
-                defects.add(f"objective {str(objective)!r}: {unknown_term(term, formulation)}")
-        if objective.period_slack_permille is not None and PERIOD not in formulation.terms:
-            defects.add(f"the slack mode needs a period, which {formulation.label} do not have")
+        formulation = self.formulation
+        for text in unknown_terms(self.objective, formulation):
+            defects.add(text)
         wrong = [name for name in self.limits.in_use() if name not in formulation.limits]
         if wrong:
             known = ", ".join(formulation.limits) or "none"
@@ -279,6 +276,9 @@ class Problem:
     def with_objective(self, objective: Objective | str) -> Problem:
         """Return the same problem with another objective, given as a value or a text."""
         wanted = Objective.parse(objective) if isinstance(objective, str) else objective
+        wrong = list(unknown_terms(wanted, self.formulation))
+        if wrong:
+            raise InvalidProblemError("; ".join(wrong))
         return replace(self, objective=wanted)
 
     def with_limits(self, **limits: int | None) -> Problem:
@@ -286,8 +286,16 @@ class Problem:
         return replace(self, limits=replace(self.limits, **limits))
 
 
-def unknown_term(term: str, formulation: Formulation[Any, Any]) -> str:
-    """Return what to say about a term that a formulation does not have."""
+def unknown_terms(objective: Objective, formulation: Formulation[Any, Any]) -> Iterator[str]:
+    """Yield what to say about the terms of an objective that a formulation does not have."""
+    for term in dict.fromkeys((*objective.terms, *filter(None, (objective.present_by,)))):
+        if term not in formulation.terms:
+            yield f"objective {str(objective)!r}: {_unknown(term, formulation)}"
+    if objective.period_slack_permille is not None and PERIOD not in formulation.terms:
+        yield f"the slack mode needs a period, which {formulation.label} do not have"
+
+
+def _unknown(term: str, formulation: Formulation[Any, Any]) -> str:
     names = (*formulation.terms, *SPECIAL)
     if near(term, names) and not any(_has_term(name, term) for name in formulation_names()):
         return f"{term!r} is not known; {meant(term, names)}"

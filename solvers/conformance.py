@@ -11,20 +11,18 @@ backend answers nothing. Plain asserts and method names that pytest collects; no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..formulations.expr import BoolExpr, Const, Variable
-from ..formulations.judge import check, examined, rank_key
-from ..formulations.plan import Plan
+from ..formulations.judge import check, rank_key
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, OpaqueRule, Rule, RuleFunction
-from ..formulations.terms import QuantityInfo
 from .exhaustive import ExhaustiveBackend
 from .families import families
 from .protocol import Backend, RuleHandling, SolveOptions, SolveStatus, StopReason, Support
 from .result import SolveResult
-from .samples import Golden, Samples, golden_instances
+from .samples import Golden, Samples, golden_instances, quantity_rules
 from .sandbox import call_in_child
 from .session import solve
 
@@ -222,9 +220,9 @@ class BackendConformance:
             if self._support(problem).rules is not None:
                 best, found = _oracle(problem, SolveOptions()).plan, self._solve(problem).plan
                 assert best is not None
-                rules = [*_quantity_rules(problem, best, _other)]
+                rules = [*quantity_rules(problem, best, _other)]
                 assert {_quantity(rule) for rule in rules} == set(problem.formulation.quantities)
-                rules += _quantity_rules(problem, found, _same, most=1) if found is not None else ()
+                rules += quantity_rules(problem, found, _same, most=1) if found is not None else ()
                 variants = [replace(problem, rules=(rule,)) for rule in rules]
                 able = [variant for variant in variants if self._able(variant)]
                 due, tried = due + self._compare_narrowed(problem, able, top=1), True
@@ -349,26 +347,6 @@ def _fitting(problem: Problem, samples: Samples) -> Iterator[tuple[RuleFunction 
         yield rules
 
 
-def _quantity_rules(
-    problem: Problem, plan: Plan, say: Callable[[Variable, int], BoolExpr], most: int = 3
-) -> Iterator[Rule]:
-    """Yield rules about each quantity, with at most so many of its indices.
-
-    Parameters
-    ----------
-    problem, plan
-        What it is about, and a plan.
-    say
-        From a quantity and its value on the plan to the rule.
-    """
-    numbers, _ = examined(problem, problem.formulation.code(problem, plan))
-    find = problem.formulation.variables(problem).find
-    for name, info in problem.formulation.quantities.items():
-        for indices in _few_indices(problem, info, most):
-            variable = find(name, indices)
-            yield Rule(name=f"{name}({', '.join(map(str, indices))})", expr=say(variable, numbers(variable)))
-
-
 def _quantity(rule: Rule) -> str:
     return rule.name.partition("(")[0]
 
@@ -385,17 +363,3 @@ def _same(variable: Variable, value: int) -> BoolExpr:
     if isinstance(variable, BoolExpr):
         return variable | Const(0) if value else ~variable
     return (variable <= value) & (variable >= value)
-
-
-def _few_indices(problem: Problem, info: QuantityInfo, most: int) -> list[tuple[int, ...]]:
-    """Return a few of the indices that a quantity can have."""
-    found: list[tuple[int, ...]] = [()]
-    for index in info.indices:
-        found = [
-            (*before, value)
-            for before in found
-            for allowed in [index.allowed(problem.tables, *before)]
-            for value in sorted({allowed[0], allowed[len(allowed) // 2], allowed[-1]} if len(allowed) else ())
-        ]
-    step = max(1, len(found) // most)
-    return found[::step][:most]

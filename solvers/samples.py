@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
+from ..formulations.expr import BoolExpr, Variable
 from ..formulations.files import parse_problem
+from ..formulations.judge import examined
 from ..formulations.plan import Chunk, Plan
 from ..formulations.problem import Problem
-from ..formulations.rules import AnyRule, RuleFunction
+from ..formulations.rules import AnyRule, Rule, RuleFunction
+from ..formulations.terms import QuantityInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +97,37 @@ def _plan(written: Any) -> Plan:
         written = {"chunks": written}
     chunks = tuple(Chunk(**chunk) for chunk in written["chunks"])
     return Plan(chunks=chunks, order=tuple(written.get("order", ())))
+
+
+def quantity_rules(
+    problem: Problem, plan: Plan, say: Callable[[Variable, int], BoolExpr], most: int = 3
+) -> Iterator[Rule]:
+    """Yield rules about each quantity, with at most so many of its indices.
+
+    Parameters
+    ----------
+    problem, plan
+        What it is about, and a plan.
+    say
+        From a quantity and its value on the plan to the rule.
+    """
+    numbers, _ = examined(problem, problem.formulation.code(problem, plan))
+    find = problem.formulation.variables(problem).find
+    for name, info in problem.formulation.quantities.items():
+        for indices in _few_indices(problem, info, most):
+            variable = find(name, indices)
+            yield Rule(name=f"{name}({', '.join(map(str, indices))})", expr=say(variable, numbers(variable)))
+
+
+def _few_indices(problem: Problem, info: QuantityInfo, most: int) -> list[tuple[int, ...]]:
+    """Return a few of the indices that a quantity can have."""
+    found: list[tuple[int, ...]] = [()]
+    for index in info.indices:
+        found = [
+            (*before, value)
+            for before in found
+            for allowed in [index.allowed(problem.tables, *before)]
+            for value in sorted({allowed[0], allowed[len(allowed) // 2], allowed[-1]} if len(allowed) else ())
+        ]
+    step = max(1, len(found) // most)
+    return found[::step][:most]

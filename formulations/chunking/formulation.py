@@ -27,7 +27,7 @@ class Chunking(Formulation[Chain, Parts]):
     """One network as an endless stream: consecutive layers on one unit each, every unit at most once."""
 
     name: ClassVar[str] = "chunking"
-    label: ClassVar[str] = "problems with one network and no workload"
+    label: ClassVar[str] = "problems without a workload"
     terms = TERMS
     tie_break: ClassVar[tuple[str, ...]] = ("period", "gapness", "latency")
     quantities = QUANTITIES
