@@ -213,9 +213,12 @@ def parse_problem(data: bytes, *, name: str) -> Problem:
         raise InvalidProblemError(f"{name} is not a valid problem:", error.problems) from None
 
 
+_OWN_KEYS = frozenset({"format", "version", *(field.name for field in fields(ProblemDocument))})
+
+
 def _with_data(keys: Collection[str] | None) -> type[ProblemDocument]:
     """Return the type of a problem file with the data of the formulations under some keys; None: of all."""
-    known = data_keys() if keys is None else (formulation_by_keys(keys).data_key,)
+    known = data_keys() if keys is None else (formulation_by_keys(set(keys) - _OWN_KEYS).data_key,)
     return _extended(tuple(key for key in known if key is not None))
 
 

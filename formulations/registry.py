@@ -8,6 +8,7 @@ it is asked for. Others come as entry points of the group `gapless.formulations`
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -32,12 +33,13 @@ def register_formulation(formulation: Formulation[Any, Any]) -> None:
     InvalidProblemError
         Its name or the key of its data is taken by another one.
     """
-    for name in formulation_names():
-        other = formulation_named(name)
-        if other is not formulation and formulation.name == name:
-            raise InvalidProblemError(f"there is a formulation {name!r} already")
-        if other is not formulation and formulation.data_key == other.data_key:
-            raise InvalidProblemError(f"data under {other.data_key!r} belongs to the formulation {name!r}")
+    own = formulation.name
+    if own in formulation_names() and formulation_named(own) is not formulation:
+        raise InvalidProblemError(f"there is a formulation {own!r} already")
+    for name, key in _data_keys().items():
+        if name != own and key == formulation.data_key:
+            what = "problems without data belong" if key is None else f"data under {key!r} belongs"
+            raise InvalidProblemError(f"{what} to the formulation {name!r}")
     _registered[formulation.name] = formulation
 
 
@@ -111,11 +113,11 @@ def _near_keys() -> dict[str, str | None]:
 
 def _data_keys() -> dict[str, str | None]:
     found = _near_keys()
-    return found | {
-        name: formulation_named(name).data_key
-        for name in entry_point_names(ENTRY_POINT_GROUP)
-        if name not in found
-    }
+    for name in entry_point_names(ENTRY_POINT_GROUP):
+        if name not in found:
+            with suppress(InvalidProblemError):  # what cannot be loaded is in the way of nothing else
+                found[name] = formulation_named(name).data_key
+    return found
 
 
 @cache

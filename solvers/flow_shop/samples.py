@@ -17,6 +17,7 @@ from ...formulations.flow_shop.rules import (
     memory_cap_while,
     never_beside,
 )
+from ...formulations.flow_shop.tables import workload_of
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ...formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
@@ -27,9 +28,8 @@ def samples() -> Samples:
     """Return a plain workload, and one for each way in which workloads can differ."""
     problems = list(sample_workloads())
     names = ("free", "one_slot", "stream", "late", "fixed", "fixed_columns", "columns")
-    plain = replace(problems[0], interference=None)
     return Samples(
-        plain=replace(plain, platform=replace(plain.platform, memory_bytes=None)).with_objective("makespan"),
+        plain=_plain(problems[0]).with_objective("makespan"),
         problems=dict(zip(names, problems, strict=True)),
         rules={
             "before": (before("b0", "a0"),),
@@ -44,6 +44,22 @@ def samples() -> Samples:
         },
         limits=({"max_units": 1}, {"min_units": 2}, {"max_period_us": 100}, {"max_gapness_us": 30}),
         objectives=("makespan,latency", "contention,displacement"),
+    )
+
+
+def _plain(problem: Problem) -> Problem:
+    """Return a problem without what asks for special features."""
+    costs = problem.costs
+    networks = tuple(
+        replace(network, layer_us=tuple(tuple(us or 77 for us in row) for row in network.layer_us))
+        for network in costs.networks
+    )
+    return replace(
+        problem,
+        platform=replace(problem.platform, memory_bytes=None),
+        costs=replace(costs, networks=networks),
+        data=replace(workload_of(problem), order=RequestOrder.FIXED),
+        interference=None,
     )
 
 
