@@ -63,7 +63,7 @@ class CoRunModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTable:
     """A measured table as it is: `isolated` or `heavy`, whatever a plan uses."""
 
     name: str
@@ -164,7 +164,7 @@ def _mean(a: int, b: int, weight: float) -> int:
 
 
 _BUILT_IN: dict[str, CoRunModel] = {
-    model.name: model for model in (Measured("isolated"), Measured("heavy"), Interpolated())
+    model.name: model for model in (MeasuredTable("isolated"), MeasuredTable("heavy"), Interpolated())
 }
 BUILT_IN_MODELS = tuple(_BUILT_IN)
 """Names of the models that come with gapless."""
@@ -231,7 +231,7 @@ def combine(name: str, tables: Sequence[CostTable], platform: Platform) -> CoRun
     name
         Of the model.
     tables
-        Measured tables; their provenance says by which method.
+        MeasuredTable tables; their provenance says by which method.
     platform
         The units.
 

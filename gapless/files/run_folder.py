@@ -26,7 +26,7 @@ _OTHERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class FolderEntry:
     """One file.
 
     Attributes
@@ -67,7 +67,7 @@ class Folder:
     """
 
     path: str
-    entries: tuple[Entry, ...]
+    entries: tuple[FolderEntry, ...]
     tuning: TuningResult | None
     notes: tuple[str, ...]
     following: tuple[tuple[str, str], ...]
@@ -105,15 +105,17 @@ def read_folder(path: Path) -> Folder:
     )
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path) -> FolderEntry:
     name, length = path.name, path.stat().st_size
     if path.suffix != ".json":
-        return Entry(name=name, size_bytes=length, what=_OTHERS.get(name) or _OTHERS.get(path.suffix, ""))
+        return FolderEntry(
+            name=name, size_bytes=length, what=_OTHERS.get(name) or _OTHERS.get(path.suffix, "")
+        )
     try:
         kind = format_of(path)
     except InvalidInputError as error:
-        return Entry(name=name, size_bytes=length, what=error.message, broken=True)
-    return Entry(name=name, size_bytes=length, what=what_is(kind), kind=kind)
+        return FolderEntry(name=name, size_bytes=length, what=error.message, broken=True)
+    return FolderEntry(name=name, size_bytes=length, what=what_is(kind), kind=kind)
 
 
 def what_is(kind: str | None) -> str:
@@ -126,7 +128,7 @@ def what_is(kind: str | None) -> str:
         return ""
 
 
-def _tuning(path: Path, known: dict[str, Entry]) -> tuple[TuningResult | None, list[str]]:
+def _tuning(path: Path, known: dict[str, FolderEntry]) -> tuple[TuningResult | None, list[str]]:
     if "tuning.json" not in known or known["tuning.json"].kind != TUNING.format:
         return None, []
     try:

@@ -152,7 +152,13 @@ class StateGraph:
 
 
 def build_graph(
-    tables: Tables, lattice: Lattice, window: Window, totals: Totals, *, most: int, pause: Callable[[], None]
+    tables: Tables,
+    lattice: Lattice,
+    window: Window,
+    totals: CompletionTotals,
+    *,
+    most: int,
+    pause: Callable[[], None],
 ) -> StateGraph:
     """Return the graph of all plans of at least two chunks whose chunks lie in the window.
 
@@ -181,7 +187,7 @@ def build_graph(
     return graph.narrowed(window)
 
 
-class Totals(Protocol):
+class CompletionTotals(Protocol):
     """Least or largest totals of the rest, by [point][boundary], computed when first asked for."""
 
     def __call__(self, *, largest: bool) -> Ints:
@@ -196,7 +202,7 @@ class _Budget:
     total of the rest: a further chunk is never busier than the window allows.
     """
 
-    def __init__(self, window: Window, totals: Totals) -> None:
+    def __init__(self, window: Window, totals: CompletionTotals) -> None:
         self._window = window
         self._most_total = 0 if window.most_total is None else window.most_total
         self._least_after = None if window.most_total is None else totals(largest=False).ravel()

@@ -18,7 +18,7 @@ from .facts import Facts
 from .lattice import Lattice
 from .ordering import Flags, Ints
 from .prefixes import Layout, complete
-from .ranking import Outlook
+from .ranking import CompletionBounds
 
 ArrayInterval = tuple[Ints, Ints]
 
@@ -85,7 +85,7 @@ class RulePruner:
     def __init__(self, chain: Chain, facts: Facts, layout: Layout, cuts: Ints) -> None:
         self.chain, self.facts, self.layout, self.cuts = chain, facts, layout, cuts
 
-    def __call__(self, nodes: Ints, outlook: Outlook) -> Flags | None:
+    def __call__(self, nodes: Ints, outlook: CompletionBounds) -> Flags | None:
         """Return the verdicts, one a prefix."""
         placed = _Placed(self, nodes, outlook)
         keep = np.ones(nodes.shape[1], dtype=np.bool_)
@@ -97,7 +97,7 @@ class RulePruner:
 class _Placed:
     """Intervals of the variables on prefixes."""
 
-    def __init__(self, rules: RulePruner, nodes: Ints, outlook: Outlook) -> None:
+    def __init__(self, rules: RulePruner, nodes: Ints, outlook: CompletionBounds) -> None:
         chain, cuts = rules.chain, rules.cuts
         self._chain, self._facts, self._outlook = chain, rules.facts, outlook
         self._whole = complete(nodes)

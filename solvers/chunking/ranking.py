@@ -13,7 +13,7 @@ from .ordering import Flags, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class CompletionBounds:
     """The best that the completions of some prefixes can reach, quantity by quantity; arrays of one length.
 
     For complete plans (of at least two chunks) these are the exact quantities.
@@ -65,11 +65,11 @@ class Ranking:
     unit_count: int
     device_memory: int | None
 
-    def keys(self, outlook: Outlook) -> Ints:
+    def keys(self, outlook: CompletionBounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][column]."""
         return np.array([_VALUES[term](outlook, self.unit_count) for term in self.terms])
 
-    def passing(self, outlook: Outlook) -> Flags | None:
+    def passing(self, outlook: CompletionBounds) -> Flags | None:
         """Return which columns may pass the filters and the device memory; None when all do."""
         limits, period = self.limits, outlook.period
         tests: list[Flags] = []
@@ -91,18 +91,18 @@ class Ranking:
         return any(term in self.terms for term in terms)
 
 
-def _gapness(outlook: Outlook, _: int) -> Ints:
+def _gapness(outlook: CompletionBounds, _: int) -> Ints:
     gapness: Ints = np.maximum(outlook.period - outlook.least, 0)
     return gapness
 
 
-def _idle(outlook: Outlook, units: int) -> Ints:
+def _idle(outlook: CompletionBounds, units: int) -> Ints:
     whole = units * outlook.period
     idle: Ints = np.maximum(-(-1000 * (whole - outlook.most_total) // whole), 0)
     return idle
 
 
-_VALUES: dict[str, Callable[[Outlook, int], Ints]] = {
+_VALUES: dict[str, Callable[[CompletionBounds, int], Ints]] = {
     Term.PERIOD: lambda outlook, _: outlook.period,
     Term.GAPNESS: _gapness,
     Term.PAPER_GAPNESS: _gapness,

@@ -27,10 +27,10 @@ from .graph import StateGraph
 from .ordering import Flags, Ints, ascending, less, smallest
 from .pool import Pool
 from .prefixes import DEPTH, LEAST, MEMORY, MOST, NO_LEAST, STATE, TOTAL, Growth, Layout, complete
-from .ranking import Outlook, Ranking
+from .ranking import CompletionBounds, Ranking
 from .tables import TooLargeError
 
-Prune = Callable[[Ints, Outlook], Flags | None]
+Prune = Callable[[Ints, CompletionBounds], Flags | None]
 """Which prefixes (with their outlook) may still keep all rules; None when all may."""
 
 _FIRST_BATCH, _LARGEST_BATCH = 16, 2048
@@ -170,7 +170,7 @@ class GraphSearch:
         children = self._growth.grow(nodes)
         return self._judged(children, self._outlook(children))
 
-    def _judged(self, nodes: Ints, outlook: Outlook) -> Ints:
+    def _judged(self, nodes: Ints, outlook: CompletionBounds) -> Ints:
         """Set the keys, and drop what fails a filter, the incumbent or a rule."""
         setting = self.setting
         nodes[: setting.layout.terms] = setting.ranking.keys(outlook)
@@ -188,9 +188,9 @@ class GraphSearch:
         if plans.shape[1]:
             self.setting.pool.add(plans[self.setting.layout.rank])
 
-    def _exact(self, plans: Ints) -> Outlook:
+    def _exact(self, plans: Ints) -> CompletionBounds:
         period, total = plans[MOST], plans[TOTAL]
-        return Outlook(
+        return CompletionBounds(
             period=period,
             least=plans[LEAST],
             total=total,
@@ -199,7 +199,7 @@ class GraphSearch:
             memory=plans[MEMORY],
         )
 
-    def _outlook(self, nodes: Ints) -> Outlook:
+    def _outlook(self, nodes: Ints) -> CompletionBounds:
         """Return what the completions of each prefix can reach at best.
 
         The rest of a plan adds: to the period its own least period; to the least busy time its own
@@ -216,7 +216,7 @@ class GraphSearch:
         most_total = total
         if most_of is not None:
             most_total = total + np.minimum(most_of[state], (self._most_chunks - depth) * period)
-        return Outlook(
+        return CompletionBounds(
             period=period,
             least=nodes[LEAST] if least_of is None else np.minimum(nodes[LEAST], least_of[state]),
             total=total if total_of is None else total + total_of[state],

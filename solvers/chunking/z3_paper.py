@@ -13,7 +13,7 @@ from ...formulations.expr import BoolExpr
 from ...formulations.model import Encoded, Structure
 from ...formulations.problem import Feature, Problem
 from ..exact.base import ExactBackend
-from ..exact.port import Answer, Port, Query, Verdict
+from ..exact.port import Port, PortAnswer, Query, Verdict
 from ..exact.z3 import LARGEST_NUMBER, Z3Terms, z3_availability
 from ..families import Start
 from ..protocol import Capabilities, Guarantee, SolveOptions, Support
@@ -67,7 +67,7 @@ class _OptimizePort:
         """Add a condition."""
         self._conditions.append(self._terms.truth(condition))
 
-    def minimise(self, query: Query) -> Answer:
+    def minimise(self, query: Query) -> PortAnswer:
         """Answer one question."""
         solver, terms = self._z3.Optimize(), self._terms
         if query.deadline.left_s is not None:
@@ -78,8 +78,8 @@ class _OptimizePort:
         solver.add(terms.domains)
         verdict = solver.check()
         if verdict == self._z3.unsat:
-            return Answer(verdict=Verdict.INFEASIBLE)
+            return PortAnswer(verdict=Verdict.INFEASIBLE)
         if verdict != self._z3.sat:
-            return Answer(verdict=Verdict.UNKNOWN)
+            return PortAnswer(verdict=Verdict.UNKNOWN)
         values = terms.reader(solver.model())
-        return Answer(verdict=Verdict.OPTIMAL, values=values, bound=query.objective.evaluate(values))
+        return PortAnswer(verdict=Verdict.OPTIMAL, values=values, bound=query.objective.evaluate(values))

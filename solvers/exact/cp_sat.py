@@ -14,7 +14,7 @@ from ...formulations.model import Structure, Values
 from ..protocol import EXACT, Capabilities, SolveOptions
 from .base import ExactBackend
 from .flat import Flattener, Row, Sense
-from .port import Answer, Port, Query, Verdict, reader_of
+from .port import Port, PortAnswer, Query, Verdict, reader_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -91,7 +91,7 @@ class _CpSatPort:
         self._sync()
         self._post(self._model, rows)
 
-    def minimise(self, query: Query) -> Answer:
+    def minimise(self, query: Query) -> PortAnswer:
         """Solve a copy of the model with the conditions of one question."""
         flat = self._flat
         rows = [row for condition in query.conditions for row in flat.require(condition)]
@@ -108,9 +108,11 @@ class _CpSatPort:
         known = None if query.hint is None else self._flat.complete(reader_of(query.hint))
         return self._in_phases(model, goal, query, known)
 
-    def _in_phases(self, model: cp_model.CpModel, goal: Any, query: Query, known: list[int] | None) -> Answer:
+    def _in_phases(
+        self, model: cp_model.CpModel, goal: Any, query: Query, known: list[int] | None
+    ) -> PortAnswer:
         """Solve in several ways, each starting from what the one before has found."""
-        answer = Answer(verdict=Verdict.UNKNOWN)
+        answer = PortAnswer(verdict=Verdict.UNKNOWN)
         for phase in self._phases:
             model.clear_hints()  # type: ignore[no-untyped-call]
             if known is not None:
@@ -181,13 +183,15 @@ class _CpSatPort:
         solver.best_bound_callback = lambda bound: query.progress(None, _integral(bound))
         return solver
 
-    def _answer(self, solver: cp_model.CpSolver, status: Any) -> Answer:
+    def _answer(self, solver: cp_model.CpSolver, status: Any) -> PortAnswer:
         if status == self._cp.INFEASIBLE:
-            return Answer(verdict=Verdict.INFEASIBLE)
+            return PortAnswer(verdict=Verdict.INFEASIBLE)
         if status not in (self._cp.OPTIMAL, self._cp.FEASIBLE):
             bound = solver.best_objective_bound
-            return Answer(verdict=Verdict.UNKNOWN, bound=_integral(bound) if math.isfinite(bound) else None)
-        return Answer(
+            return PortAnswer(
+                verdict=Verdict.UNKNOWN, bound=_integral(bound) if math.isfinite(bound) else None
+            )
+        return PortAnswer(
             verdict=Verdict.OPTIMAL if status == self._cp.OPTIMAL else Verdict.FEASIBLE,
             values=self._reader(solver.value),
             bound=_integral(solver.best_objective_bound),

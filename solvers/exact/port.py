@@ -62,7 +62,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PortAnswer:
     """What a solver found: a solution, if any, and a proven lower bound of the objective, if any."""
 
     verdict: Verdict
@@ -82,6 +82,6 @@ class Port(Protocol):
         """Add a condition in normal form, for all questions to come."""
         ...
 
-    def minimise(self, query: Query) -> Answer:
+    def minimise(self, query: Query) -> PortAnswer:
         """Answer one question."""
         ...

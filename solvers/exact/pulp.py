@@ -18,7 +18,7 @@ from ...formulations.model import Structure, Values
 from ..protocol import EXACT, Capabilities, Deadline, SolveOptions
 from .base import ExactBackend
 from .flat import Affine, Flattener, Row, Sense, merged, unconditional
-from .port import Answer, Port, Query, Verdict, reader_of
+from .port import Port, PortAnswer, Query, Verdict, reader_of
 
 _BITS = 20
 """Rows, the objective and derived columns are divided by powers of two down to numbers of so many bits.
@@ -38,7 +38,7 @@ class _MilpBackend(ExactBackend):
     relaxation: ClassVar[bool] = True
 
     @abstractmethod
-    def runner(self) -> Runner:
+    def runner(self) -> ProgramRunner:
         """Return what solves a program."""
 
     def port(self, options: SolveOptions, structure: Structure) -> Port:
@@ -56,7 +56,7 @@ class PulpBackend(_MilpBackend):
         isolated=True,
     )
 
-    def runner(self) -> Runner:
+    def runner(self) -> ProgramRunner:
         """Return HiGHS."""
         return _run_highs
 
@@ -84,12 +84,12 @@ class PulpCbcBackend(_MilpBackend):
             return Availability(ok=False, reason="pulp is not installed: pip install 'gapless[milp]'")
         return Availability(ok=True, version=f"PuLP {metadata.version('pulp')} with its CBC")
 
-    def runner(self) -> Runner:
+    def runner(self) -> ProgramRunner:
         """Return CBC."""
         return _run_cbc
 
 
-class Runner(Protocol):
+class ProgramRunner(Protocol):
     """Solves a program."""
 
     def __call__(
@@ -127,7 +127,7 @@ class _MilpPort:
         self._rows += self._flat.require(condition)
         self._take_definitions()
 
-    def minimise(self, query: Query) -> Answer:
+    def minimise(self, query: Query) -> PortAnswer:
         """Solve, and ask again for something better while the bound leaves that open."""
         flat = self._flat
         rows = [row for condition in query.conditions for row in flat.require(condition)]
@@ -142,9 +142,9 @@ class _MilpPort:
             most = value - 1
             better = self._ask(query, objective, [*rows, objective.row(most)])
             if better.verdict is Verdict.INFEASIBLE:
-                return Answer(verdict=Verdict.OPTIMAL, values=answer.values, bound=value)
+                return PortAnswer(verdict=Verdict.OPTIMAL, values=answer.values, bound=value)
             if better.values is None:
-                return Answer(verdict=Verdict.FEASIBLE, values=answer.values, bound=answer.bound)
+                return PortAnswer(verdict=Verdict.FEASIBLE, values=answer.values, bound=answer.bound)
             answer = better
         return answer
 
@@ -154,18 +154,18 @@ class _MilpPort:
 
     def _ask(
         self, query: Query, objective: Affine, rows: Sequence[Row], hint: Sequence[int] | None = None
-    ) -> Answer:
+    ) -> PortAnswer:
         scaled = self._program(objective, rows, query.at_least)
         if scaled is None:
-            return Answer(verdict=Verdict.INFEASIBLE)
+            return PortAnswer(verdict=Verdict.INFEASIBLE)
         if hint is not None:
             scaled.start_from(hint)
         bound = self._run(scaled.program, self._options, query.deadline.left_s, warm=hint is not None)
         status, lp = scaled.program.sol_status, self._pulp
         if scaled.program.status == lp.LpStatusInfeasible:
-            return Answer(verdict=Verdict.INFEASIBLE)
+            return PortAnswer(verdict=Verdict.INFEASIBLE)
         if status not in (lp.LpSolutionOptimal, lp.LpSolutionIntegerFeasible):
-            return Answer(verdict=Verdict.UNKNOWN, bound=scaled.integral(bound))
+            return PortAnswer(verdict=Verdict.UNKNOWN, bound=scaled.integral(bound))
         # `sol_status` tells an optimum from an incumbent at the time limit; `status` does not.
         verdict = Verdict.OPTIMAL if status == lp.LpSolutionOptimal else Verdict.FEASIBLE
         if bound is None and verdict is Verdict.OPTIMAL:
@@ -174,7 +174,7 @@ class _MilpPort:
         proven = scaled.integral(bound)
         if proven is not None:
             proven = min(proven, query.objective.evaluate(values))
-        return Answer(verdict=verdict, values=values, bound=proven)
+        return PortAnswer(verdict=verdict, values=values, bound=proven)
 
     def _reader(self, values: list[int]) -> Values:
         def read(variable: Variable) -> int:

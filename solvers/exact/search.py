@@ -27,7 +27,7 @@ from ...formulations.problem import Problem
 from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
 from .levels import TermLevel
 from .lowering import Lowering
-from .port import Answer, Port, Query, Verdict
+from .port import Port, PortAnswer, Query, Verdict
 from .space import Key, Space
 
 _PUBLISH_EVERY_S = 0.2
@@ -188,7 +188,7 @@ class Search(Generic[CodeT]):
             if key[: len(least) - 1] == least[:-1] and key[len(least) - 1] < least[-1]:
                 raise BackendFailedError(f"the solver denies that there is the plan {code}")
 
-    def _take(self, answer: Answer) -> Key:
+    def _take(self, answer: PortAnswer) -> Key:
         """Put the plan of an answer into the pool, if it is valid, and bar it from the solver.
 
         Returns

@@ -25,7 +25,7 @@ from ...formulations.model import Structure, Values
 from ..protocol import EXACT, Capabilities, SolveOptions
 from .arithmetic import Arithmetic, row_parts
 from .base import ExactBackend
-from .port import Answer, Port, Query, Verdict
+from .port import Port, PortAnswer, Query, Verdict
 
 LARGEST_NUMBER = 2**24
 """Largest number that a few layers of the chunk order are taken together for."""
@@ -85,7 +85,7 @@ class _Z3Port:
         # In the scope in which a variable first appears; a later scope would forget its bounds.
         self._solver.add(self._terms.domains)
 
-    def minimise(self, query: Query) -> Answer:
+    def minimise(self, query: Query) -> PortAnswer:
         """Close in on the optimum from both sides, within a scope of its own."""
         self._solver.push()
         try:
@@ -95,7 +95,7 @@ class _Z3Port:
         finally:
             self._solver.pop()
 
-    def _descend(self, query: Query) -> Answer:
+    def _descend(self, query: Query) -> PortAnswer:
         """Ask for less and less; a refuted target is a bound, a solution the next value to beat.
 
         Steps of a quarter: refutations far below the optimum are rare, so this is nearly as fast as
@@ -106,7 +106,7 @@ class _Z3Port:
         least = max(least, query.at_least if query.at_least is not None else least)
         found = self._check(query)
         if found is None or isinstance(found, Verdict):
-            return Answer(verdict=found or Verdict.INFEASIBLE, bound=least if found else None)
+            return PortAnswer(verdict=found or Verdict.INFEASIBLE, bound=least if found else None)
         best, value = found, query.objective.evaluate(found)
         while least < value:
             target = value - max(1, (value - least) // 4)
@@ -115,13 +115,13 @@ class _Z3Port:
             found = self._check(query)
             self._solver.pop()
             if isinstance(found, Verdict):
-                return Answer(verdict=Verdict.FEASIBLE, values=best, bound=least)
+                return PortAnswer(verdict=Verdict.FEASIBLE, values=best, bound=least)
             if found is None:
                 least = target + 1
             else:
                 best, value = found, query.objective.evaluate(found)
             query.progress(found, least)
-        return Answer(verdict=Verdict.OPTIMAL, values=best, bound=value)
+        return PortAnswer(verdict=Verdict.OPTIMAL, values=best, bound=value)
 
     def _check(self, query: Query) -> Values | Verdict | None:
         """Return a solution, None if there is none, or UNKNOWN."""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...formulations.flow_shop.quantities import FlowTerm
 from .bounds import Prices
-from .draft import Desk, Draft
+from .draft import Draft, DraftContext
+from .kept import KeptSchedules
 from .line import Row, Sides, end_us, heads, tails
-from .measure import Key, Measure, Measured
+from .measure import Key, Measure, MeasuredSchedule
 from .moves import Moves
-from .shelf import Shelf
-from .squeeze import Squeeze, Stretch
+from .reinsertion import Reinsertion, Stretch
 
 _STRETCH, _STRIDE = 20, 13
 """Positions that are looked at together, and by how many the next ones are further."""
@@ -32,7 +32,7 @@ _PROMISING_PERMILLE, _ANYWAY = 1004, 0.1
 """Proposals whose estimated makespan is longer than this share of the present one are mostly not played,
 because that takes longer than the estimate; share of those that are."""
 
-_SERVED_BY_SQUEEZING = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.IDLE, FlowTerm.BUBBLES)
+_SERVED_BY_REINSERTION = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.IDLE, FlowTerm.BUBBLES)
 _SERVED_BY_LEVELLING = (FlowTerm.PERIOD, FlowTerm.GAPNESS)
 
 Step = Callable[[Draft, Stretch], Draft]
@@ -43,24 +43,24 @@ class Descent:
 
     Parameters
     ----------
-    desk, measure, prices
+    context, measure, prices
         What is planned, how schedules compare, and good prices of the units.
-    shelf
+    kept
         Where good schedules go.
     rng
         Every choice.
     """
 
     def __init__(
-        self, desk: Desk, measure: Measure, prices: Prices, shelf: Shelf, rng: random.Random
+        self, context: DraftContext, measure: Measure, prices: Prices, kept: KeptSchedules, rng: random.Random
     ) -> None:
-        self._desk, self._measure, self._shelf, self._rng = desk, measure, shelf, rng
-        self._moves = Moves(desk, prices.best, rng)
-        self._squeeze = Squeeze(desk, self._moves.priced, rng)
+        self._context, self._measure, self._kept, self._rng = context, measure, kept, rng
+        self._moves = Moves(context, prices.best, rng)
+        self._reinsertion = Reinsertion(context, self._moves.priced, rng)
         self._estimates = measure.terms[0] == FlowTerm.MAKESPAN and not measure.in_columns
-        idle = (0,) * desk.shop.unit_count
+        idle = (0,) * context.shop.unit_count
         self._whole = Stretch(
-            start=0, stop=desk.shop.request_count, sides=Sides(ready_us=idle, after_us=idle)
+            start=0, stop=context.shop.request_count, sides=Sides(ready_us=idle, after_us=idle)
         )
         self._steps, self._weights = zip(*self._mix().items(), strict=True)
         self._rates: Sequence[Row] | None = None
@@ -95,7 +95,7 @@ class Descent:
     def _mix(self) -> dict[Step, int]:
         """Return the kinds of steps, with how often they are taken."""
         if self._measure.is_longest_path:
-            return {self._squeezed: 1}
+            return {self._reinserted: 1}
         moves = self._moves
         mix: dict[Step, int] = {
             lambda draft, _: moves.reprice(draft): 2,
@@ -103,21 +103,21 @@ class Descent:
             lambda draft, _: moves.shift(moves.shift(draft)): 1,
             lambda draft, _: moves.scatter(draft): 1,
             lambda draft, _: moves.scatter(moves.shift(draft)): 1,
-            lambda draft, _: moves.reorder(draft): 1 + self._desk.shop.order_is_free,
+            lambda draft, _: moves.reorder(draft): 1 + self._context.shop.order_is_free,
         }
         term = self._measure.terms[0]
-        if self._measure.in_columns and term in _SERVED_BY_SQUEEZING:
+        if self._measure.in_columns and term in _SERVED_BY_REINSERTION:
             mix[lambda draft, _: moves.level_columns(draft)] = 10
-        elif term in _SERVED_BY_SQUEEZING:
-            mix[self._squeezed] = 10
+        elif term in _SERVED_BY_REINSERTION:
+            mix[self._reinserted] = 10
         elif term in _SERVED_BY_LEVELLING:
             mix[lambda draft, _: moves.level_loads(draft)] = 5
         return mix
 
-    def _squeezed(self, draft: Draft, stretch: Stretch) -> Draft:
+    def _reinserted(self, draft: Draft, stretch: Stretch) -> Draft:
         known = self._measure.is_longest_path
         limit_us = self._key[1] if known else self._end_us(draft, stretch)
-        return self._squeeze(draft, self._rates, stretch, limit_us)
+        return self._reinsertion(draft, self._rates, stretch, limit_us)
 
     def _step(self, stretch: Stretch) -> None:
         """Propose, and keep what is not worse or only a little."""
@@ -132,23 +132,23 @@ class Descent:
             self._key, self._draft = key, draft
             self._settle(measured)
 
-    def _look(self, draft: Draft, stretch: Stretch) -> tuple[Key, Measured | None]:
-        """Return the key of a draft; good valid ones go to the shelf."""
+    def _look(self, draft: Draft, stretch: Stretch) -> tuple[Key, MeasuredSchedule | None]:
+        """Return the key of a draft; good valid ones are kept."""
         measured = None
         if self._measure.is_longest_path:
             key: Key = (0, self._end_us(draft, stretch))
         else:
-            measured = self._measure.of(self._desk.schedule(draft))
+            measured = self._measure.of(self._context.schedule(draft))
             key = measured.key
-        if self._shelf.wants(key):
-            self._shelf.add(key, self._desk.schedule(draft))
+        if self._kept.wants(key):
+            self._kept.add(key, self._context.schedule(draft))
         return key, measured
 
     def _end_us(self, draft: Draft, stretch: Stretch) -> int:
         """Return the makespan without barriers and slots, with the slowdown of the last schedule."""
         order = draft.order[stretch.start : stretch.stop]
-        arrivals = [self._desk.arrivals_us[request] for request in order]
-        return end_us(self._desk.rows(draft, order, self._rates), arrivals, stretch.sides)
+        arrivals = [self._context.arrivals_us[request] for request in order]
+        return end_us(self._context.rows(draft, order, self._rates), arrivals, stretch.sides)
 
     def _is_promising(self, draft: Draft, stretch: Stretch) -> bool:
         """Return whether a draft is worth being played: its makespan is estimated to be short."""
@@ -168,15 +168,15 @@ class Descent:
         self._usual_loss[index] = usual + _LEARNING * (loss - usual)
         return self._rng.random() < math.exp(-loss / (self._temperature * usual))
 
-    def _settle(self, measured: Measured | None) -> None:
+    def _settle(self, measured: MeasuredSchedule | None) -> None:
         """Learn from the schedule that is walked from by how much slowdown stretches its chunks."""
-        if measured is None or not self._desk.shop.contended:
+        if measured is None or not self._context.shop.contended:
             return
         self._rates = realised_rates(measured)
 
     def _visits(self) -> Iterator[tuple[Stretch, int]]:
         """Yield stretches to look at, for ever, each with a number of steps; then go on from the best."""
-        count = self._desk.shop.request_count
+        count = self._context.shop.request_count
         while True:
             if count <= _STRETCH:
                 yield self._whole, _LONG_VISIT
@@ -205,11 +205,11 @@ class Descent:
     def _ordered(self, start: int, stop: int) -> tuple[list[Row], list[int]]:
         """Return rows and arrivals of some positions."""
         order = self._draft.order[start:stop]
-        arrivals = [self._desk.arrivals_us[request] for request in order]
-        return self._desk.rows(self._draft, order, self._rates), arrivals
+        arrivals = [self._context.arrivals_us[request] for request in order]
+        return self._context.rows(self._draft, order, self._rates), arrivals
 
 
-def realised_rates(measured: Measured) -> list[Row]:
+def realised_rates(measured: MeasuredSchedule) -> list[Row]:
     """Return how much longer than alone each request took on each unit, permille by request.
 
     A unit that a request does not use has the mean of the others there.

@@ -28,7 +28,7 @@ class Draft:
         return replace(self, places=tuple(places))
 
 
-class Desk:
+class DraftContext:
     """What a search works with: the networks as they may be cut, and the requests.
 
     Parameters

@@ -19,7 +19,7 @@ Key = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSchedule:
     """A schedule with its key and its quantities."""
 
     schedule: Schedule
@@ -84,7 +84,7 @@ class Measure:
             and not self.constrained
         )
 
-    def of(self, schedule: Schedule) -> Measured:
+    def of(self, schedule: Schedule) -> MeasuredSchedule:
         """Measure one schedule."""
         values = WorkloadValues(self._shop, schedule)
         excess = sum(self._excesses(values)) if self.constrained else 0
@@ -92,7 +92,7 @@ class Measure:
             plan = self._shop.plan(schedule)
             excess = sum(not rule.holds(plan) for rule in self._problem.opaque_rules)
             self.rejected += excess > 0
-        return Measured(schedule, (excess, *values.values(self.terms)), values)
+        return MeasuredSchedule(schedule, (excess, *values.values(self.terms)), values)
 
     def _excesses(self, values: WorkloadValues) -> Iterator[int]:
         """Yield how far each constraint is from being kept, in permille of its size or so."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from .arrays import FORBIDDEN, Ints
 from .bounds import scaled
-from .draft import Desk, Draft, Places
+from .draft import Draft, DraftContext, Places
 from .line import Row
 
 _NOISE = 0.7
@@ -29,7 +29,7 @@ class Moves:
 
     Parameters
     ----------
-    desk
+    context
         What is planned.
     prices
         Good prices of the units, shape (K,).
@@ -37,8 +37,8 @@ class Moves:
         What happens.
     """
 
-    def __init__(self, desk: Desk, prices: Ints, rng: random.Random) -> None:
-        self._desk, self._prices, self._rng = desk, prices, rng
+    def __init__(self, context: DraftContext, prices: Ints, rng: random.Random) -> None:
+        self._context, self._prices, self._rng = context, prices, rng
 
     def reprice(self, draft: Draft) -> Draft:
         """Give one or two requests the cheapest cuts at other prices."""
@@ -50,7 +50,7 @@ class Moves:
         """Return the cheapest cuts of a request at prices around the good ones."""
         noise = [math.exp(self._rng.gauss(0, _NOISE)) for _ in self._prices]
         prices = scaled((self._prices + 1) * np.array(noise))
-        places: Places = tuple(self._desk.ways(request).least_priced(prices[None, :])[1][0].tolist())
+        places: Places = tuple(self._context.ways(request).least_priced(prices[None, :])[1][0].tolist())
         return places
 
     def shift(self, draft: Draft) -> Draft:
@@ -64,21 +64,21 @@ class Moves:
         if self._rng.random() < 0.5:
             low, high = max(low, places[index] - 1), min(high, places[index] + 1)
         places[index] = self._rng.randint(low, high)
-        if not self._desk.ways(request).allows(places):
+        if not self._context.ways(request).allows(places):
             return draft
         return draft.with_places({request: tuple(places)})
 
     def scatter(self, draft: Draft) -> Draft:
         """Cut one request anywhere."""
         request = self._rng.choice(draft.order)
-        size, units = self._desk.ways(request).size, self._desk.shop.unit_count
+        size, units = self._context.ways(request).size, self._context.shop.unit_count
         inner = sorted(self._rng.randint(0, size) for _ in range(units - 1))
         places = (0, *inner, size)
-        return draft.with_places({request: places}) if self._desk.ways(request).allows(places) else draft
+        return draft.with_places({request: places}) if self._context.ways(request).allows(places) else draft
 
     def reorder(self, draft: Draft) -> Draft:
         """Exchange two requests, or take one to another position; nothing if the order is fixed."""
-        if not self._desk.shop.order_is_free or len(draft.order) < 2:
+        if not self._context.shop.order_is_free or len(draft.order) < 2:
             return draft
         order = list(draft.order)
         one, other = self._rng.sample(range(len(order)), 2)
@@ -92,7 +92,7 @@ class Moves:
         """Recut some neighbours as if their columns were otherwise, then all around them as they are."""
         if self._rng.random() < 0.3:
             draft = self.reorder(draft)
-        count, reach = len(draft.order), self._desk.shop.unit_count
+        count, reach = len(draft.order), self._context.shop.unit_count
         first = self._rng.randrange(count)
         stop = min(count, first + self._rng.randint(1, 3))
         for position in range(first, stop):
@@ -108,19 +108,19 @@ class Moves:
     def level_loads(self, draft: Draft) -> Draft:
         """Recut two requests, one after the other, so that the largest load is small."""
         for request in self._rng.sample(draft.order, min(2, len(draft.order))):
-            rows = self._desk.rows(draft, range(len(draft.order)))
+            rows = self._context.rows(draft, range(len(draft.order)))
             others = [sum(times) - times[request] for times in zip(*rows, strict=True)]
             draft = self._recut(draft, request, np.add, others, np.maximum)
         return draft
 
     def _beside(self, draft: Draft, position: int) -> Row:
         """Return the longest chunk of the others in each column that a position takes part in."""
-        units = range(self._desk.shop.unit_count)
+        units = range(self._context.shop.unit_count)
         longest = [0] * len(units)
         for other in range(max(0, position - len(units) + 1), min(len(draft.order), position + len(units))):
             if other != position:
                 request = draft.order[other]
-                row = self._desk.row(request, draft.places[request])
+                row = self._context.row(request, draft.places[request])
                 for unit in units:
                     own = unit + other - position
                     if 0 <= own < len(units):
@@ -131,7 +131,7 @@ class Moves:
         self, draft: Draft, request: int, beside: np.ufunc, others: Sequence[int], along: np.ufunc
     ) -> Draft:
         """Recut a request to the least `along`, over the units, of `beside`(others, its own time)."""
-        times = self._desk.ways(request).arrays.times
+        times = self._context.ways(request).arrays.times
         best = np.full(times.shape[1], FORBIDDEN)
         best[0] = 0
         starts = []

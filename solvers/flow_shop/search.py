@@ -1,7 +1,7 @@
 """Joint local search over the order and the cuts of a workload (formulations, section 6).
 
 A step proposes another schedule and keeps it if it is not worse, or hardly. For the makespan the moves
-re-plan single requests exactly (`squeeze`), so few steps go far; every other objective and every
+re-plan single requests exactly (`reinsertion`), so few steps go far; every other objective and every
 constraint is served by moves that know less, and by measuring each proposal in full.
 """
 
@@ -21,10 +21,10 @@ from .arrays import build_arrays
 from .bounds import Prices, price_bound, term_bounds
 from .columns import columns_apply, least_columns
 from .descent import Descent
-from .draft import Desk, Draft
+from .draft import Draft, DraftContext
+from .kept import KeptSchedules
 from .measure import Key, Measure
 from .ordering import order_by_contention
-from .shelf import Shelf
 from .starts import serial_drafts, starting_drafts
 from .units import MOST_SETS, compatible_units, confine
 from .ways import Ways
@@ -51,7 +51,7 @@ def best_schedule(problem: Problem, *, time_limit_s: float | None, seed: int = 0
     """
     search = JointSearch(problem, seed=seed)
     search.run(Deadline(time_limit_s))
-    return next(iter(search.shelf.schedules), None)
+    return next(iter(search.kept.schedules), None)
 
 
 class JointSearch:
@@ -83,7 +83,7 @@ class JointSearch:
         self._problem, self._shop = problem, shop_of(problem)
         self._seed, self._most_rejections = seed, most_rejections
         self._measure = Measure(problem)
-        self.shelf = Shelf(top, on_better)
+        self.kept = KeptSchedules(top, on_better)
         self.steps = 0
         self._arrays = [build_arrays(chain) for chain in self._shop.chains]
         self._counts = Counter(self._shop.chain_of)
@@ -92,13 +92,13 @@ class JointSearch:
         return price_bound(networks, [self._counts[chain] for chain in range(len(networks))])
 
     @cached_property
-    def desks(self) -> list[tuple[Desk, Prices]]:
-        """A desk for each largest set of units that share no cores, where all requests can run."""
+    def contexts(self) -> list[tuple[DraftContext, Prices]]:
+        """A context for each largest set of units that share no cores, where all requests can run."""
         found = []
         for own in self._unit_sets:
             networks = [Ways(confine(arrays, own)) for arrays in self._arrays]
             if all(network.runs for network in networks):
-                found.append((Desk(self._shop, networks), self._price(networks)))
+                found.append((DraftContext(self._shop, networks), self._price(networks)))
         return found
 
     @cached_property
@@ -108,7 +108,7 @@ class JointSearch:
     @property
     def impossible(self) -> bool:
         """Whether it is proved that the networks cannot be laid on the units, whatever the order."""
-        return not self.desks and len(self._unit_sets) < MOST_SETS
+        return not self.contexts and len(self._unit_sets) < MOST_SETS
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
@@ -116,12 +116,13 @@ class JointSearch:
 
         The search stops when it has met them all.
         """
-        desks = self.desks
+        contexts = self.contexts
         if len(self._unit_sets) >= MOST_SETS:  # not all sets of units are there: all units at once are less
             networks = list(map(Ways, self._arrays))
-            desks = [(Desk(self._shop, networks), self._price(networks))]
+            contexts = [(DraftContext(self._shop, networks), self._price(networks))]
         found = [
-            term_bounds(self._problem, desk.networks, prices, self._calm_order) for desk, prices in desks
+            term_bounds(self._problem, context.networks, prices, self._calm_order)
+            for context, prices in contexts
         ]
         return tuple(map(min, zip(*found, strict=True)))
 
@@ -137,17 +138,17 @@ class JointSearch:
 
     def run(self, deadline: Deadline) -> None:
         """Search until the bounds are met, the time is up or, without a limit, the effort is spent."""
-        effort = None if deadline.left_s is not None else self._effort // max(1, len(self.desks))
-        for number, (desk, prices) in enumerate(self.desks):
-            own = _share(deadline, len(self.desks) - number + self._is_alignment)
+        effort = None if deadline.left_s is not None else self._effort // max(1, len(self.contexts))
+        for number, (context, prices) in enumerate(self.contexts):
+            own = _share(deadline, len(self.contexts) - number + self._is_alignment)
             rng = random.Random(f"{self._seed} {number}")
-            descent = Descent(desk, self._measure, prices, self.shelf, rng)
-            starts = dict.fromkeys(starting_drafts(desk, prices, self._calm_order))
+            descent = Descent(context, self._measure, prices, self.kept, rng)
+            starts = dict.fromkeys(starting_drafts(context, prices, self._calm_order))
             if self._problem.rules:
-                starts |= dict.fromkeys(serial_drafts(desk))
+                starts |= dict.fromkeys(serial_drafts(context))
             self.steps += descent.run(starts, effort, partial(self._is_done, own))
-        if self._is_alignment and self.desks and not self._is_done(deadline):
-            self._align(self.desks[0][0], deadline)
+        if self._is_alignment and self.contexts and not self._is_done(deadline):
+            self._align(self.contexts[0][0], deadline)
 
     def stop(self, deadline: Deadline) -> StopReason:
         """Return why the search has ended."""
@@ -158,7 +159,7 @@ class JointSearch:
     def _is_done(self, deadline: Deadline) -> bool:
         if deadline.passed or self._measure.rejected > self._most_rejections:
             return True
-        return self.shelf.full and self.shelf.best == (0, *self.bounds)
+        return self.kept.full and self.kept.best == (0, *self.bounds)
 
     @cached_property
     def _is_alignment(self) -> bool:
@@ -170,18 +171,18 @@ class JointSearch:
             and not (self._shop.order_is_free and self._shop.request_count > 1)
         )
 
-    def _align(self, desk: Desk, deadline: Deadline) -> None:
+    def _align(self, context: DraftContext, deadline: Deadline) -> None:
         """Find the least makespan in columns without slowdown and constraints: a bound, perhaps a plan."""
-        best = self.shelf.best
-        if best is None or not columns_apply(desk.networks, best[1]):
+        best = self.kept.best
+        if best is None or not columns_apply(context.networks, best[1]):
             return
-        result = least_columns(desk.networks, self._shop.chain_of, best[1], deadline)
+        result = least_columns(context.networks, self._shop.chain_of, best[1], deadline)
         self.bounds = (max(self.bounds[0], result.bound_us), *self.bounds[1:])
         if result.places is not None:
-            schedule = desk.schedule(Draft(tuple(range(self._shop.request_count)), result.places))
+            schedule = context.schedule(Draft(tuple(range(self._shop.request_count)), result.places))
             key = self._measure.of(schedule).key
-            if self.shelf.wants(key):
-                self.shelf.add(key, schedule)
+            if self.kept.wants(key):
+                self.kept.add(key, schedule)
 
     @property
     def _effort(self) -> int:

@@ -59,9 +59,9 @@ class WorkloadSolve:
                 handling=self._handling,
             )
         self._search.run(deadline)
-        if not self._search.desks:
+        if not self._search.contexts:
             return Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.SPACE_LIMIT, handling=self._handling)
-        return self._claim(self._search.shelf.schedules, self._search.stop(deadline))
+        return self._claim(self._search.kept.schedules, self._search.stop(deadline))
 
     def _publish(self, key: Key, schedule: Schedule) -> None:
         """Show a better schedule, now and then."""
@@ -72,7 +72,7 @@ class WorkloadSolve:
     def _claim(self, schedules: list[Schedule], stop: StopReason) -> Claim:
         """Return what some valid schedules, best first, allow to claim."""
         search = self._search
-        best = search.shelf.best
+        best = search.kept.best
         values = None if best is None else best[1:]
         proven = values == search.bounds
         status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE

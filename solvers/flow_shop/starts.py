@@ -8,7 +8,7 @@ import numpy as np
 
 from .arrays import Ints
 from .bounds import PRICE_SCALE, Prices
-from .draft import Desk, Draft, Places
+from .draft import Draft, DraftContext, Places
 from .line import Row
 from .slicing import least_bottleneck
 from .ways import UNREACHABLE
@@ -17,62 +17,68 @@ _DEARER = 1.1
 """Cuts that cost more than so many times the cheapest ones, at the best prices, level no loads."""
 
 
-def starting_drafts(desk: Desk, prices: Prices, calm_order: tuple[int, ...] | None) -> Iterator[Draft]:
+def starting_drafts(
+    context: DraftContext, prices: Prices, calm_order: tuple[int, ...] | None
+) -> Iterator[Draft]:
     """Yield drafts to start from.
 
     Parameters
     ----------
-    desk, prices
+    context, prices
         What is planned, and good prices of the units.
     calm_order
         The order with the least contention, if it is known.
     """
-    as_listed = tuple(range(desk.shop.request_count))
-    priced = _alike(desk, [network.least_priced(prices.best[None, :])[1][0] for network in desk.networks])
-    for cuts in (level_cuts(desk, prices), priced):
-        yield from (Draft(order, cuts) for order in _orders(desk, cuts, calm_order))
-    even = np.ones((1, desk.shop.unit_count), dtype=np.int64)
-    yield Draft(as_listed, _alike(desk, [network.least_priced(even)[1][0] for network in desk.networks]))
-    sliced = [least_bottleneck(network.arrays) for network in desk.networks]
-    yield Draft(as_listed, _alike(desk, [found[1] for found in sliced if found is not None]))
+    as_listed = tuple(range(context.shop.request_count))
+    priced = _alike(
+        context, [network.least_priced(prices.best[None, :])[1][0] for network in context.networks]
+    )
+    for cuts in (level_cuts(context, prices), priced):
+        yield from (Draft(order, cuts) for order in _orders(context, cuts, calm_order))
+    even = np.ones((1, context.shop.unit_count), dtype=np.int64)
+    yield Draft(
+        as_listed, _alike(context, [network.least_priced(even)[1][0] for network in context.networks])
+    )
+    sliced = [least_bottleneck(network.arrays) for network in context.networks]
+    yield Draft(as_listed, _alike(context, [found[1] for found in sliced if found is not None]))
 
 
-def serial_drafts(desk: Desk) -> Iterator[Draft]:
+def serial_drafts(context: DraftContext) -> Iterator[Draft]:
     """Yield drafts in which everything runs on one unit, so that nothing runs beside anything else.
 
     Slow, but they keep most rules about who may run when: somewhere to start from where rules are tight.
     """
-    for unit in range(desk.shop.unit_count):
+    for unit in range(context.shop.unit_count):
         cuts: list[Places] = []
-        for request in range(desk.shop.request_count):
-            ways = desk.ways(request)
-            whole = (0,) * (unit + 1) + (ways.size,) * (desk.shop.unit_count - unit)
+        for request in range(context.shop.request_count):
+            ways = context.ways(request)
+            whole = (0,) * (unit + 1) + (ways.size,) * (context.shop.unit_count - unit)
             if ways.allows(whole):
                 cuts.append(whole)
-        if len(cuts) == desk.shop.request_count:
-            yield from (Draft(order, tuple(cuts)) for order in _orders(desk, tuple(cuts), None))
+        if len(cuts) == context.shop.request_count:
+            yield from (Draft(order, tuple(cuts)) for order in _orders(context, tuple(cuts), None))
 
 
-def _alike(desk: Desk, by_network: Sequence[Ints]) -> tuple[Places, ...]:
+def _alike(context: DraftContext, by_network: Sequence[Ints]) -> tuple[Places, ...]:
     """Return the places of each request when those of one network are cut alike."""
     places: list[Places] = [tuple(found.tolist()) for found in by_network]
-    return tuple(places[chain] for chain in desk.shop.chain_of)
+    return tuple(places[chain] for chain in context.shop.chain_of)
 
 
 def _orders(
-    desk: Desk, cuts: tuple[Places, ...], calm_order: tuple[int, ...] | None
+    context: DraftContext, cuts: tuple[Places, ...], calm_order: tuple[int, ...] | None
 ) -> Iterator[tuple[int, ...]]:
     """Yield orders that may suit some cuts."""
-    count = desk.shop.request_count
+    count = context.shop.request_count
     yield tuple(range(count))
-    if not desk.shop.order_is_free:
+    if not context.shop.order_is_free:
         return
-    rows = [desk.row(request, places) for request, places in enumerate(cuts)]
-    middle = desk.shop.unit_count - 1
+    rows = [context.row(request, places) for request, places in enumerate(cuts)]
+    middle = context.shop.unit_count - 1
     keys: list[Callable[[int], int]] = [
         lambda request: -sum((2 * unit - middle) * work for unit, work in enumerate(rows[request])),
         lambda request: -sum(rows[request]),
-        lambda request: desk.arrivals_us[request],
+        lambda request: context.arrivals_us[request],
     ]
     yield from (tuple(sorted(range(count), key=key)) for key in keys)
     yield mixed_order(rows)
@@ -80,16 +86,18 @@ def _orders(
         yield calm_order
 
 
-def level_cuts(desk: Desk, prices: Prices) -> tuple[Places, ...]:
+def level_cuts(context: DraftContext, prices: Prices) -> tuple[Places, ...]:
     """Return cuts whose largest load is small: each request to the least largest load so far.
 
     The cuts are those that were cheapest for some prices; requests of one network may be cut differently.
     Networks with fewer of them come first, then longer ones.
     """
-    chain_of = desk.shop.chain_of
-    times = [network.arrays.times_us(pool) for network, pool in zip(desk.networks, prices.pool, strict=True)]
+    chain_of = context.shop.chain_of
+    times = [
+        network.arrays.times_us(pool) for network, pool in zip(context.networks, prices.pool, strict=True)
+    ]
     paid = [rows @ prices.best for rows in times]
-    loads = np.zeros(desk.shop.unit_count, dtype=np.int64)
+    loads = np.zeros(context.shop.unit_count, dtype=np.int64)
     chosen: dict[int, Places] = {}
 
     def rank(request: int) -> tuple[int, int]:

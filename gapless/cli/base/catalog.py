@@ -22,7 +22,7 @@ OTHER = "Other"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     """What is known about a command before its module is loaded.
 
     Attributes
@@ -49,7 +49,7 @@ class Entry:
 
 
 COMMANDS = {
-    "plan": Entry(
+    "plan": CommandEntry(
         "planning",
         PLAN,
         (
@@ -58,7 +58,7 @@ COMMANDS = {
             'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2 --out batch.json',
         ),
     ),
-    "compare": Entry(
+    "compare": CommandEntry(
         "planning",
         PLAN,
         (
@@ -66,16 +66,16 @@ COMMANDS = {
             "gapless compare pixel7a/octree --backends native,exhaustive --top 3",
         ),
     ),
-    "check": Entry(
+    "check": CommandEntry(
         "planning",
         PLAN,
         ("gapless check plan.json", "gapless check pixel7a/alexnet-sparse plan.json --min-balance 60%"),
     ),
-    "simulate": Entry(
+    "simulate": CommandEntry(
         "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
     ),
-    "explain": Entry("explaining", PLAN, ("gapless explain plan.json",)),
-    "tune": Entry(
+    "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
+    "tune": CommandEntry(
         "tuning",
         HERE,
         (
@@ -83,7 +83,7 @@ COMMANDS = {
             "gapless tune pixel7a/alexnet-sparse --engine simulated --top 5",
         ),
     ),
-    "profile": Entry(
+    "profile": CommandEntry(
         "running",
         HERE,
         (
@@ -91,19 +91,19 @@ COMMANDS = {
             "gapless profile model.onnx --shape x=1,3,480,640 --out gapless-out",
         ),
     ),
-    "run": Entry(
+    "run": CommandEntry(
         "running", HERE, ("gapless run gapless-out/problem.json gapless-out/plan.json --seconds 2",)
     ),
-    "trace": Entry(
+    "trace": CommandEntry(
         "running", HERE, ("gapless trace pixel7a/alexnet-sparse plan.json --simulated --out trace.json",)
     ),
-    "export": Entry(
+    "export": CommandEntry(
         "exporting", HERE, ("gapless export gapless-out/problem.json gapless-out/plan.json --to onnx",)
     ),
-    "report": Entry(
+    "report": CommandEntry(
         "reporting", LOOK, ("gapless report gapless-out --out report.html", "gapless report plan.json")
     ),
-    "show": Entry(
+    "show": CommandEntry(
         "showing",
         LOOK,
         (
@@ -111,23 +111,27 @@ COMMANDS = {
             'gapless show --workload "yolov4,bert" --platform kirin990',
         ),
     ),
-    "platforms": Entry("about", MODELS, ("gapless platforms", "gapless platforms --detect")),
-    "networks": Entry("about", MODELS, ("gapless networks",)),
-    "inspect": Entry("models", MODELS, ("gapless inspect squeezenet",)),
-    "bench-engine": Entry("models", MODELS, ("gapless bench-engine squeezenet --units core0 --seconds 0.2",)),
-    "interference": Entry(
+    "platforms": CommandEntry("about", MODELS, ("gapless platforms", "gapless platforms --detect")),
+    "networks": CommandEntry("about", MODELS, ("gapless networks",)),
+    "inspect": CommandEntry("models", MODELS, ("gapless inspect squeezenet",)),
+    "bench-engine": CommandEntry(
+        "models", MODELS, ("gapless bench-engine squeezenet --units core0 --seconds 0.2",)
+    ),
+    "interference": CommandEntry(
         "interference",
         SLOWDOWN,
         ("gapless interference pixel7a --svg map.svg", "gapless interference squeezenet --beside core1"),
     ),
-    "contention": Entry(
+    "contention": CommandEntry(
         "contention", SLOWDOWN, ("gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",)
     ),
-    "predict": Entry("prediction", SLOWDOWN, ("gapless predict gapless-out/executions.json --costs heavy",)),
-    "doctor": Entry("about", ABOUT, ("gapless doctor",)),
-    "schema": Entry("formats", ABOUT, ("gapless schema plan --out plan.schema.json",)),
-    "cache": Entry("models", ABOUT, ("gapless cache",)),
-    "completion": Entry(
+    "predict": CommandEntry(
+        "prediction", SLOWDOWN, ("gapless predict gapless-out/executions.json --costs heavy",)
+    ),
+    "doctor": CommandEntry("about", ABOUT, ("gapless doctor",)),
+    "schema": CommandEntry("formats", ABOUT, ("gapless schema plan --out plan.schema.json",)),
+    "cache": CommandEntry("models", ABOUT, ("gapless cache",)),
+    "completion": CommandEntry(
         "completion",
         ABOUT,
         (
@@ -136,7 +140,7 @@ COMMANDS = {
             "gapless completion fish > ~/.config/fish/completions/gapless.fish",
         ),
     ),
-    "version": Entry("about", ABOUT, ("gapless version",)),
+    "version": CommandEntry("about", ABOUT, ("gapless version",)),
 }
 """In the order of `gapless --help`."""
 
@@ -162,10 +166,10 @@ SYNONYMS = {
 }
 """What people try first, and the command that does it."""
 
-_UNKNOWN = Entry("", OTHER)
+_UNKNOWN = CommandEntry("", OTHER)
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> CommandEntry:
     """Return what is known about a command; one that is not in the table is shown under "Other"."""
     return COMMANDS.get(name, _UNKNOWN)
 

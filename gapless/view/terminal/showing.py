@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...executor.engine import PlacementReceipt
 from ...files.comparison_file import WrittenComparison
-from ...files.run_folder import Entry, Folder
+from ...files.run_folder import Folder, FolderEntry
 from ...formulations.deployment import Deployment
 from ...formulations.history import History
 from ...formulations.judge import check, score
@@ -238,5 +238,5 @@ def folder_view(found: Folder) -> Group:
     return Group(*parts)
 
 
-def _entry_words(entry: Entry) -> Text:
+def _entry_words(entry: FolderEntry) -> Text:
     return Text(entry.what, style="red" if entry.broken else "")

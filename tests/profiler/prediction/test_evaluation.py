@@ -137,7 +137,7 @@ def test_models_that_need_a_missing_table_are_left_out(tmp_path: Path) -> None:
 def test_registered_models_are_judged_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(co_run, "_REGISTERED", {})
 
-    class Mine(co_run.Measured):
+    class Mine(co_run.MeasuredTable):
         needs = frozenset({"heavy"})
 
         def combine(

@@ -19,7 +19,7 @@ from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.exact.levels import build_levels
 from gapless.solvers.exact.lowering import Lowering
-from gapless.solvers.exact.port import Answer, Query, Verdict
+from gapless.solvers.exact.port import PortAnswer, Query, Verdict
 from gapless.solvers.exact.search import Search, add_model
 from gapless.solvers.exact.space import Space
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
@@ -53,23 +53,23 @@ class TryAll:
     worst: bool = False
     conditions: list[BoolExpr] = field(default_factory=list)
     objectives: list[int] = field(default_factory=list)
-    spoil: Callable[[Answer], Answer] = lambda answer: answer
+    spoil: Callable[[PortAnswer], PortAnswer] = lambda answer: answer
 
     def add(self, condition: BoolExpr) -> None:
         self.conditions.append(condition)
 
-    def minimise(self, query: Query) -> Answer:
+    def minimise(self, query: Query) -> PortAnswer:
         conditions = (*self.conditions, *query.conditions)
         left = [values_of(parts) for parts in self.plans]
         left = [values for values in left if all(c.evaluate(values) for c in conditions)]
         if not left:
-            return self.spoil(Answer(verdict=Verdict.INFEASIBLE))
+            return self.spoil(PortAnswer(verdict=Verdict.INFEASIBLE))
         least = min(query.objective.evaluate(values) for values in left)
         best = [values for values in left if query.objective.evaluate(values) == least]
         assert query.at_least is None or query.at_least <= least
         chosen = best[-1] if self.worst else best[0]
         query.progress(chosen, least - 1)
-        return self.spoil(Answer(verdict=Verdict.OPTIMAL, values=chosen, bound=least))
+        return self.spoil(PortAnswer(verdict=Verdict.OPTIMAL, values=chosen, bound=least))
 
 
 def search(
@@ -176,9 +176,9 @@ def test_a_solver_out_of_time_keeps_plan_and_bound() -> None:
     plans = list(all_parts(chain_of(problem)))
     best = search(problem, SolveOptions()).values
 
-    def late(answer: Answer) -> Answer:
+    def late(answer: PortAnswer) -> PortAnswer:
         bound = answer.bound and answer.bound - 5
-        engine.spoil = lambda _: Answer(verdict=Verdict.UNKNOWN)
+        engine.spoil = lambda _: PortAnswer(verdict=Verdict.UNKNOWN)
         return replace(answer, verdict=Verdict.FEASIBLE, bound=bound)
 
     engine = TryAll(plans, spoil=late)
@@ -190,7 +190,7 @@ def test_a_solver_out_of_time_keeps_plan_and_bound() -> None:
 
 def test_unknown_without_a_limit_is_a_failure() -> None:
     problem = random_problem(5)
-    engine = TryAll(list(all_parts(chain_of(problem))), spoil=lambda _: Answer(verdict=Verdict.UNKNOWN))
+    engine = TryAll(list(all_parts(chain_of(problem))), spoil=lambda _: PortAnswer(verdict=Verdict.UNKNOWN))
     with pytest.raises(BackendFailedError, match="gave up"):
         search(problem, SolveOptions(), engine)
 
@@ -198,8 +198,8 @@ def test_unknown_without_a_limit_is_a_failure() -> None:
 def test_ties_left_open_do_not_undo_an_optimum() -> None:
     problem = problem_of([[2, 2, 2]] * 4).with_objective("latency")
 
-    def once(answer: Answer) -> Answer:
-        engine.spoil = lambda _: Answer(verdict=Verdict.UNKNOWN)
+    def once(answer: PortAnswer) -> PortAnswer:
+        engine.spoil = lambda _: PortAnswer(verdict=Verdict.UNKNOWN)
         return answer
 
     engine = TryAll(list(all_parts(chain_of(problem))), spoil=once)

@@ -16,7 +16,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.exact.lowering import Lowering
-from gapless.solvers.exact.port import Answer, Query, Verdict, reader_of
+from gapless.solvers.exact.port import PortAnswer, Query, Verdict, reader_of
 from gapless.solvers.exact.search import Search
 from gapless.solvers.exact.space import Space
 from gapless.solvers.exhaustive import ExhaustiveBackend
@@ -42,15 +42,15 @@ class TryAll:
     def add(self, condition: BoolExpr) -> None:
         self.conditions.append(condition)
 
-    def minimise(self, query: Query) -> Answer:
+    def minimise(self, query: Query) -> PortAnswer:
         self.hints.append(query.hint is not None)
         every = (*self.conditions, *query.conditions)
         left = [v for v in self.solutions if all(condition.evaluate(v) for condition in every)]
         if self.blind or not left:
-            return Answer(verdict=Verdict.INFEASIBLE)
+            return PortAnswer(verdict=Verdict.INFEASIBLE)
         best = min(left, key=query.objective.evaluate)
         bound = max(query.objective.evaluate(best) - self.shave, 0)
-        return Answer(verdict=Verdict.OPTIMAL, values=best, bound=bound)
+        return PortAnswer(verdict=Verdict.OPTIMAL, values=best, bound=bound)
 
 
 def search(

@@ -40,14 +40,14 @@ def test_never_better_than_every_plan_and_bounds_below(problem: Problem) -> None
     best = ExhaustiveBackend().solve(problem, SolveOptions())
     search = searched(problem)
     if best.values is None:
-        assert search.shelf.best is None
+        assert search.kept.best is None
         return
     assert not search.impossible
     assert search.bounds[0] <= best.values[0]
-    if search.shelf.best is not None:
-        assert search.shelf.best[1:] >= best.values
-        plan = shop_of(problem).plan(search.shelf.schedules[0])
-        assert score(problem, plan).values(problem.objective.terms) == search.shelf.best[1:]
+    if search.kept.best is not None:
+        assert search.kept.best[1:] >= best.values
+        plan = shop_of(problem).plan(search.kept.schedules[0])
+        assert score(problem, plan).values(problem.objective.terms) == search.kept.best[1:]
         assert check(problem, plan) == ()
 
 
@@ -82,7 +82,7 @@ def test_the_optimum_is_found_nearly_always(objective: str, least: int) -> None:
     for seed in SEEDS:
         problem = small(seed, objective)
         best = ExhaustiveBackend().solve(problem, SolveOptions())
-        found = searched(problem).shelf.best
+        found = searched(problem).kept.best
         equal += found is not None and found[1:] == best.values
     assert equal >= least
 
@@ -134,14 +134,14 @@ def test_constraints_of_the_problem_are_kept() -> None:
 @pytest.mark.slow
 def test_equal_seeds_give_equal_schedules() -> None:
     problem = random_workload(8, 3, seed=2, slowdown=True)
-    one, other = (searched(problem, top=3, seed=5).shelf.schedules for _ in range(2))
+    one, other = (searched(problem, top=3, seed=5).kept.schedules for _ in range(2))
     assert one == other
 
 
 def test_the_best_of_several_are_distinct_and_in_order() -> None:
     problem = random_workload(5, 3, seed=1)
     search = searched(problem, top=7)
-    plans = [shop_of(problem).plan(schedule) for schedule in search.shelf.schedules]
+    plans = [shop_of(problem).plan(schedule) for schedule in search.kept.schedules]
     assert len(set(plans)) == 7
     ends = [score(problem, plan).value("makespan") for plan in plans]
     assert all(one <= other for one, other in pairwise(ends))
@@ -153,11 +153,11 @@ def test_long_orders_are_searched_in_stretches() -> None:
     start = JointSearch(problem)
     start.run(Deadline(0))
     search = searched(problem)
-    assert search.shelf.best is not None
-    assert start.shelf.best is not None
-    assert search.bounds[0] <= search.shelf.best[1] < start.shelf.best[1]
-    plan = shop_of(problem).plan(search.shelf.schedules[0])
-    assert score(problem, plan).value("makespan") == search.shelf.best[1]
+    assert search.kept.best is not None
+    assert start.kept.best is not None
+    assert search.bounds[0] <= search.kept.best[1] < start.kept.best[1]
+    plan = shop_of(problem).plan(search.kept.schedules[0])
+    assert score(problem, plan).value("makespan") == search.kept.best[1]
 
 
 @pytest.mark.usefixtures("counted_time")
@@ -192,5 +192,5 @@ def test_rules_about_who_runs_when_are_kept_from_the_start() -> None:
     problem = plain.with_rules(*rules, before(names[0], names[-1]))
     search = JointSearch(problem)
     search.run(Deadline(1e-9))
-    assert search.shelf.best is not None
-    assert search.shelf.best[0] == 0
+    assert search.kept.best is not None
+    assert search.kept.best[0] == 0

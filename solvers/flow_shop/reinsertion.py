@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .draft import Desk, Draft, Places, slowed
+from .draft import Draft, DraftContext, Places, slowed
 from .line import Row, Sides, end_us, put_back
 
 _SURPRISE_FREE, _SURPRISE_FIXED = 0.2, 0.9
@@ -25,12 +25,12 @@ class Stretch:
     sides: Sides
 
 
-class Squeeze:
+class Reinsertion:
     """Takes two requests out of a stretch, puts them back, and gives the first a second try.
 
     Parameters
     ----------
-    desk
+    context
         What is planned.
     recut
         Returns other cuts of a request that may be good.
@@ -38,9 +38,9 @@ class Squeeze:
         Which requests.
     """
 
-    def __init__(self, desk: Desk, recut: Callable[[int], Places], rng: random.Random) -> None:
-        self._desk, self._recut, self._rng = desk, recut, rng
-        self._surprise = _SURPRISE_FREE if desk.shop.order_is_free else _SURPRISE_FIXED
+    def __init__(self, context: DraftContext, recut: Callable[[int], Places], rng: random.Random) -> None:
+        self._context, self._recut, self._rng = context, recut, rng
+        self._surprise = _SURPRISE_FREE if context.shop.order_is_free else _SURPRISE_FIXED
 
     def __call__(self, draft: Draft, rates: Sequence[Row] | None, stretch: Stretch, limit_us: int) -> Draft:
         """Return a draft whose stretch may be shorter.
@@ -56,7 +56,7 @@ class Squeeze:
         limit_us
             End of the plan as it is.
         """
-        work = _Work(self._desk, draft, rates, stretch, self._rng)
+        work = _Work(self._context, draft, rates, stretch, self._rng)
         chosen = self._choose(work.order)
         if len(work.order) > len(chosen) and self._rng.random() < self._surprise:
             near = self._choose([request for request in work.order if request not in chosen])[0]
@@ -72,9 +72,9 @@ class Squeeze:
         return work.draft()
 
     def _choose(self, order: list[int]) -> list[int]:
-        if self._desk.shop.order_is_free or len(order) < 2:
+        if self._context.shop.order_is_free or len(order) < 2:
             return self._rng.sample(order, min(2, len(order)))
-        reach = self._desk.shop.unit_count
+        reach = self._context.shop.unit_count
         first = self._rng.randrange(len(order))
         near = [at for at in range(first - reach, first + reach + 1) if 0 <= at < len(order) and at != first]
         return [order[first], order[self._rng.choice(near)]]
@@ -84,17 +84,28 @@ class _Work:
     """A stretch at work: requests are taken out and put back."""
 
     def __init__(
-        self, desk: Desk, draft: Draft, rates: Sequence[Row] | None, stretch: Stretch, rng: random.Random
+        self,
+        context: DraftContext,
+        draft: Draft,
+        rates: Sequence[Row] | None,
+        stretch: Stretch,
+        rng: random.Random,
     ) -> None:
-        self._desk, self._draft, self._rates, self._stretch, self._rng = desk, draft, rates, stretch, rng
-        self._fixed = not desk.shop.order_is_free
+        self._context, self._draft, self._rates, self._stretch, self._rng = (
+            context,
+            draft,
+            rates,
+            stretch,
+            rng,
+        )
+        self._fixed = not context.shop.order_is_free
         self.order = list(draft.order[stretch.start : stretch.stop])
         self._rows = {request: self._row(request, draft.places[request]) for request in self.order}
         self._changes: dict[int, Places] = {}
-        self._nothing = (0,) * desk.shop.unit_count
+        self._nothing = (0,) * context.shop.unit_count
 
     def _row(self, request: int, places: Places) -> Row:
-        row = self._desk.row(request, places)
+        row = self._context.row(request, places)
         return row if self._rates is None else slowed(row, self._rates[request])
 
     def take(self, request: int) -> None:
@@ -105,12 +116,12 @@ class _Work:
 
     def put(self, request: int, limit_us: int) -> bool:
         """Put a request back so that the plan ends early; return whether it ends in time."""
-        ways = self._desk.ways(request)
+        ways = self._context.ways(request)
         if self._rates is not None:
             ways = ways.slowed(self._rates[request])
         spot = put_back(
             ways,
-            self._desk.arrivals_us[request],
+            self._context.arrivals_us[request],
             (self._in_order(), self._arrivals()),
             self._stretch.sides,
             limit_us=limit_us,
@@ -150,4 +161,4 @@ class _Work:
         return [self._rows[request] for request in self.order]
 
     def _arrivals(self) -> list[int]:
-        return [self._desk.arrivals_us[request] for request in self.order]
+        return [self._context.arrivals_us[request] for request in self.order]

@@ -8,7 +8,7 @@ from ...formulations.flow_shop.tables import Schedule
 from .measure import Key
 
 
-class Shelf:
+class KeptSchedules:
     """The best valid schedules seen, and the best key of any.
 
     Parameters
