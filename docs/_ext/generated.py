@@ -18,7 +18,7 @@ from sphinx.errors import ExtensionError
 from gapless.files.formats import FORMATS
 from gapless.files.schema import json_schema
 
-from . import commands, errors, schemas
+from . import commands, errors, formulations, schemas
 
 SCHEMA_FOLDER = "_static/schemas"
 
@@ -27,6 +27,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "general options": commands.general,
     "formats": schemas.overview,
     **{f"schema {entry.name}": schemas.part_of(entry) for entry in FORMATS},
+    "formulations": formulations.reference,
     "errors": errors.tree,
     "exit codes": errors.exit_codes,
 }
