@@ -358,6 +358,7 @@ print(sample_problem().fingerprint)
 """
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_digits(tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
     path.write_text(SCRIPT)

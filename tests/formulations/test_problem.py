@@ -68,6 +68,7 @@ def test_rules_and_limits_read_the_same_table() -> None:
     assert {v.rule for v in check(problem, plan((0, 1, "b"), (1, 2, "a")))} == {"max_period_us"}
 
 
+@pytest.mark.slow
 @given(co_run_problems())
 def test_using_is_the_problem_that_plans_are_judged_by(problem: Problem) -> None:
     for used in problem.unit_counts:

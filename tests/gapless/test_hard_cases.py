@@ -153,6 +153,7 @@ ODD: dict[str, tuple[Edit, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_odd_problems_are_planned(cli: Cli, tmp_path: Path, name: str) -> None:
     edit, words = ODD[name]

@@ -38,6 +38,7 @@ def test_highs_proves_the_workload_on_which_it_claims_a_false_optimum_without_pr
     ]
 
 
+@pytest.mark.slow
 def test_no_solver_is_ever_loaded_in_the_process_of_the_caller() -> None:
     # OR-Tools and some versions of HiGHS cannot share a process.
     code = (

@@ -202,6 +202,7 @@ def test_layouts_of_mnn_are_undone(in_layout_of_mnn: Artifact) -> None:
         assert relative_error(array, right[s.name]) < 1e-4
 
 
+@pytest.mark.slow
 def test_times_of_operators() -> None:
     model = direction()
     (whole,) = model.pieces(0, len(model.network.layers))

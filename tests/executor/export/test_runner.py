@@ -69,6 +69,7 @@ def test_a_tensor_that_jumps_over_a_chunk_arrives(
     assert_right(tmp_path / "out.npz", skip, range(10, 17))
 
 
+@pytest.mark.slow
 def test_one_chunk_after_the_other_by_files(skip: Model, tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, chunks("skip", *THREE), skip)
@@ -138,6 +139,7 @@ def inputs(model: Model, seed: int) -> list[tuple[str, Any]]:
     return list(model.sample_inputs(seed).items())
 
 
+@pytest.mark.slow
 def test_a_chunk_of_several_models_has_several_files(tmp_path: Path) -> None:
     joined = join([opened(residual(1), tmp_path, "one"), opened(tiny(), tmp_path, "two")])
     name, layers = joined.network.name, len(joined.network.layers)
@@ -238,6 +240,7 @@ def test_a_unit_without_settings_never_falls_back(skip: Model, tmp_path: Path) -
     assert run(out, "--chunk", "0", "--feed").returncode == 5  # the pipe is broken off: nobody feeds it
 
 
+@pytest.mark.slow
 def test_a_backend_that_mnn_does_not_grant_is_refused(skip: Model, tmp_path: Path) -> None:
     platform = units("a")
     gpu = replace(platform.units[0], kind=UnitKind.GPU, engine=EngineSettings(backend="cuda"), cores=())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,6 +75,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[Tensor]]:
     return count, tensors
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(graphs())
 def test_orders_are_topological_and_never_worse(graph: tuple[int, list[Tensor]]) -> None:

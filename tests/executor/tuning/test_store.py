@@ -146,6 +146,7 @@ def test_what_is_interrupted_is_rolled_back(store: Store) -> None:
     store.keep("k", "a", "text")
 
 
+@pytest.mark.slow
 def test_a_damaged_store_says_so(path: Path) -> None:
     with Store(path) as store:
         for number in range(200):

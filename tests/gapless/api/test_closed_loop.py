@@ -277,6 +277,7 @@ def test_ctrl_c_while_planning_again_keeps_what_was_measured(monkeypatch: pytest
     assert tuned.result.stop is not TuningStop.INTERRUPTED
 
 
+@pytest.mark.slow
 def test_the_budget_is_for_all_rounds(tmp_path: Path) -> None:
     first = pixel(store=tmp_path / "store.db").loop
     assert first is not None

@@ -70,6 +70,7 @@ def test_the_plan_with_the_least_latency_wins(cli: Cli, tmp_path: Path) -> None:
     assert not (out / "executions.json").exists(), "models of costs are learned from pipelines"
 
 
+@pytest.mark.slow
 def test_a_report_of_it_is_about_the_latency(cli: Cli, tmp_path: Path) -> None:
     out, page = tmp_path / "run", tmp_path / "report.html"
     assert cli(*WORDS, "--out", out).code == ExitCode.OK

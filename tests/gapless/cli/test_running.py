@@ -84,6 +84,7 @@ def test_inspect_shows_layers_cuts_and_what_mnn_lacks(cli: Cli, model_file: Path
     assert "legal cuts" in shown
 
 
+@pytest.mark.slow
 def test_inspect_shows_the_functions_of_a_pipeline(cli: Cli) -> None:
     run = cli("inspect", f"{EDGES}:EDGES", "--json")
     assert run.code == 0
@@ -335,6 +336,7 @@ def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:
     assert {entry["name"] for entry in document["permissions"]} >= {"hardware counters"}
 
 
+@pytest.mark.slow
 def test_bench_engine_checks_numbers(cli: Cli, model_file: Path, units: str) -> None:
     run = cli("bench-engine", model_file, "--units", units, "--seconds", "0.1", "--json")
     assert run.code == 0
@@ -343,6 +345,7 @@ def test_bench_engine_checks_numbers(cli: Cli, model_file: Path, units: str) -> 
     assert "cpu, 1 threads" in cli("bench-engine", model_file, "--units", units, "--seconds", "0").out
 
 
+@pytest.mark.slow
 def test_the_cache_is_shown_and_cleared(
     cli: Cli, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: str
 ) -> None:

@@ -36,7 +36,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Request, Workload
 from gapless.profiler.profile import ProfileOptions
 
-pytestmark = [pytest.mark.slow, pytest.mark.measures]
+pytestmark = pytest.mark.measures
 
 FUNCTIONS = """
 import os
@@ -235,6 +235,7 @@ def test_calibration_scales_every_network_to_what_it_takes(problem: Problem) -> 
             assert row == pytest.approx(times, abs=2)
 
 
+@pytest.mark.slow
 def test_tuning_races_plans_and_baselines_by_their_makespan(problem: Problem) -> None:
     tuned = tune(problem, backends=("hetero2pipe",), top=3, options=SHORT)
     labels = {label for row in tuned.result.rows for label in row.candidate.labels}

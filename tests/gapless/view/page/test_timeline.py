@@ -24,6 +24,7 @@ def chart(subject: Subject) -> Timeline:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["small", "measured", "long", "workload", "steady", "unexecutable"])
 def test_bubbles_are_those_of_the_trace(name: str) -> None:
     subject = samples.SAMPLES[name]()
