@@ -48,7 +48,8 @@ def test_those_of_gapless_are_known_by_name() -> None:
         assert formulation_named(name) is found
         assert next(iter(found.terms)), "what is asked where only feasibility counts"
         assert set(found.tie_break) <= set(found.terms)
-        assert all(str(name) == info.name for name, info in (*found.terms.items(), *found.quantities.items()))
+        assert all(key == info.name for key, info in found.terms.items())
+        assert all(key == info.name for key, info in found.quantities.items())
 
 
 def test_an_unknown_name_is_explained() -> None:
