@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pulp
@@ -12,6 +13,7 @@ import pytest
 
 from gapless.formulations.chunking import encoding
 from gapless.solvers.exact.pulp import PulpBackend, PulpCbcBackend
+from gapless.solvers.flow_shop.samples import sample_workloads
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 
 from ..brute import CASES, claims, random_problem
@@ -63,3 +65,11 @@ def test_what_cbc_says_at_its_time_limit_is_no_proof(dies: bool, monkeypatch: py
     monkeypatch.setattr(pulp.LpProblem, "solve", cut_off)
     (claim,) = claims(PulpCbcBackend(), [(random_problem(1), SolveOptions(time_limit_s=0.2))])
     assert (claim.status, claim.stop) == (SolveStatus.NO_SOLUTION, StopReason.TIME_LIMIT)
+
+
+def test_probing_does_not_cut_the_optimum_off() -> None:
+    first, *_ = sample_workloads()  # with its probing, HiGHS 1.14.0 claims 142
+    plain = replace(first, interference=None, platform=replace(first.platform, memory_bytes=None))
+    problem = plain.with_objective("makespan").with_rules(lambda view: view.uses("a0", "npu"))
+    (claim,) = claims(PulpBackend(), [(problem, SolveOptions())])
+    assert (claim.status, claim.values, claim.bound) == (SolveStatus.OPTIMAL, (138,), 138)
