@@ -40,6 +40,11 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
+def may_be(told: str | None, value: str) -> bool:
+    """Return whether a digest that a file tells can be a given one: earlier versions wrote others."""
+    return told is None or len(told) != DIGITS or told == value
+
+
 def plain(value: Any) -> Any:
     """Return a value of frozen types as what JSON can hold."""
     if type(value) in _SCALAR:

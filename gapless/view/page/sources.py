@@ -15,6 +15,7 @@ from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
 from ...files.origins import forgotten, on_problem
 from ...files.run_files import DEPLOYMENT, load_deployment, require_valid
+from ...formulations.canonical import may_be
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
@@ -178,7 +179,7 @@ class _Reader:
             paths += sorted(folder.glob("problem-*.json"))
         problems = ((str(path), self._resolve(Origin(asked={"problem": str(path)}))) for path in paths)
         first = next(problems)
-        if asked is None or first[1].fingerprint == asked:
+        if may_be(asked, first[1].fingerprint):
             return first
         return next((each for each in problems if each[1].fingerprint == asked), first)
 
@@ -238,13 +239,13 @@ class _Reader:
         if not self.known:
             self._current(path)
         asked, last = found.problem.fingerprint, self.known[-1]
-        if asked != last.problem.fingerprint:
+        if not may_be(asked, last.problem.fingerprint):
             raise _OtherProblemError(
                 f"{path} compares backends on the problem {asked}, with other costs, rules or limits, or "
                 f"another objective, than {last.title} has ({last.problem.fingerprint})"
             )
         for known in self.known:
-            if known.problem.fingerprint == asked:
+            if may_be(asked, known.problem.fingerprint):
                 known.answers = _answers(found, known.problem)
                 known.sources.append(str(path))
 
