@@ -20,7 +20,7 @@ from gapless.formulations.chunking.rules import (
     together,
 )
 from gapless.formulations.costs import CostTable, NetworkCosts
-from gapless.formulations.flow_shop.tables import workload_in, workload_of
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import check
 from gapless.formulations.limits import Limits
@@ -28,6 +28,7 @@ from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
+from gapless.formulations.workload import Workload
 from gapless.solvers.exhaustive import all_plans
 
 UNITS = ("a", "b", "c", "d")
@@ -195,7 +196,7 @@ def _easings(problem: Problem) -> Iterator[Problem]:
         costs=_complete(problem.costs),
         co_run_costs=None if beside is None else tuple(map(_complete, beside)),
     )
-    if workload_in(problem) is not None:
+    if isinstance(problem.data, Workload):
         patient = tuple(replace(request, deadline_us=None) for request in workload_of(problem).requests)
         problem = replace(problem, data=replace(workload_of(problem), requests=patient))
     yield problem

@@ -262,8 +262,3 @@ def build_shop(problem: Problem) -> FlowShop:
         boundary_bytes=tuple(networks[name].boundary_bytes for name in used),
         interference=problem.interference,
     )
-
-
-def workload_in(problem: Problem) -> Workload | None:
-    """Return the workload of a problem, or None if it is of another formulation."""
-    return problem.data if isinstance(problem.data, Workload) else None

@@ -23,6 +23,8 @@ from gapless.solvers.protocol import (
     handling_of,
 )
 
+pytestmark = pytest.mark.slow
+
 TESTS = [name for name in dir(BackendConformance) if name.startswith("test_")]
 
 
