@@ -19,11 +19,11 @@ from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Deployment, Mode, replicas
 from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
-from gapless.formulations.flow_shop.tables import workload_in, workload_of
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.workload import LoadPolicy
+from gapless.formulations.workload import LoadPolicy, Workload
 from gapless.view.page.page import report_page
 from gapless.view.page.subject import SolverAnswer, Subject
 from gapless.view.page.subjects import subject
@@ -46,7 +46,7 @@ def pixel() -> Problem:
 @cache
 def best(problem: Problem) -> Plan:
     """Return the best plan."""
-    found = gapless.plan(problem, time_limit_s=None if workload_in(problem) is None else 1.0).plan
+    found = gapless.plan(problem, time_limit_s=1.0 if isinstance(problem.data, Workload) else None).plan
     assert found is not None
     return found
 
