@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -224,13 +225,17 @@ def _with_data(keys: Collection[str] | None) -> type[ProblemDocument]:
 
 @cache
 def _extended(keys: tuple[str, ...]) -> type[ProblemDocument]:
-    added = [(key, formulation_by_keys((key,)).data_type) for key in keys]
+    found = ((key, formulation_by_keys((key,)).data_type) for key in keys)
+    added = {key: kind for key, kind in found if kind is not None}
     if not added:
         return ProblemDocument
+    # JSON Schemas describe keys by the docstring.
+    texts = (f"{key}\n    {cleandoc(kind.__doc__ or key).splitlines()[0]}" for key, kind in added.items())
     return make_dataclass(
-        "ProblemDocument",
-        [(key, kind | None, None) for key, kind in added if kind is not None],
+        ProblemDocument.__name__,
+        [(key, kind | None, None) for key, kind in added.items()],
         bases=(ProblemDocument,),
+        namespace={"__doc__": "\n".join((cleandoc(ProblemDocument.__doc__ or ""), *texts))},
         frozen=True,
         kw_only=True,
     )

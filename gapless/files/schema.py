@@ -35,7 +35,8 @@ def json_schema(name: str) -> JsonSchema:
         There is no such kind.
     """
     schema = file_format(name).schema
-    made = content_schema(schema.content)
+    content = schema.content_with(None)
+    made = content_schema(content)
     definitions: JsonSchema = made.pop("$defs", {})
     if "$ref" in made:  # a type that contains itself
         made = definitions[made["$ref"].rpartition("/")[2]]
@@ -56,7 +57,7 @@ def json_schema(name: str) -> JsonSchema:
         "type": "object",
         "properties": {**header, **made["properties"]},
         "required": ["format", "version", *made.get("required", ())],
-        "additionalProperties": _reads_a_part(schema.content),
+        "additionalProperties": _reads_a_part(content),
         **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
     }
 
