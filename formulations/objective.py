@@ -48,8 +48,6 @@ class Objective:
         defects = Defects("objective")
         defects.check_size("terms", len(self.terms), most=MOST_TERMS)
         defects.check_unique("terms", self.terms)
-        for term in self.terms:
-            defects.check_name("term", term)
         if self.period_slack_permille is not None:
             defects.check_count("period_slack_permille", self.period_slack_permille)
         defects.raise_as(InvalidProblemError)

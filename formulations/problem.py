@@ -15,7 +15,7 @@ from .expr_json import from_data, to_data
 from .formulation import Formulation
 from .hardware import Platform
 from .limits import Limits
-from .nearness import meant, near
+from .nearness import meant, near, shown
 from .network import Network
 from .objective import PERIOD, SPECIAL, Objective
 from .plan import Plan
@@ -288,18 +288,20 @@ class Problem:
 
 def unknown_terms(objective: Objective, formulation: Formulation[Any, Any]) -> Iterator[str]:
     """Yield what to say about the terms of an objective that a formulation does not have."""
-    for term in dict.fromkeys((*objective.terms, *filter(None, (objective.present_by,)))):
-        if term not in formulation.terms:
-            yield f"objective {str(objective)!r}: {_unknown(term, formulation)}"
+    asked = dict.fromkeys((*objective.terms, *filter(None, (objective.present_by,))))
+    unknown = [_unknown(term, formulation) for term in asked if term not in formulation.terms]
+    if unknown:
+        yield f"objective {shown(str(objective))}: {'; '.join(unknown)}"
     if objective.period_slack_permille is not None and PERIOD not in formulation.terms:
         yield f"the slack mode needs a period, which {formulation.label} do not have"
 
 
 def _unknown(term: str, formulation: Formulation[Any, Any]) -> str:
     names = (*formulation.terms, *SPECIAL)
-    if near(term, names) and not any(_has_term(name, term) for name in formulation_names()):
-        return f"{term!r} is not known; {meant(term, names)}"
-    return f"{term!r} means nothing for {formulation.label}; use one or more of {', '.join(names)}"
+    listed = f"use one or more of {', '.join(names)}"
+    if any(_has_term(name, term) for name in formulation_names()):
+        return f"{term!r} means nothing for {formulation.label}; {listed}"
+    return f"{shown(term)} is not known; {meant(term, names) if near(term, names) else listed}"
 
 
 def _has_term(formulation: str, term: str) -> bool:

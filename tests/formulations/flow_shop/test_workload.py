@@ -60,7 +60,7 @@ def test_a_problem_checks_its_workload() -> None:
     stranger = Workload(requests=(Request(name="x", network="zoo"),))
     with pytest.raises(InvalidProblemError, match="is of network 'zoo', the problem has"):
         replace(PROBLEM, data=stranger)
-    with pytest.raises(InvalidProblemError, match="'makespan' means nothing for problems with one"):
+    with pytest.raises(InvalidProblemError, match="'makespan' means nothing for problems without"):
         replace(PROBLEM, data=None)
     with pytest.raises(InvalidProblemError, match="'paper_gapness' means nothing for problems with a"):
         PROBLEM.with_objective(Objective.paper())

@@ -97,7 +97,7 @@ def test_platforms_names_the_models(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--costs", "interpolated", "--workload", "octreex2"), "give one table of costs (--costs heavy"),
+        (("--costs", "interpolated", "--workload", "octreex2"), "take one table of costs (--costs heavy"),
         (("--costs", "interpolatd"), "'interpolatd'; did you mean interpolated?"),
         (("--costs", "interpolated", "--backend", "z3-paper"), "co-run costs are solved for each number"),
         (("--max-units", "0"), "--max-units"),
