@@ -201,7 +201,7 @@ def test_slowdown_and_requests_of_a_workload_are_shown(opened: Open) -> None:
     )
     slowed = {tip["request"] for tip in found["tips"] if tip["slowdown"] != "none"}
     names = subject.predicted.names
-    assert slowed == {names[event.request] for event in subject.predicted.events if event.slowdown_us}
+    assert slowed == {names[event.stream] for event in subject.predicted.events if event.slowdown_us}
     assert {tip["request"] for tip in found["tips"]} == set(names)
     assert all("stream" not in tip for tip in found["tips"])
 
