@@ -9,21 +9,14 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError, InvalidPlanError
-from ...solvers.protocol import SolveOptions
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_result
 from ..base.general_options import JsonOption
 from ..options.problem import (
     Asked,
-    DistanceOption,
-    MemoryLimitOption,
     OutOption,
-    SeedOption,
-    StrictRulesOption,
+    SolvingOptions,
     TaskSlotsOption,
-    ThreadsOption,
-    TimeLimitOption,
-    TopOption,
     asking,
     check_writable,
     solving_option,
@@ -43,13 +36,7 @@ def plan(
             "algorithm.",
         ),
     ] = None,
-    top: TopOption = 1,
-    distance: DistanceOption = 1,
-    time_limit: TimeLimitOption = None,
-    memory_limit: MemoryLimitOption = None,
-    strict_rules: StrictRulesOption = False,
-    seed: SeedOption = 0,
-    threads: ThreadsOption = 1,
+    solving: SolvingOptions,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -63,15 +50,8 @@ def plan(
     result, interrupted = plan_watched(
         problem,
         backend,
-        SolveOptions(
-            top=top,
-            distance=distance,
-            time_limit_s=time_limit,
-            memory_limit_bytes=_bytes(memory_limit),
-            seed=seed,
-            threads=threads,
-        ),
-        strict_rules=strict_rules,
+        solving.solver_options,
+        strict_rules=solving.strict_rules,
     )
     best = result.plan
     notes = ["interrupted: this is the best until then"] if interrupted else []
@@ -100,13 +80,7 @@ def compare(
             "native,cpsat,pulp,hetero2pipe,annealing,band,pipe-it,serial with 10 s for each.",
         ),
     ] = None,
-    top: TopOption = 1,
-    distance: DistanceOption = 1,
-    time_limit: TimeLimitOption = None,
-    memory_limit: MemoryLimitOption = None,
-    strict_rules: StrictRulesOption = False,
-    seed: SeedOption = 0,
-    threads: ThreadsOption = 1,
+    solving: SolvingOptions,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -121,15 +95,8 @@ def compare(
     comparison, interrupted = compare_watched(
         problem,
         named,
-        SolveOptions(
-            top=top,
-            distance=distance,
-            time_limit_s=time_limit,
-            memory_limit_bytes=_bytes(memory_limit),
-            seed=seed,
-            threads=threads,
-        ),
-        strict_rules=strict_rules,
+        solving.solver_options,
+        strict_rules=solving.strict_rules,
     )
     document = documents.comparison_document(comparison, interrupted=interrupted)
     code = code_of_comparison(comparison, required=[each.name for each in named or ()])
@@ -201,7 +168,3 @@ def simulate(
         document=lambda: documents.trace_document(problem, trace),
         view=lambda: tables.simulation_view(problem, trace),
     )
-
-
-def _bytes(mebibytes: int | None) -> int | None:
-    return None if mebibytes is None else mebibytes * 2**20

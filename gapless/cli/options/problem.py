@@ -21,6 +21,7 @@ from ..base.general_options import heading, output_option
 if TYPE_CHECKING:
     from ...formulations.files import Origin
     from ...formulations.problem import Problem
+    from ...solvers.protocol import SolveOptions
 
 _asked_option = heading("What is asked")
 solving_option = heading("How to solve")
@@ -196,6 +197,33 @@ class ProblemOptions:
     min_utilisation: MinUtilisationOption = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolvingOptions:
+    """How plans are searched for, as the options of the command line say it; each field is one of them."""
+
+    top: TopOption = 1
+    distance: DistanceOption = 1
+    time_limit: TimeLimitOption = None
+    memory_limit: MemoryLimitOption = None
+    strict_rules: StrictRulesOption = False
+    seed: SeedOption = 0
+    threads: ThreadsOption = 1
+
+    @property
+    def solver_options(self) -> SolveOptions:
+        """The same for a backend."""
+        from ...solvers.protocol import SolveOptions
+
+        return SolveOptions(
+            top=self.top,
+            distance=self.distance,
+            time_limit_s=self.time_limit,
+            memory_limit_bytes=None if self.memory_limit is None else self.memory_limit * 2**20,
+            seed=self.seed,
+            threads=self.threads,
+        )
+
+
 def ask(options: ProblemOptions) -> Asked:
     """Return the problem with the objective, limits and rules of the command line.
 
@@ -220,7 +248,8 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command whose first parameter `asked` becomes those of `ProblemOptions`.
 
     A second parameter `plan`, a file, makes both arguments one list: [PROBLEM] PLAN. A command that
-    plays plans has a parameter `task_slots`.
+    plays plans has a parameter `task_slots`. In the place of a parameter `solving` stand those of
+    `SolvingOptions`.
     """
     shared, own = _parameters(ProblemOptions), _parameters(command)
     own.pop("asked")
@@ -229,6 +258,7 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         argument = own.pop("plan").replace(name="files", annotation=FilesArgument)
 
     plays = own.pop("task_slots", None) is not None
+    solving = _parameters(SolvingOptions) if "solving" in own else {}
 
     @wraps(command)
     def asked(**given: Any) -> Any:
@@ -237,6 +267,8 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         if files:
             given["problem"], path = split_files(files)
         options = ProblemOptions(**{name: given.pop(name) for name in shared})
+        if solving:
+            given["solving"] = SolvingOptions(**{name: given.pop(name) for name in solving})
         answer = ask(options) if path is None else _ask_again(path, options)
         if plays:
             given["task_slots"] = answer.task_slots
@@ -245,7 +277,9 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         found = command(answer, **given) if path is None else command(answer, path, **given)
         return replace(found, notes=(*answer.notes, *found.notes)) if answer.notes else found
 
-    parameters = [argument, *others, *own.values()]
+    parameters = [argument, *others]
+    for name, parameter in own.items():
+        parameters += solving.values() if name == "solving" else [parameter]
     takes(asked, (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters))
     return asked
 
