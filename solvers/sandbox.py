@@ -44,7 +44,7 @@ def _frozen(held: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(held)
 
 
-# Results hold such mappings, and pickle does not know them.
+# Results hold such mappings, and their type has no name by which pickle could import it.
 ForkingPickler.register(MappingProxyType, lambda held: (_frozen, (dict(held),)))
 
 

@@ -195,19 +195,13 @@ QUANTITIES = table(
         QuantityInfo(
             name=FlowQuantity.USES,
             text="the unit runs at least one layer of the request",
-            indices=(
-                _REQUEST,
-                _UNIT,
-            ),
+            indices=(_REQUEST, _UNIT),
             read=lambda plan, *indices: plan.uses(*indices),
         ),
         QuantityInfo(
             name=FlowQuantity.CUT,
             text="a chunk of the request ends at this boundary and the next one starts",
-            indices=(
-                _REQUEST,
-                _CUT,
-            ),
+            indices=(_REQUEST, _CUT),
             read=lambda plan, request, boundary: int(boundary in plan.schedule.cuts[request]),
         ),
         QuantityInfo(
@@ -220,19 +214,13 @@ QUANTITIES = table(
         QuantityInfo(
             name=FlowQuantity.BEFORE,
             text="the first request is served before the second",
-            indices=(
-                _REQUEST,
-                _OTHER,
-            ),
+            indices=(_REQUEST, _OTHER),
             read=lambda plan, *indices: plan.before(*indices),
         ),
         QuantityInfo(
             name=FlowQuantity.CHUNK_US,
             text="time of the request on the unit without slowdown, 0 when not used",
-            indices=(
-                _REQUEST,
-                _UNIT,
-            ),
+            indices=(_REQUEST, _UNIT),
             most=lambda shop, request, unit: shop.chain(request).most_busy_us(unit),
             read=lambda plan, request, unit: plan.times_us[request][unit],
         ),
@@ -260,10 +248,7 @@ QUANTITIES = table(
         QuantityInfo(
             name=FlowQuantity.BESIDE,
             text="chunks of both requests run at the same time",
-            indices=(
-                _REQUEST,
-                _OTHER,
-            ),
+            indices=(_REQUEST, _OTHER),
             read=lambda plan, *indices: plan.beside(*indices),
         ),
         QuantityInfo(
