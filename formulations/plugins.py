@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from .errors import GaplessError, InvalidInputError
 from .nearness import meant, near, python_hint, shown
@@ -28,6 +29,9 @@ REFERENCE_FORMS = "module:Class or file.py:Class"
 
 _PRIVATE = "_gapless_"
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+T = TypeVar("T")
 
 
 class PluginError(InvalidInputError):
@@ -69,6 +73,62 @@ def load_entry_point(group: str, name: str, *, what: str, like: type) -> Any:
         raise PluginError(
             f"{what} {name!r} of the entry-point group {group} cannot be loaded from {target}: {error}"
         ) from error.__cause__
+
+
+class Companions(Generic[T]):
+    """What a package of gapless has for single formulations, by their names.
+
+    It is registered, or the attribute of a module of the package that is called like the formulation, or an
+    entry point. Nothing is loaded before it is asked for.
+
+    Parameters
+    ----------
+    package, attribute
+        Where gapless has its own.
+    group
+        The group of entry points.
+    what, like
+        As for `load_entry_point`.
+    default
+        What there is for all other formulations.
+    """
+
+    def __init__(
+        self, package: str, attribute: str, group: str, *, what: str, like: type[T], default: T
+    ) -> None:
+        self._package, self._attribute, self._group = package, attribute, group
+        self._what, self._like, self._default = what, like, default
+        self._known: dict[str, T] = {}
+
+    def register(self, formulation: str, companion: T) -> None:
+        """Make known in this process what there is for a formulation."""
+        self._known[formulation] = companion
+
+    def of(self, formulation: str) -> T:
+        """Return what there is for a formulation.
+
+        Raises
+        ------
+        PluginError
+            That of another package cannot be loaded.
+        """
+        if formulation not in self._known:
+            found = self._found(formulation)
+            if found is None:
+                return self._default
+            self._known[formulation] = found
+        return self._known[formulation]
+
+    def _found(self, formulation: str) -> T | None:
+        home = f"{self._package}.{formulation}"
+        if formulation.isidentifier() and find_spec(home) is not None:
+            own: T | None = getattr(import_module(home), self._attribute, None)
+            if own is not None:
+                return own
+        if formulation not in entry_point_names(self._group):
+            return None
+        loaded: T = load_entry_point(self._group, formulation, what=self._what, like=self._like)
+        return loaded
 
 
 def is_reference(text: str) -> bool:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from ..formulations.errors import BackendFailedError
-from ..formulations.plugins import PluginError, entry_point_names, load_entry_point
+from ..formulations.plugins import Companions, PluginError
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_names
 from .protocol import Claim, SolveOptions, Support
@@ -93,20 +91,28 @@ class Family:
         return getattr(import_module(f".{module}", self.package), name)
 
 
-_registered: dict[str, Family] = {}
-_NOTHING = Family()
+_families = Companions(
+    __package__ or "", "FAMILY", ENTRY_POINT_GROUP, what="solver family", like=Family, default=Family()
+)
 
 
 def register_family(formulation: str, family: Family) -> None:
     """Make known in this process what there is for a formulation."""
-    _registered[formulation] = family
+    _families.register(formulation, family)
 
 
 def family_of(formulation: str) -> Family:
-    """Return what there is for a formulation; an empty `Family` where there is nothing."""
-    if formulation in _registered:
-        return _registered[formulation]
-    return _built_in(formulation) or _entry_point(formulation) or _NOTHING
+    """Return what there is for a formulation; an empty `Family` where there is nothing.
+
+    Raises
+    ------
+    BackendFailedError
+        That of another package cannot be loaded.
+    """
+    try:
+        return _families.of(formulation)
+    except PluginError as error:
+        raise BackendFailedError(str(error)) from error
 
 
 def families() -> dict[str, Family]:
@@ -120,22 +126,4 @@ def start_for(problem: Problem, options: SolveOptions) -> Start:
     if family.start is None:
         return Start()
     found: Start = family.load(family.start)(problem, options)
-    return found
-
-
-@cache
-def _built_in(formulation: str) -> Family | None:
-    if not formulation.isidentifier() or find_spec(f".{formulation}", __package__) is None:
-        return None
-    found: Family | None = getattr(import_module(f".{formulation}", __package__), "FAMILY", None)
-    return found
-
-
-def _entry_point(formulation: str) -> Family | None:
-    if formulation not in entry_point_names(ENTRY_POINT_GROUP):
-        return None
-    try:
-        found: Family = load_entry_point(ENTRY_POINT_GROUP, formulation, what="solver family", like=Family)
-    except PluginError as error:
-        raise BackendFailedError(str(error)) from error
     return found

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import islice
 from typing import ClassVar
 
@@ -23,7 +20,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.history import History
 from ..formulations.judge import score
 from ..formulations.plan import Chunk, Plan
-from ..formulations.plugins import entry_point_names, load_entry_point
+from ..formulations.plugins import Companions
 from ..formulations.problem import Problem
 from ..formulations.scores import Score
 from .layout import indented, plain_table
@@ -224,12 +221,19 @@ class Presenter:
 GENERIC = Presenter()
 """How formulations without a presenter are shown."""
 
-_registered: dict[str, Presenter] = {}
+_presenters = Companions(
+    f"{__package__}.formulations",
+    "PRESENTER",
+    ENTRY_POINT_GROUP,
+    what="presenter",
+    like=Presenter,
+    default=GENERIC,
+)
 
 
 def register_presenter(formulation: str, presenter: Presenter) -> None:
     """Make known in this process how a formulation is shown."""
-    _registered[formulation] = presenter
+    _presenters.register(formulation, presenter)
 
 
 def presenter_of(problem: Problem) -> Presenter:
@@ -240,27 +244,7 @@ def presenter_of(problem: Problem) -> Presenter:
     InvalidInputError
         The presenter of another package cannot be loaded.
     """
-    name = problem.formulation.name
-    if name in _registered:
-        return _registered[name]
-    return _built_in(name) or _entry_point(name) or GENERIC
-
-
-@cache
-def _built_in(formulation: str) -> Presenter | None:
-    home = f".formulations.{formulation}"
-    if not formulation.isidentifier() or find_spec(home, __package__) is None:
-        return None
-    found: Presenter = import_module(home, __package__).PRESENTER
-    return found
-
-
-@cache
-def _entry_point(formulation: str) -> Presenter | None:
-    if formulation not in entry_point_names(ENTRY_POINT_GROUP):
-        return None
-    found: Presenter = load_entry_point(ENTRY_POINT_GROUP, formulation, what="presenter", like=Presenter)
-    return found
+    return _presenters.of(problem.formulation.name)
 
 
 def _chunk_words(chunk: Chunk, layers: int) -> str:

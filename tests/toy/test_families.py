@@ -36,7 +36,7 @@ from tests.workload_instances import workload_problem
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a test registers outlives it."""
-    monkeypatch.setattr(module, "_registered", {})
+    monkeypatch.setattr(module._families, "_known", {})
     monkeypatch.setattr(formulations, "_registered", {})
 
 

@@ -232,7 +232,7 @@ def test_a_presenter_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_title = "JOBS"
 
     assert presenter_of(jobs()) is GENERIC
-    monkeypatch.setattr("gapless.view.presenter._registered", {})
+    monkeypatch.setattr("gapless.view.presenter._presenters._known", {})
     loud = Loud()
     register_presenter("toy", loud)
     assert presenter_of(jobs()) is loud
