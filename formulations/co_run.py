@@ -231,7 +231,7 @@ def combine(name: str, tables: Sequence[CostTable], platform: Platform) -> CoRun
     name
         Of the model.
     tables
-        MeasuredTable tables; their provenance says by which method.
+        Measured tables; their provenance says by which method.
     platform
         The units.
 
