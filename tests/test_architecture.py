@@ -268,3 +268,14 @@ def test_importing_gapless_loads_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_planning_loads_nothing_that_measures() -> None:
+    code = (
+        "import sys; from gapless.cli.main import main; "
+        "assert not main(['plan', 'pixel7a/alexnet-sparse']); "
+        "measuring = {'gapless.profiler.profile', 'gapless.executor.engine', 'gapless.executor.workers'}; "
+        "print(sorted(measuring & set(sys.modules)), file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr.strip()) == (0, "[]")

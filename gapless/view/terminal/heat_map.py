@@ -9,13 +9,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from rich.table import Table
 from rich.text import Text
 
-from ...profiler.slowdown.interference.ratios import HeatMap
 from ..layout import plain_table
+
+if TYPE_CHECKING:  # presenters need the drawing, not what measures: it takes 50 ms to load
+    from ...profiler.slowdown.interference.ratios import HeatMap
 
 NEAR = 0.05
 """Distance from 1 up to which a ratio counts as neither slower nor faster."""
