@@ -11,7 +11,7 @@ from statistics import fmean, harmonic_mean
 from ..formulations.deployment import Deployment
 from ..formulations.errors import ExecutionError, InvalidPlanError
 from ..formulations.history import History, Interval, SteadyState
-from ..formulations.judge import check
+from ..formulations.judge import check, malformations
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
@@ -114,7 +114,10 @@ class SimulatedRunner:
         else:
             named = [(f"stream {s.name!r}: ", Plan(chunks=s.chunks)) for s in deployment.streams]
         for name, plan in named:
-            yield from (f"{name}{v.message}" for v in check(self._problem, plan) if v.rule in IMPOSSIBLE)
+            broken = malformations(self._problem, plan) or [
+                violation for violation in check(self._problem, plan) if violation.rule in IMPOSSIBLE
+            ]
+            yield from (f"{name}{violation.message}" for violation in broken)
         if deployment.rounds is None:
             yield from self._clashes(deployment)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
-from ..formulations.judge import MALFORMED
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
 from .engine import PlacementReceipt
@@ -20,8 +19,8 @@ MOST_REQUESTS = 20_000
 BLOCKS = 10
 """Blocks into which the window of a measurement is divided."""
 
-IMPOSSIBLE = MALFORMED | {"conflict", "cut", "unit_memory", "device_memory"}
-"""What a device cannot do; limits and rules of a problem are wishes, which it does not know."""
+IMPOSSIBLE = frozenset({"support", "conflict", "cut", "unit_memory", "device_memory"})
+"""What a device cannot do with a well-formed plan; limits and rules are wishes, which it does not know."""
 
 
 class Noise:

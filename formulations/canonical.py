@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -47,44 +47,60 @@ def may_be(told: str | None, value: str) -> bool:
 
 def plain(value: Any) -> Any:
     """Return a value of frozen types as what JSON can hold."""
-    if type(value) in _SCALAR:
-        return value
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Expr):
-        return to_data(value)
-    if is_dataclass(value) and not callable(value):
-        found = {name: plain(held) for name, held in _told(value)}
-        key = getattr(value, "data_key", None)
-        return found | ({"data_key": key} if isinstance(key, str) else {})
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        # Tables are long: rows of numbers are taken as they are.
-        return value if _SCALAR.issuperset(map(type, value)) else [plain(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted((plain(item) for item in value), key=repr)
-    if callable(value):
-        return code_identity(value)
-    raise TypeError(f"{type(value).__name__} has no canonical JSON")
-
-
-def _told(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of the fields that do not have their default value."""
-    kind: Any = type(value)
-    for name, usual in _usual(kind):
-        held = getattr(value, name)
-        if usual is MISSING or isinstance(held, Expr) or held != usual:
-            yield name, held
+    return value if type(value) in _SCALAR else _writer(type(value))(value)
 
 
 @cache
-def _usual(kind: Any) -> tuple[tuple[str, Any], ...]:
-    """Return name and default value of each field of a dataclass; MISSING where there is none."""
-    made = (
+def _writer(kind: Any) -> Callable[[Any], Any]:
+    """Return what turns values of one type into what JSON can hold."""
+    may_be_called = any("__call__" in vars(base) for base in kind.__mro__)
+    if is_dataclass(kind) and not may_be_called and not issubclass(kind, Expr):
+        return _dataclass_writer(kind)
+    for known, write in _WRITERS.items():
+        if issubclass(kind, known):
+            return write
+    if may_be_called:
+        return code_identity
+    raise TypeError(f"{kind.__name__} has no canonical JSON")
+
+
+def _dataclass_writer(kind: Any) -> Callable[[Any], dict[str, Any]]:
+    """Return what turns values of a dataclass into their fields that do not have their default value."""
+    made = [
         (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
-    )
-    return tuple(made)
+    ]
+    key = getattr(kind, "data_key", None)
+    about = {"data_key": key} if isinstance(key, str) else {}
+
+    def write(value: Any) -> dict[str, Any]:
+        found: dict[str, Any] = dict(about)
+        for name, usual in made:
+            held = getattr(value, name)
+            if type(held) in _SCALAR:  # problems have thousands of them
+                if held != usual:
+                    found[name] = held
+            elif isinstance(held, Expr) or usual is MISSING or held != usual:
+                found[name] = plain(held)
+        return found
+
+    return write
+
+
+def _row(values: Any) -> Any:
+    # Tables are long: rows of numbers are taken as they are.
+    return values if _SCALAR.issuperset(map(type, values)) else [plain(item) for item in values]
+
+
+_WRITERS: dict[type, Callable[[Any], Any]] = {
+    Enum: lambda value: value.value,
+    Expr: to_data,
+    Mapping: lambda value: {str(key): plain(item) for key, item in value.items()},
+    tuple: _row,
+    list: _row,
+    set: lambda value: sorted((plain(item) for item in value), key=repr),
+    frozenset: lambda value: sorted((plain(item) for item in value), key=repr),
+}
+"""How values of these types and of those derived from them are written."""
 
 
 def code_identity(function: Callable[..., Any]) -> str:

@@ -6,14 +6,16 @@ encoders all ask here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
 from .costs import NetworkCosts, TransferRows
-from .errors import InvalidPlanError
+from .errors import MalformedPlanError
 from .hardware import Platform
 from .network import Network
 from .plan import Chunk, Plan
+from .scores import Violation
 
 Part = tuple[int, int, int]
 """A chunk by index: first layer, one past the last, unit."""
@@ -120,22 +122,26 @@ class Chain:
 
         Raises
         ------
-        InvalidPlanError
+        MalformedPlanError
             A chunk names an unknown network or unit, or layers that do not exist.
         """
         index = {name: position for position, name in enumerate(self.units)}
-        wrong = []
+        known, last = self.network, self.layer_count
+        if any(c.network != known or c.unit not in index or c.stop > last for c in plan.chunks):
+            wrong = (Violation(rule="names", message=text) for text in self._unknown(plan))
+            raise MalformedPlanError(plan, wrong)
+        return tuple((chunk.start, chunk.stop, index[chunk.unit]) for chunk in plan.chunks)
+
+    def _unknown(self, plan: Plan) -> Iterator[str]:
+        """Yield what a plan names that is not there."""
         for chunk in plan.chunks:
             where = f"chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
             if chunk.network != self.network:
-                wrong.append(f"{where}: network {chunk.network!r}; the problem has {self.network!r}")
-            if chunk.unit not in index:
-                wrong.append(f"{where}: no such unit; the platform has {', '.join(self.units)}")
+                yield f"{where}: network {chunk.network!r}; the problem has {self.network!r}"
+            if chunk.unit not in self.units:
+                yield f"{where}: no such unit; the platform has {', '.join(self.units)}"
             if chunk.stop > self.layer_count:
-                wrong.append(f"{where}: the network has only {self.layer_count} layers")
-        if wrong:
-            raise InvalidPlanError("the plan does not belong to the problem:", wrong)
-        return tuple((chunk.start, chunk.stop, index[chunk.unit]) for chunk in plan.chunks)
+                yield f"{where}: the network has only {self.layer_count} layers"
 
 
 def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Chain:

@@ -7,6 +7,11 @@ not errors. A message says what is wrong, where, which value, and what to do nex
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .plan import Plan
+    from .scores import Violation
 
 
 class GaplessError(Exception):
@@ -44,7 +49,28 @@ class InvalidProblemError(InvalidInputError):
 
 
 class InvalidPlanError(InvalidInputError):
-    """A plan that is not even well formed for its problem."""
+    """A plan that does not belong to what it is meant for."""
+
+
+class MalformedPlanError(InvalidPlanError):
+    """A plan that is not even well formed for its problem, so that it has no numbers.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    violations
+        What it breaks, so that it has none.
+    """
+
+    def __init__(self, plan: Plan, violations: Iterable[Violation]) -> None:
+        self.plan, self.violations = plan, tuple(violations)
+        problems = [f"{violation.rule}: {violation.message}" for violation in self.violations]
+        super().__init__(f"plan [{plan}] is not well formed:", problems)
+
+    def __reduce__(self) -> tuple[type[MalformedPlanError], tuple[Plan, tuple[Violation, ...]]]:
+        # Errors are made again from their message alone otherwise.
+        return type(self), (self.plan, self.violations)
 
 
 class SchemaVersionError(InvalidInputError):

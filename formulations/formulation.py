@@ -147,17 +147,13 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
 
         Raises
         ------
-        InvalidPlanError
-            It is not well formed; `malformed` says why.
+        MalformedPlanError
+            It has no numbers: unknown names, missing layers, chunks that cannot be; with all of them.
         """
 
     @abstractmethod
     def plan(self, problem: Problem, code: CodeT) -> Plan:
         """Return a plan by name: the way back from `code`."""
-
-    @abstractmethod
-    def malformed(self, problem: Problem, plan: Plan) -> tuple[Violation, ...]:
-        """Return what keeps a plan from having numbers at all: rules named in `judge.MALFORMED`."""
 
     @abstractmethod
     def numbers(self, problem: Problem, code: CodeT) -> PlanNumbers:

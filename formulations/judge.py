@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from .errors import InvalidPlanError
+from .errors import MalformedPlanError
 from .limits import limits_missed
 from .plan import Plan
 from .problem import Problem
 from .scores import Score, Violation
 from .terms import PlanNumbers
-
-MALFORMED = frozenset({"names", "coverage", "contiguity", "support", "unit_order"})
-"""What a plan may break so that it has no score at all (`Violation.rule`)."""
 
 
 def score(problem: Problem, plan: Plan) -> Score:
@@ -20,18 +17,13 @@ def score(problem: Problem, plan: Plan) -> Score:
 
     Raises
     ------
-    InvalidPlanError
+    MalformedPlanError
         The plan is not well formed for the problem (unknown names, a unit with two chunks, gaps or
         overlaps, a layer that its unit cannot run), so that no score can be computed. Every other
         defect is a violation.
     """
-    broken = problem.formulation.malformed(problem, plan)
-    if broken:
-        raise InvalidPlanError(
-            f"plan [{plan}] is not well formed:", [f"{v.rule}: {v.message}" for v in broken]
-        )
-    charged = problem.charged(plan)
-    formulation, code = charged.formulation, charged.formulation.code(charged, plan)
+    formulation, charged = problem.formulation, problem.charged(plan)
+    code = formulation.code(charged, plan)
     numbers = formulation.numbers(charged, code)
     return Score(
         terms={field: numbers.term(name) for name, field in formulation.fields.items()},
@@ -44,11 +36,21 @@ def score(problem: Problem, plan: Plan) -> Score:
 
 def check(problem: Problem, plan: Plan) -> tuple[Violation, ...]:
     """Return everything that a plan breaks, malformed plans included; empty for a valid plan."""
-    broken = problem.formulation.malformed(problem, plan)
-    if broken:
-        return broken
     charged = problem.charged(plan)
-    return examined(charged, charged.formulation.code(charged, plan), plan)[1]
+    try:
+        code = charged.formulation.code(charged, plan)
+    except MalformedPlanError as error:
+        return error.violations
+    return examined(charged, code, plan)[1]
+
+
+def malformations(problem: Problem, plan: Plan) -> tuple[Violation, ...]:
+    """Return what keeps a plan from having a score at all; empty for a well-formed one."""
+    try:
+        problem.formulation.code(problem, plan)
+    except MalformedPlanError as error:
+        return error.violations
+    return ()
 
 
 def examined(

@@ -50,15 +50,11 @@ class Chunking(Formulation[Chain, Parts]):
 
     def code(self, problem: Problem, plan: Plan) -> Parts:
         """Return the chunks by index, in order of their layers."""
-        return chain_of(problem).parts(plan)
+        return judge.well_formed(chain_of(problem), plan)
 
     def plan(self, problem: Problem, code: Parts) -> Plan:
         """Return chunks by name."""
         return chain_of(problem).plan(code)
-
-    def malformed(self, problem: Problem, plan: Plan) -> tuple[Violation, ...]:
-        """Return what keeps a plan from having numbers."""
-        return judge.malformed(chain_of(problem), plan)
 
     def numbers(self, problem: Problem, code: Parts) -> PlanValues:
         """Return the numbers of a plan."""

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from ..deployment import Deployment, Stream
 from ..errors import InvalidInputError, InvalidPlanError
 from ..history import History, Interval, SteadyState, executed, simulated
-from ..judge import MALFORMED, check
 from ..plan import Plan
 from ..problem import Problem
+from .judge import well_formed
 from .tables import chain_of
 
 _STEADY, _CYCLES = 8, 4
@@ -39,11 +39,8 @@ def history(
     for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
         if value < least:
             raise InvalidInputError(f"{name} is {value}, must be at least {least}")
-    broken = [v for v in check(problem, plan) if v.rule in MALFORMED]
-    if broken:
-        raise InvalidPlanError(f"[{plan}] cannot be played:", [v.message for v in broken])
     chain = chain_of(problem.charged(plan))
-    busy_us = [chain.busy_us(*part) for part in chain.parts(plan)]
+    busy_us = [chain.busy_us(*part) for part in well_formed(chain, plan)]
     interval = max(busy_us) if interval_us is None else interval_us
     if interval < 0:
         raise InvalidInputError(f"interval_us is {interval}, must be at least 0")

@@ -109,10 +109,6 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         """Return a schedule by name."""
         return shop_of(problem).plan(code)
 
-    def malformed(self, problem: Problem, plan: Plan) -> tuple[Violation, ...]:
-        """Return what keeps a plan from having numbers."""
-        return judge.malformed(shop_of(problem), plan)
-
     def numbers(self, problem: Problem, code: Schedule) -> WorkloadValues:
         """Return the numbers of a schedule."""
         return WorkloadValues(shop_of(problem), code)

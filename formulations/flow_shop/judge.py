@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ..errors import InvalidPlanError
-from ..plan import Plan
 from ..scores import Violation
 from .tables import FlowShop
 from .values import WorkloadValues
-
-
-def malformed(shop: FlowShop, plan: Plan) -> tuple[Violation, ...]:
-    """Return what keeps a plan from having a score at all."""
-    try:
-        shop.schedule(plan)
-    except InvalidPlanError as error:
-        split = (text.partition(": ") for text in error.problems)
-        return tuple(Violation(rule=rule, message=message) for rule, _, message in split)
-    return ()
 
 
 def broken(shop: FlowShop, values: WorkloadValues) -> Iterator[Violation]:

@@ -12,9 +12,10 @@ from itertools import accumulate, pairwise
 
 from ..chain import Chain, build_chain
 from ..costs import Interference
-from ..errors import InvalidPlanError
+from ..errors import MalformedPlanError
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..scores import Violation
 from ..workload import RequestOrder, Workload
 
 MOST_LOSS_PERMILLE = 750
@@ -181,26 +182,26 @@ class FlowShop:
 
         Raises
         ------
-        InvalidPlanError
+        MalformedPlanError
             The plan names requests, networks or units that are not there, does not order all requests,
             or its chunks do not cover each network in the order of layers and units.
         """
         names = self.workload.names
         wrong = []
         if sorted(plan.order) != sorted(names):
-            wrong.append(f"names: the plan orders {list(plan.order)}, the requests are {list(names)}")
+            wrong.append(("names", f"the plan orders {list(plan.order)}, the requests are {list(names)}"))
         unknown = sorted({chunk.request for chunk in plan.chunks} - set(names))
-        wrong += [f"names: {name!r} is no request; they are {list(names)}" for name in unknown]
+        wrong += [("names", f"{name!r} is no request; they are {list(names)}") for name in unknown]
         by_request: dict[str, list[Chunk]] = {name: [] for name in names}
         for chunk in plan.chunks:
             by_request.get(chunk.request, []).append(chunk)
         cuts = []
         for index, name in enumerate(names):
             found = _cuts(self, index, by_request[name])
-            wrong += [f"{rule}: request {name!r}: {text}" for rule, text in found[1]]
+            wrong += [(rule, f"request {name!r}: {text}") for rule, text in found[1]]
             cuts.append(found[0])
         if wrong:
-            raise InvalidPlanError("the plan does not belong to the problem:", wrong)
+            raise MalformedPlanError(plan, (Violation(rule=rule, message=text) for rule, text in wrong))
         position = {name: index for index, name in enumerate(names)}
         return Schedule(tuple(position[name] for name in plan.order), tuple(cuts))
 

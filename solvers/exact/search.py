@@ -20,8 +20,7 @@ from itertools import takewhile
 from math import inf
 from typing import Generic
 
-from ...formulations.errors import BackendFailedError
-from ...formulations.judge import MALFORMED
+from ...formulations.errors import BackendFailedError, MalformedPlanError
 from ...formulations.model import CodeT, Model, Values
 from ...formulations.problem import Problem
 from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
@@ -206,11 +205,12 @@ class Search(Generic[CodeT]):
         self._seen.add(code)
         self._incumbent = [entry for entry in self._incumbent if entry[1] != code]
         self._port.add(self._space.exclude(code))
-        key, broken = self._space.judge(code)
+        try:
+            key, broken = self._space.judge(code)
+        except MalformedPlanError as error:
+            raise BackendFailedError(f"the solver returned {code}, which is no plan: {error}") from error
         if not broken:
             insort(self._pool, (key, code))
-        elif broken & MALFORMED:
-            raise BackendFailedError(f"the solver returned {code}, which is no plan: {set(broken)}")
         elif broken <= self._opaque:
             self._counts["rejected"] += 1
         else:

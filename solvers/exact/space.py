@@ -61,11 +61,15 @@ class Space(Generic[CodeT]):
         return self._problem.formulation.plan(self._problem, code)
 
     def judge(self, code: CodeT) -> tuple[Key, frozenset[str]]:
-        """Return the key of a plan (empty if it is not valid) and the rules that it breaks."""
+        """Return the key of a plan (empty if it is not valid) and the rules that it breaks.
+
+        Raises
+        ------
+        MalformedPlanError
+            What the model holds to be a plan is none.
+        """
         formulation = self._problem.formulation
-        malformed = formulation.malformed(self._problem, self.plan(code))
-        if malformed:
-            return (), frozenset(violation.rule for violation in malformed)
+        formulation.code(self._problem, self.plan(code))
         numbers, broken = examined(self._problem, code)
         if broken:
             return (), frozenset(violation.rule for violation in broken)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
-from gapless.formulations.errors import InvalidPlanError
+from gapless.formulations.errors import MalformedPlanError
 from gapless.formulations.expr import BoolVar, IntVar, VariableKey, count, linear, max_of
 from gapless.formulations.formulation import Formulation
 from gapless.formulations.model import Constraint, Digits, Encoded, Model
@@ -147,9 +147,9 @@ class ToyFormulation(Formulation[Tables, Code]):
     def code(self, problem: Problem, plan: Plan) -> Code:
         tables: Tables = problem.tables
         units = {chunk.network: chunk.unit for chunk in plan.chunks}
-        wrong = [text.message for text in self.malformed(problem, plan)]
+        wrong = self._malformations(tables, plan)
         if wrong:
-            raise InvalidPlanError("the plan does not belong to the problem:", wrong)
+            raise MalformedPlanError(plan, wrong)
         return tuple(tables.units.index(units[job]) for job in tables.jobs)
 
     def plan(self, problem: Problem, code: Code) -> Plan:
@@ -157,8 +157,7 @@ class ToyFormulation(Formulation[Tables, Code]):
         rows = zip(tables.jobs, tables.layers, code, strict=True)
         return Plan(chunks=tuple(Chunk(network=j, start=0, stop=n, unit=tables.units[u]) for j, n, u in rows))
 
-    def malformed(self, problem: Problem, plan: Plan) -> tuple[Violation, ...]:
-        tables: Tables = problem.tables
+    def _malformations(self, tables: Tables, plan: Plan) -> tuple[Violation, ...]:
         whole = dict(zip(tables.jobs, tables.layers, strict=True))
         if sorted((c.network, c.start, c.stop) for c in plan.chunks) != sorted(
             (j, 0, n) for j, n in whole.items()

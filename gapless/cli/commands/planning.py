@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...files import documents
-from ...formulations.errors import InvalidInputError, InvalidPlanError
+from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_result
 from ..base.general_options import JsonOption
@@ -114,16 +114,15 @@ def compare(
 def check(asked: Asked, plan: Path, *, json: JsonOption = False) -> Answer:
     """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
     from ...formulations.files import load_plan
-    from ...formulations.judge import check as violations_of
     from ...formulations.judge import score as score_of
     from ...view.terminal import tables
 
     problem, judged = asked.problem, load_plan(plan)
-    violations = violations_of(problem, judged)
     try:
         score = score_of(problem, judged)
-    except InvalidPlanError:  # not well formed: the violations say why
-        score = None
+        violations = score.violations
+    except MalformedPlanError as error:
+        score, violations = None, error.violations
     return Answer(
         document=lambda: documents.check_document(problem, judged, score, violations),
         view=lambda: tables.check_view(problem, judged, score, violations),

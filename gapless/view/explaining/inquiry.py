@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from ...api.planning import default_backend
-from ...formulations.errors import InvalidPlanError
-from ...formulations.judge import check, score
+from ...formulations.errors import MalformedPlanError
+from ...formulations.judge import score
 from ...formulations.objective import Objective
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -77,8 +77,8 @@ class Inquiry:
         """Return the score of a plan, if it has one, and what it breaks; a valid plan is remembered."""
         try:
             judged = score(self.problem, plan)
-        except InvalidPlanError:
-            return None, check(self.problem, plan)
+        except MalformedPlanError as error:
+            return None, error.violations
         if judged.valid:
             self._known[plan] = judged.values(self.problem.objective.terms)
         return judged, judged.violations
