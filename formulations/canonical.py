@@ -47,14 +47,15 @@ def may_be(told: str | None, value: str) -> bool:
 
 def plain(value: Any) -> Any:
     """Return a value of frozen types as what JSON can hold."""
-    return value if type(value) in _SCALAR else _writer(type(value))(value)
+    kind: Any = type(value)
+    return value if kind in _SCALAR else _writer(kind)(value)
 
 
 @cache
 def _writer(kind: Any) -> Callable[[Any], Any]:
     """Return what turns values of one type into what JSON can hold."""
     may_be_called = any("__call__" in vars(base) for base in kind.__mro__)
-    if is_dataclass(kind) and not may_be_called and not issubclass(kind, Expr):
+    if not issubclass(kind, Expr) and is_dataclass(kind) and not may_be_called:
         return _dataclass_writer(kind)
     for known, write in _WRITERS.items():
         if issubclass(kind, known):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import takewhile
 from math import inf
 from typing import Generic
@@ -242,7 +243,9 @@ class Search(Generic[CodeT]):
 
     def _consider(self, code: CodeT) -> None:
         """Remember a plan that is not barred from the solver, if it is the best of these."""
-        if code not in self._seen:
+        if code in self._seen:
+            return
+        with suppress(MalformedPlanError):  # what a solver holds on the way may be none
             key, broken = self._space.judge(code)
             if not broken and (not self._incumbent or key < self._incumbent[0][0]):
                 self._incumbent = [(key, code)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from gapless.api.problems import table_problem
 from gapless.formulations.chunking.space import all_parts
 from gapless.formulations.chunking.tables import chain_of
-from gapless.formulations.errors import InvalidPlanError
+from gapless.formulations.errors import InvalidPlanError, MalformedPlanError
 from gapless.formulations.judge import check, score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.solvers.chunking.samples import sample_problem
@@ -63,6 +65,16 @@ def test_malformed_plans_have_no_score(parts: tuple[tuple[int, int, str], ...], 
     with pytest.raises(InvalidPlanError, match=words):
         score(problem, plan(*parts))
     assert check(problem, plan(*parts)) != ()
+
+
+def test_the_error_says_everything_that_is_malformed_on_other_processes_too() -> None:
+    problem = table_problem([[1, 2], [3, None], [5, 6]], ["a", "b"], network="net")
+    with pytest.raises(MalformedPlanError) as caught:
+        score(problem, plan((0, 1, "a"), (1, 2, "b")))
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert [violation.rule for violation in error.violations] == ["support", "coverage"]
+        assert error.problems[1] == "coverage: layers 2 to 2 are not covered"
+        assert "0-0 a | 1-1 b" in str(error)
 
 
 def test_renaming_units_changes_no_score() -> None:

@@ -234,6 +234,14 @@ def test_a_plan_that_breaks_the_problem_is_refuted_and_the_search_goes_on() -> N
     assert int(claim.statistics["refuted"]) == 93 - len(claim.plans)
 
 
+def test_a_solution_that_is_no_plan_is_an_error() -> None:
+    problem = problem_of([[1, 1], [1, 1], [1, 1]])
+    encoded = encode_boundary(problem)
+    spoilt = replace(encoded, decode=lambda values: encoded.decode(values)[:-1])  # loses its last chunk
+    with pytest.raises(BackendFailedError, match=r"which is no plan.*is not well formed:\n  - coverage"):
+        search(problem, SolveOptions(top=20), encoded=spoilt)
+
+
 def test_a_solver_that_repeats_itself_is_stopped() -> None:
     problem = random_problem(5)
 
