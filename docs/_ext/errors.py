@@ -21,7 +21,7 @@ def _branch(kind: type[GaplessError], depth: int) -> Iterator[str]:
     text = (inspect.getdoc(kind) or "").partition("\n")[0]
     also = " and ".join(f"`{base.__name__}`" for base in kind.__bases__[1:])
     name = f"`{kind.__name__}`" + (f" (also a {also})" if also else "")
-    yield f"{'  ' * depth}* {name}: {prose(text)} Exit code {int(code_of_error(kind('')))}."
+    yield f"{'  ' * depth}* {name}: {prose(text)} Exit code {int(code_of_error(kind.__new__(kind)))}."
     for child in kind.__subclasses__():
         if child.__bases__[0] is kind and child.__module__.startswith("gapless."):
             yield from _branch(child, depth + 1)
