@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,23 @@ import numpy as np
 from ..formulations.availability import Availability
 from ..formulations.problem import Problem
 from .families import families, family_of
-from .protocol import Capabilities, Claim, SolveOptions
+from .protocol import Capabilities, Claim, SolveOptions, Support
+
+
+class _Supports(Mapping[str, Support]):
+    """What the algorithms of each formulation can do, found when it is asked for: plug-ins cost time."""
+
+    def __getitem__(self, formulation: str) -> Support:
+        support = family_of(formulation).support
+        if support is None:
+            raise KeyError(formulation)
+        return support
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, family in families().items() if family.support is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class NativeBackend:
@@ -18,14 +35,10 @@ class NativeBackend:
 
     name: ClassVar[str] = "native"
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the algorithms can do, one entry a formulation."""
-        known = {name: family.support for name, family in families().items()}
-        return Capabilities(
-            summary="one network: exact best-first search, fastest; workloads: local search with bounds",
-            formulations={name: support for name, support in known.items() if support is not None},
-        )
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        summary="one network: exact best-first search, fastest; workloads: local search with bounds",
+        formulations=_Supports(),
+    )
 
     def availability(self) -> Availability:
         """Say yes: numpy is a requirement of the package."""

@@ -14,7 +14,7 @@ from rich.text import Text
 from ..formulations.errors import GaplessError
 from ..version import __version__
 from .base import catalog
-from .base.answer import Answer, app
+from .base.answer import Answer, app, outline
 from .base.console import clean, console, discard_output, using_style
 from .base.exits import ExitCode, code_of_error
 from .base.general_options import ColorOption, DebugOption, General, JsonOption, QuietOption, split_general
@@ -86,11 +86,13 @@ def _called(words: list[str]) -> Any:
     if words[:1] == ["help"]:  # as in other programs
         words[:] = [*words[1:2], _HELP]
     name = next((word for word in words if not word.startswith("-")), None)
+    if name is None:
+        return typer.main.get_command(outline())
     if name in catalog.COMMANDS:
         catalog.load([name])
         return typer.main.get_command(app)
     everything = commands()
-    if name is not None and name not in everything.commands:
+    if name not in everything.commands:
         raise unknown_command(name)
     return everything
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 from rich.console import RenderableType
 from typer.core import TyperGroup
 
-from .catalog import entry
+from .catalog import COMMANDS, entry, summary
 from .console import stdout_kept_clean
 from .exits import ExitCode
 from .general_options import ColorOption, QuietOption
@@ -89,6 +90,15 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
     takes(registered, parameters)
     app.command(name=name, rich_help_panel=known.panel, epilog=known.epilog)(registered)
     return registered
+
+
+def outline() -> typer.Typer:
+    """Return what lists all commands, without loading them."""
+    listed = copy(app)
+    listed.registered_commands = []
+    for name, known in COMMANDS.items():
+        listed.command(name=name, rich_help_panel=known.panel, help=summary(name))(lambda: None)
+    return listed
 
 
 def takes(function: Callable[..., Any], parameters: Iterable[inspect.Parameter]) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 
 from rich.table import Table
 from rich.text import Text

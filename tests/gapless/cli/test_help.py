@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from gapless.cli.base import catalog
+from gapless.cli.base.answer import outline
 from gapless.cli.base.catalog import COMMANDS
 from gapless.cli.main import commands, main
 
@@ -132,6 +136,26 @@ def test_a_command_loads_only_its_module(monkeypatch: pytest.MonkeyPatch, cli: C
     assert loaded == ["..commands.planning", "..commands.tuning"]
     catalog.load()
     assert len(set(loaded)) == len({entry.module for entry in COMMANDS.values()})
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",), ("--version",)])
+def test_what_is_said_about_all_commands_loads_none(words: tuple[str, ...]) -> None:
+    script = f"""
+import sys
+from gapless.cli.main import main
+code = main({list(words)!r})
+print([name for name in sys.modules if name.startswith("gapless.cli.commands.")], code)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("[] 0\n")
+
+
+def test_the_list_of_commands_is_that_of_the_commands(cli: Cli, every: dict[str, Any]) -> None:
+    listed: dict[str, Any] = vars(typer.main.get_command(outline()))["commands"]
+    assert list(listed) == list(every)
+    for name, command in every.items():
+        assert listed[name].get_short_help_str(200) == command.get_short_help_str(200)
+        assert listed[name].rich_help_panel == command.rich_help_panel
 
 
 def test_summaries_are_read_without_loading_modules(every: dict[str, Any]) -> None:
