@@ -28,6 +28,7 @@ extensions = [
 ]
 exclude_patterns = ["examples/**"]
 nitpicky = False
+suppress_warnings = ["ref.python"]  # the name of an attribute may be that of several methods, too
 default_role = "code"
 smartquotes = False  # two hyphens begin an option
 
