@@ -28,6 +28,7 @@ from ..profiler.profile import PROFILE, Method, Profile, ProfileOptions
 from ..profiler.profile import profile as measure_profile
 from .device import common_engine, this_device
 from .models import models_of, open_model, open_models
+from .problems import given_problem
 
 DEFAULT_METHOD = str(Method.HEAVY)
 """The table that plans are made from: each layer measured while all other units run it, too."""
@@ -101,7 +102,7 @@ def profiled_problem(profile: Profile, *, costs: str = DEFAULT_METHOD) -> Proble
 
 
 def open_pipeline(
-    problem: Problem,
+    problem: Problem | str | Path,
     plan: Plan | Deployment,
     *,
     model: Model | Mapping[str, Model] | None = None,
@@ -114,7 +115,7 @@ def open_pipeline(
     Parameters
     ----------
     problem
-        What the plan was made for; its units are asked of this machine.
+        What the plan was made for, or its file; its units are asked of this machine.
     plan
         The plan, or a deployment such as replicas.
     model
@@ -133,6 +134,7 @@ def open_pipeline(
     ...     for outputs in pipeline.map({"image": frame} for frame in camera):
     ...         show(outputs["boxes"])
     """
+    problem = given_problem(problem)
     deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
     models = models_for(problem) if model is None else model
     if not isinstance(models, Mapping):
@@ -149,7 +151,11 @@ def open_pipeline(
 
 
 def run(
-    problem: Problem, plan: Plan | Deployment, *, budget: Budget = Budget(seconds=5.0), **options: Any
+    problem: Problem | str | Path,
+    plan: Plan | Deployment,
+    *,
+    budget: Budget = Budget(seconds=5.0),
+    **options: Any,
 ) -> Measurement:
     """Run a plan on this device for a while, and measure it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.objective import Objective
@@ -14,6 +15,7 @@ from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
 from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
+from .problems import given_problem
 
 
 def default_backends(problem: Problem) -> Usual:
@@ -69,7 +71,7 @@ class Comparison:
 
 
 def plan(
-    problem: Problem,
+    problem: Problem | str | Path,
     *,
     backend: str | Backend | None = None,
     top: int = 1,
@@ -89,7 +91,8 @@ def plan(
     Parameters
     ----------
     problem
-        From `load_problem`, `table_problem`, or built from its parts.
+        From `load_problem`, `table_problem`, or built from its parts; or its name or file, as for
+        `load_problem`.
     backend
         Name of a backend (`gapless doctor` lists them), or a backend of your own: itself, or as
         "module:Class" or "file.py:Class". None: `native`, or where the formulation has no native algorithm
@@ -135,7 +138,7 @@ def plan(
     Examples
     --------
     >>> import gapless
-    >>> result = gapless.plan(gapless.load_problem("pixel7a/alexnet-sparse"))
+    >>> result = gapless.plan("pixel7a/alexnet-sparse")
     >>> result.status, result.objective
     (<SolveStatus.OPTIMAL: 'optimal'>, 7648)
     """
@@ -155,7 +158,7 @@ def plan(
 
 
 def compare(
-    problem: Problem,
+    problem: Problem | str | Path,
     *,
     backends: Sequence[str | Backend] | None = None,
     top: int = 1,
@@ -254,11 +257,13 @@ def compare_backends(
 
 
 def with_objective_and_rules(
-    problem: Problem, objective: str | Objective | None, rules: Iterable[RuleFunction | AnyRule]
+    problem: Problem | str | Path,
+    objective: str | Objective | None,
+    rules: Iterable[RuleFunction | AnyRule],
 ) -> Problem:
-    """Return a problem with another objective, if one is given, and with further rules."""
-    asked = problem if objective is None else problem.with_objective(objective)
-    return asked.with_rules(*rules)
+    """Return a problem, or that of a name, with another objective, if one is given, and further rules."""
+    asked = given_problem(problem)
+    return (asked if objective is None else asked.with_objective(objective)).with_rules(*rules)
 
 
 def _unwatched(claim: Claim) -> None:

@@ -54,6 +54,11 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
     return load_problem_file(name)
 
 
+def given_problem(problem: Problem | str | Path) -> Problem:
+    """Return a problem that may be given by name, or as a file; errors as for `load_problem`."""
+    return problem if isinstance(problem, Problem) else load_problem(problem)
+
+
 def load_workload(
     text: str,
     *,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
+from ...api.problems import given_problem
 from ...executor.progress import Report, Step, silent
 from ...formulations.demands import Demand
 from ...formulations.errors import InvalidInputError, InvalidPlanError
@@ -22,7 +24,11 @@ from .variants import demands, slack_words, variant_of
 
 
 def explain(
-    problem: Problem, plan: Plan, *, time_limit_s: float | None = TIME_LIMIT_S, report: Report = silent
+    problem: Problem | str | Path,
+    plan: Plan,
+    *,
+    time_limit_s: float | None = TIME_LIMIT_S,
+    report: Report = silent,
 ) -> Explanation:
     """Explain a plan by what would be otherwise: other cuts, other units, fewer demands, the next best plan.
 
@@ -35,7 +41,8 @@ def explain(
     Parameters
     ----------
     problem, plan
-        The problem, and a valid plan for it; it need not be the best one.
+        The problem, its name or its file, as for `load_problem`; and a valid plan for it, which need not
+        be the best one.
     time_limit_s
         Seconds for all questions together. Where the usual backend is exact they rarely take that long, and
         the answers are proven. Answers of a local search use the time up; None: it takes a fixed number of
@@ -65,6 +72,7 @@ def explain(
     """
     if time_limit_s is not None and time_limit_s <= 0:
         raise InvalidInputError(f"the time limit is {time_limit_s} s, must be greater than 0")
+    problem = given_problem(problem)
     broken = check(problem, plan)
     if broken:
         raise InvalidPlanError(
