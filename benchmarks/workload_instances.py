@@ -17,7 +17,11 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 
-UNITS = ("npu", "cpu_b", "gpu", "cpu_s")
+UNITS = ("npu", "cpu_b", "gpu", "cpu_s", "npu_2", "cpu_b_2", "gpu_2", "cpu_s_2")
+_KINDS = 4
+_SECOND_PERMILLE = 1250
+"""Time on the second unit of a kind, compared with the first."""
+
 _SLOWDOWN_PERMILLE = ((0, 30, 40, 20), (50, 0, 200, 120), (30, 110, 0, 60), (50, 250, 120, 0))
 _LIGHT_MS, _FULL_MS = 250, 450
 """Balanced workloads repeat networks below the first until they take about the second on `cpu_b`."""
@@ -65,7 +69,7 @@ def random_workload(
     Parameters
     ----------
     requests, units
-        Size; the units are the first of npu, cpu_b, gpu and cpu_s.
+        Size; the units are the first of npu, cpu_b, gpu and cpu_s, then slower ones of the same kinds.
     seed
         Equal seeds give equal problems.
     balanced
@@ -105,18 +109,20 @@ def _costs(model: _Model, units: int, rng: random.Random, *, balanced: bool) -> 
     repeats = max(1, round(_FULL_MS / model.big_ms)) if balanced and model.big_ms < _LIGHT_MS else 1
     shape = [rng.lognormvariate(0, 0.8) for _ in range(model.layers)]
     small_ms = model.big_ms * rng.uniform(2.9, 3.4)
-    totals_ms = (model.npu_ms, model.big_ms, model.gpu_ms, small_ms)[:units]
+    first_ms = (model.npu_ms, model.big_ms, model.gpu_ms, small_ms)
+    totals_ms = (*first_ms, *(total * _SECOND_PERMILLE / 1000 for total in first_ms))[:units]
     columns = [_spread(repeats * total, shape, rng) for total in totals_ms]
     blocked = set(rng.sample(range(model.layers), model.unsupported))
     rows = tuple(
         tuple(
-            None if unit == 0 and layer in blocked else column[layer] for unit, column in enumerate(columns)
+            None if unit % _KINDS == 0 and layer in blocked else column[layer]
+            for unit, column in enumerate(columns)
         )
         for layer in range(model.layers)
     )
     sizes = [rng.lognormvariate(12.5, 1) * repeats for _ in range(model.layers + 1)]
-    starts_us = (300, 40, 150, 40)[:units]
-    bandwidths = (2_000, 8_000, 4_000, 6_000)[:units]  # bytes per microsecond
+    starts_us = ((300, 40, 150, 40) * 2)[:units]
+    bandwidths = ((2_000, 8_000, 4_000, 6_000) * 2)[:units]  # bytes per microsecond
     into = tuple(
         tuple(round(start + size / speed) for start, speed in zip(starts_us, bandwidths, strict=True))
         for size in sizes
@@ -133,7 +139,7 @@ def _spread(total_ms: float, shape: list[float], rng: random.Random) -> list[int
 def _interference(units: int) -> Interference:
     return Interference(
         units=UNITS[:units],
-        slowdown_permille=tuple(row[:units] for row in _SLOWDOWN_PERMILLE[:units]),
+        slowdown_permille=tuple((row * 2)[:units] for row in (_SLOWDOWN_PERMILLE * 2)[:units]),
         networks=tuple(
             NetworkContention(network=model.name, intensity_permille=model.intensity_permille)
             for model in _MODELS

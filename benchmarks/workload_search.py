@@ -95,8 +95,8 @@ def search(problem: Problem, limit_s: float | None, seed: int = 0) -> Searched:
     def better(key: Key, schedule: Schedule) -> None:
         history.append((time.process_time() - started, key[1]))
 
-    run = JointSearch(problem, seed=seed, on_better=better)
-    run.run(Deadline(limit_s))
+    run = JointSearch(problem, seed=seed, on_better=better, deadline=Deadline(limit_s))
+    run.run()
     return Searched(history=tuple(history), bound_us=run.bounds[0])
 
 

@@ -34,6 +34,7 @@ def solve_by_units(
     ----------
     problem, options
         What is asked; a time limit is for all parts together, and what one leaves is for the next ones.
+        Parts that the time does not suffice for are not asked: nothing is proven then.
     solve_one
         Solves one part.
     present
@@ -53,7 +54,7 @@ def solve_by_units(
         asked = replace(options, time_limit_s=share, publish=tell)
         answers[used] = solve_one(problem.using(used), asked)
         tell(Claim(status=SolveStatus.NO_SOLUTION, stop=answers[used].stop, handling=answers[used].handling))
-        if answers[used].stop is StopReason.INTERRUPTED:
+        if answers[used].stop is StopReason.INTERRUPTED or deadline.passed:
             break
     return _merged(problem, options.top, answers, present, complete=len(answers) == len(counts))
 
@@ -104,11 +105,12 @@ def _merged(
         status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
     return SolveResult(
         status=status,
-        stop=StopReason.COMPLETE if proven == top else _stop(parts),
+        stop=StopReason.COMPLETE if proven == top else _stop(parts, complete=complete),
         backend=parts[0].backend,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
         runtime_s=sum(part.runtime_s for part in parts),
+        startup_s=sum(part.startup_s for part in parts),
         candidates=present(problem, ranked[:top]),
         objective=values[0] if values else None,
         values=values,
@@ -169,8 +171,9 @@ def _could_beat(part: SolveResult, value: int) -> bool:
     return part.proven > 0 or part.bound is None or part.bound <= value
 
 
-def _stop(parts: Sequence[SolveResult]) -> StopReason:
+def _stop(parts: Sequence[SolveResult], *, complete: bool) -> StopReason:
     """Return why the first part that did not finish stopped; an interruption is about the whole."""
     reasons = [part.stop for part in parts if part.stop is not StopReason.COMPLETE]
-    interrupted = StopReason.INTERRUPTED in reasons
-    return StopReason.INTERRUPTED if interrupted else next(iter(reasons), StopReason.COMPLETE)
+    if StopReason.INTERRUPTED in reasons:
+        return StopReason.INTERRUPTED
+    return next(iter(reasons), StopReason.COMPLETE if complete else StopReason.TIME_LIMIT)

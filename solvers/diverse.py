@@ -213,6 +213,7 @@ class _Search:
             first,
             stop=StopReason.COMPLETE if exhausted or proven == self._options.top else self._stop(),
             runtime_s=sum(found.runtime_s for found in self._lists),
+            startup_s=sum(found.startup_s for found in self._lists),
             candidates=present(self._problem, ranked),
             objective=values[0] if values else None,
             values=values,

@@ -7,7 +7,7 @@ entry point of the group `gapless.solvers`, or are registered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -65,8 +65,9 @@ class Family:
         What the backend `native` can do; None: it does not solve them.
     native
         Its algorithm, as "module:function" of the sub-package (a `Solve`).
-    start
-        What finds a plan for exact backends to start from, likewise: from problem and options to `Start`.
+    starts
+        What finds plans for exact backends to start from, likewise: from problem and options to an iterator
+        of `Start`.
     backends
         Further backends for them, by name: "module:Class".
     samples
@@ -79,7 +80,7 @@ class Family:
 
     support: Support | None = None
     native: str | None = None
-    start: str | None = None
+    starts: str | None = None
     backends: Mapping[str, str] = field(default_factory=dict)
     samples: str | None = None
     usual: Usual = Usual(names=EXACT_BACKENDS)
@@ -120,10 +121,8 @@ def families() -> dict[str, Family]:
     return {name: family_of(name) for name in formulation_names()}
 
 
-def start_for(problem: Problem, options: SolveOptions) -> Start:
-    """Return what is known before an exact search of a problem begins."""
+def starts_for(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known before an exact search of a problem begins; the last one says it all."""
     family = family_of(problem.formulation.name)
-    if family.start is None:
-        return Start()
-    found: Start = family.load(family.start)(problem, options)
-    return found
+    if family.starts is not None:
+        yield from family.load(family.starts)(problem, options)

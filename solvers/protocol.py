@@ -205,7 +205,8 @@ class SolveOptions:
     top
         How many of the best plans are wanted.
     time_limit_s
-        Wall-clock limit in seconds, or None.
+        Wall-clock limit in seconds from the call on, or None. Whoever runs in a child process is given a
+        little less, and ended when it does not keep to it (`sandbox.py`).
     memory_limit_bytes
         Address space that a child process may take on top of what it starts with, or None.
     distance
@@ -219,7 +220,7 @@ class SolveOptions:
         Most plans that opaque rules may cut off before the search gives up.
     publish
         Called with a claim whenever a backend has more to show, so that nothing is lost when it
-        is killed at its deadline. What was published last counts.
+        is ended at its deadline. What was published last counts.
     """
 
     top: int = 1
@@ -255,6 +256,10 @@ class Deadline:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
 
+NEVER = Deadline(None)
+"""No deadline."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """What a backend says it found; the session has the judge look at it before anyone sees it.
@@ -282,6 +287,8 @@ class Claim:
         How each rule was handled, by rule name.
     statistics
         Anything worth telling, by name.
+    startup_s
+        Seconds that went into loading the solver, before it began to search.
     """
 
     status: SolveStatus
@@ -293,6 +300,7 @@ class Claim:
     exhausted: bool = False
     handling: Mapping[str, RuleHandling] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
+    startup_s: float = 0.0
 
 
 class Backend(Protocol):

@@ -78,7 +78,9 @@ class SolveResult:
     backend, version
         Who answered.
     runtime_s
-        Wall-clock seconds of the backend, without starting its process.
+        Wall-clock seconds of the search.
+    startup_s
+        Wall-clock seconds before it: starting a child process and loading the solver, where there are any.
     asked
         The objective.
     distance
@@ -110,6 +112,7 @@ class SolveResult:
     candidates: tuple[Candidate, ...] = ()
     objective: int | None = None
     values: tuple[int, ...] | None = None
+    startup_s: float = 0.0
     bound: int | None = None
     proven: int = 0
     exhausted: bool = False
@@ -149,7 +152,7 @@ class SolveResult:
             ("exhausted without a proof", self.exhausted and not (optimal or infeasible)),
             ("a conflict in a feasible problem", not infeasible and self.conflict is not None),
             ("an invalid candidate", any(not c.score.valid for c in self.candidates)),
-            ("a negative runtime", self.runtime_s < 0),
+            ("a negative time", min(self.runtime_s, self.startup_s) < 0),
         ]
 
     @property

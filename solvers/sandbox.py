@@ -2,42 +2,56 @@
 
 The child is forked, because rules are Python closures that cannot be sent to another program; the
 parent never imports a solver, so the child starts clean. Claims come back through a pipe.
+
+A time limit counts from the call on, the start of the child included. The child is told a little less. If
+it has no answer shortly after the limit, the last claim that it published is the answer: solvers look at the
+clock when it suits them, and a busy machine gives them no time to do so.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import signal
-import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from types import MappingProxyType
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from ..formulations import errors
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.problem import Problem
-from .protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason
+from ..formulations.processes import end_with_parent
+from .protocol import Backend, Claim, Deadline, SolveOptions, SolveStatus, StopReason
 
 T = TypeVar("T")
 
-GRACE_S = 2.0
-"""How long after its time limit a backend may still hand in its answer before it is killed."""
+RESERVE_S, RESERVE_SHARE = 0.1, 0.1
+"""How much less than its time limit a backend is told, so that it answers in time; share of short limits."""
+
+GRACE_S, GRACE_SHARE = 0.1, 0.05
+"""How long after the time limit an answer is waited for; share of long limits."""
+
+REAP_S = 0.05
+"""How long the end of a killed child is waited for here; after that a thread does so."""
+
+_LAST_BREATH_S = 2.0
+"""How long a child that has closed its pipe may take to end, for its exit code."""
+
+_LEAST_S = 0.001
+"""A time limit has to be greater than 0."""
 
 MEMORY_SHARE = 0.5
 """Share of the physical memory that a child may take when no limit is given."""
-
-_PR_SET_PDEATHSIG = 1
 
 
 def _frozen(held: dict[Any, Any]) -> MappingProxyType[Any, Any]:
@@ -59,8 +73,8 @@ def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> t
     Returns
     -------
     Claim, float
-        The claim, and the seconds the backend took. When it overran its deadline or its memory, the
-        claim is the last one it published, with the reason.
+        The claim, and the seconds that all took from the call on. When it overran its time or its memory,
+        the claim is the last one it published, with the reason.
 
     Raises
     ------
@@ -69,48 +83,25 @@ def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> t
     GaplessError
         What the backend itself raised.
     """
-    limit = None if options.time_limit_s is None else options.time_limit_s + GRACE_S
-    started = time.monotonic()
-    with tempfile.TemporaryFile() as output, _child(backend, problem, options, output) as (process, pipe):
-        last = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.TIME_LIMIT)
-        while True:
-            left = None if limit is None else max(0.0, limit - (time.monotonic() - started))
-            if not pipe.poll(left):
-                return replace(last, stop=StopReason.TIME_LIMIT), time.monotonic() - started
-            try:
-                kind, *payload = pipe.recv()
-            except (EOFError, OSError):
-                process.join()
-                raise BackendFailedError(_obituary(backend.name, process.exitcode, output)) from None
+    started, limit_s = time.monotonic(), options.time_limit_s
+    late = Deadline(None if limit_s is None else limit_s + max(GRACE_S, GRACE_SHARE * limit_s))
+    last = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.TIME_LIMIT)
+    work = _Work(backend=backend, problem=problem, options=options, started=started)
+    with tempfile.TemporaryFile() as output, _Child(partial(_solve, work, output)) as child:
+        for kind, *payload in child.messages(late):
             match kind:
                 case "published":
                     last = payload[0]
                     options.publish(last)
                 case "done":
-                    return payload[0], payload[1]
+                    return payload[0], time.monotonic() - started
                 case "memory":
-                    return replace(last, stop=StopReason.MEMORY_LIMIT), payload[0]
+                    return replace(last, stop=StopReason.MEMORY_LIMIT), time.monotonic() - started
+                case "lost":
+                    raise BackendFailedError(_obituary(backend.name, child.exit_code, output))
                 case _:
                     raise _rebuild(backend.name, *payload)
-
-
-@contextlib.contextmanager
-def _child(
-    backend: Backend, problem: Problem, options: SolveOptions, output: IO[bytes]
-) -> Iterator[tuple[BaseProcess, Connection]]:
-    context = get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(backend, problem, options, sender, output), daemon=True)
-    with warnings.catch_warnings():
-        # Newer Pythons warn that other threads are not copied by a fork. The child needs none of them.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
-    sender.close()
-    try:
-        yield process, receiver
-    finally:
-        _kill(process)
-        receiver.close()
+    return replace(last, stop=StopReason.TIME_LIMIT), time.monotonic() - started
 
 
 def call_in_child(work: Callable[[], T], name: str) -> T:
@@ -130,74 +121,129 @@ def call_in_child(work: Callable[[], T], name: str) -> T:
     GaplessError
         What the function raised.
     """
-    context = get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(work, sender), daemon=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # as in `_child`
-        process.start()
-    sender.close()
-    try:
-        kind, *payload = receiver.recv()
-    except EOFError:
-        process.join()
-        raise BackendFailedError(
-            f"backend {name!r} ended its child process with exit code {process.exitcode}"
-        ) from None
-    finally:
-        _kill(process)
-        receiver.close()
-    if kind != "done":
-        raise _rebuild(name, *payload)
-    answer: T = payload[0]
-    return answer
+    with _Child(lambda pipe: pipe.send(("done", work()))) as child:
+        kind, *payload = next(child.messages(Deadline(None)))
+        if kind == "lost":
+            raise BackendFailedError(
+                f"backend {name!r} ended its child process with exit code {child.exit_code}"
+            )
+        if kind != "done":
+            raise _rebuild(name, *payload)
+        answer: T = payload[0]
+        return answer
 
 
-def _send(work: Callable[[], object], pipe: Connection) -> None:
-    os.setsid()
-    try:
-        pipe.send(("done", work()))
-    except GaplessError as error:
-        pipe.send(("error", type(error).__name__, str(error)))
-    except Exception as error:
-        pipe.send(("error", "", f"{type(error).__name__}: {error}"))
+class _Child:
+    """A forked process with a pipe to here; it ends with the block, and with this process.
 
+    Linux counts threads as parents: the thread that made it has to stay in the block.
 
-def _kill(process: BaseProcess) -> None:
-    """End the child and everything that it started; both live in a process group of their own."""
-    if process.pid is not None:
+    Parameters
+    ----------
+    work
+        What it does, with its end of the pipe.
+    """
+
+    def __init__(self, work: Callable[[Connection], None]) -> None:
+        context = get_context("fork")
+        self._pipe, sender = context.Pipe(duplex=False)
+        self._process = context.Process(target=_begin, args=(os.getpid(), work, sender), daemon=True)
+        self._ended = False
+        with warnings.catch_warnings():
+            # Newer Pythons warn that other threads are not copied by a fork. The child needs none of them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
+        sender.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        self._pipe.close()
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, once it is "lost"."""
+        return self._process.exitcode
+
+    def messages(self, late: Deadline) -> Iterator[tuple[Any, ...]]:
+        """Yield what it sends until a deadline, when it is ended; "lost" if it ends by itself before.
+
+        What it had sent by its end is yielded in any case.
+        """
+        while not late.passed and self._pipe.poll(late.left_s):
+            try:
+                yield self._pipe.recv()
+            except (EOFError, OSError):
+                wait([self._process.sentinel], _LAST_BREATH_S)
+                self._end()
+                yield ("lost",)
+                return
+        self._end()
+        with contextlib.suppress(EOFError, OSError):
+            while self._pipe.poll(0):  # what it sent before its end
+                yield self._pipe.recv()
+
+    def _end(self) -> None:
+        """Kill it with everything that it started; both live in a process group of their own."""
+        if self._ended:
+            return
+        self._ended = True
+        process = self._process
+        assert process.pid is not None
         for end in (os.killpg, os.kill):  # the group, or the child alone if it has not made one yet
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end(process.pid, signal.SIGKILL)
-    process.join()
+        process.join(REAP_S)
+        if process.is_alive():  # a large process on a busy machine: nobody has to wait for it
+            threading.Thread(target=process.join, daemon=True).start()
 
 
-def _work(
-    backend: Backend, problem: Problem, options: SolveOptions, pipe: Connection, output: IO[bytes]
-) -> None:
+def _begin(parent: int, work: Callable[[Connection], None], pipe: Connection) -> None:
+    """Be a child: do the work, and send what it raises."""
+    end_with_parent(parent)
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the parent, which kills us
-    _die_with_parent()
-    for stream in (1, 2):  # solvers print; standard output belongs to the caller's document
-        os.dup2(output.fileno(), stream)
-    _limit_memory(options.memory_limit_bytes)
-    started = time.monotonic()
     try:
-        claim = backend.solve(
-            problem, replace(options, publish=lambda claim: pipe.send(("published", claim)))
-        )
-        pipe.send(("done", claim, time.monotonic() - started))
-    except MemoryError:
-        pipe.send(("memory", time.monotonic() - started))
+        work(pipe)
     except GaplessError as error:
         pipe.send(("error", type(error).__name__, str(error)))
+    except MemoryError:
+        pipe.send(("memory",))
     except Exception as error:
         pipe.send(("error", "", f"{type(error).__name__}: {error}"))
 
 
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What a backend is asked, and when, on the clock that all processes share."""
+
+    backend: Backend
+    problem: Problem
+    options: SolveOptions
+    started: float
+
+
+def _solve(work: _Work, output: IO[bytes], pipe: Connection) -> None:
+    """Solve in a child; what it prints goes to a file."""
+    options = work.options
+    for stream in (1, 2):  # solvers print; standard output belongs to the caller's document
+        os.dup2(output.fileno(), stream)
+    _limit_memory(options.memory_limit_bytes)
+    startup_s = max(0.0, time.monotonic() - work.started)
+
+    def timed(claim: Claim) -> Claim:
+        return replace(claim, startup_s=startup_s + claim.startup_s)
+
+    limit_s = options.time_limit_s
+    if limit_s is not None:
+        reserve_s = min(RESERVE_S, RESERVE_SHARE * limit_s)
+        limit_s = max(limit_s - reserve_s - startup_s, _LEAST_S)
+    told = replace(
+        options, time_limit_s=limit_s, publish=lambda claim: pipe.send(("published", timed(claim)))
+    )
+    pipe.send(("done", timed(work.backend.solve(work.problem, told))))
 
 
 def _limit_memory(most_bytes: int | None) -> None:

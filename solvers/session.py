@@ -24,7 +24,16 @@ from ..formulations.problem import Problem
 from .by_units import solve_by_units
 from .conflict import explain_infeasible
 from .diverse import check_distance, solve_diverse
-from .protocol import Backend, Claim, RuleHandling, SolveOptions, SolveStatus, StopReason, handling_of
+from .protocol import (
+    Backend,
+    Claim,
+    Deadline,
+    RuleHandling,
+    SolveOptions,
+    SolveStatus,
+    StopReason,
+    handling_of,
+)
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
 from .sandbox import run_isolated
@@ -170,19 +179,24 @@ def _run_here(backend: Backend, problem: Problem, options: SolveOptions) -> tupl
 
 def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
     """Slack mode: the least period first, then the terms among all plans close to it."""
-    slack = problem.objective.period_slack_permille or 0
+    slack, deadline = problem.objective.period_slack_permille or 0, Deadline(options.time_limit_s)
     asked = replace(problem.objective, period_slack_permille=None)
     fastest = problem.with_objective(Objective(terms=(PERIOD,)))
     first = _solve_once(fastest, backend, replace(options, top=1), run)
     if first.objective is None:
         return replace(first, asked=problem.objective, bound=None, fingerprint=problem.fingerprint)
-    left = options.time_limit_s
-    if left is not None:
-        left = max(left - first.runtime_s, 0.001)
     cap = first.objective * (1000 + slack) // 1000
     given = problem.limits.max_period_us
     capped = problem.with_limits(max_period_us=cap if given is None else min(cap, given))
-    result = _solve_once(capped.with_objective(asked), backend, replace(options, time_limit_s=left), run)
+    capped = capped.with_objective(asked)
+    if deadline.passed:  # the fastest plan is all there is
+        plans = tuple(candidate.plan for candidate in first.candidates)
+        claim = Claim(
+            status=SolveStatus.FEASIBLE, stop=StopReason.TIME_LIMIT, plans=plans, handling=first.handling
+        )
+        result = reconcile(capped, backend, claim, options.top, 0.0)
+    else:
+        result = _solve_once(capped, backend, replace(options, time_limit_s=deadline.left_s), run)
     if first.status is not SolveStatus.OPTIMAL:
         # Without the least period the cap is a guess: nothing that holds under it is a proof.
         status = SolveStatus.FEASIBLE if result.candidates else SolveStatus.NO_SOLUTION
@@ -197,6 +211,7 @@ def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run:
         asked=problem.objective,
         fingerprint=problem.fingerprint,
         runtime_s=first.runtime_s + result.runtime_s,
+        startup_s=first.startup_s + result.startup_s,
         statistics=statistics,
     )
 
@@ -209,12 +224,21 @@ def _solve_once(problem: Problem, backend: Backend, options: SolveOptions, run: 
         return solve_diverse(problem, options, backend.capabilities, solve_part, _present)
     if problem.co_run_costs is not None:
         return solve_by_units(problem, options, solve_part, _present)
-    claim, runtime_s = run(backend, problem, options)
-    return reconcile(problem, backend, claim, options.top, runtime_s)
+    claim, elapsed_s = run(backend, problem, options)
+    return reconcile(problem, backend, claim, options.top, elapsed_s)
 
 
-def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, runtime_s: float) -> SolveResult:
+def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapsed_s: float) -> SolveResult:
     """Turn a claim into a result, after the judge has seen every plan.
+
+    Parameters
+    ----------
+    problem, backend, claim
+        What was asked of whom, and the answer.
+    top
+        How many plans were asked for.
+    elapsed_s
+        Seconds from question to answer.
 
     Raises
     ------
@@ -245,7 +269,8 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, runtim
         backend=backend.name,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
-        runtime_s=runtime_s,
+        runtime_s=max(0.0, elapsed_s - claim.startup_s),
+        startup_s=claim.startup_s,
         candidates=_present(problem, ranked),
         objective=values[0] if values else None,
         values=values,

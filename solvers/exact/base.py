@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...formulations.availability import Availability
 from ...formulations.model import Encoded, Structure
 from ...formulations.problem import Problem
-from ..families import Start, start_for
-from ..protocol import Capabilities, Claim, Deadline, SolveOptions
+from ..families import Start, starts_for
+from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
 from .lowering import Lowering
 from .port import Port
 from .search import Search, add_model
@@ -50,16 +52,24 @@ class ExactBackend(ABC):
         )
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Enumerate the best plans with one model that grows by a cut a plan."""
-        deadline = Deadline(options.time_limit_s)
-        start = start_for(problem, options)
+        """Enumerate the best plans with one model that grows by a cut a plan.
+
+        What is known before is published at once: it is the answer if the time is up before there is more.
+        """
+        deadline, start = Deadline(options.time_limit_s), Start()
+        for start in starts_for(problem, options):
+            options.publish(self._known(problem, start))
         encoded = self.encode(problem, options, start)
+        began = time.monotonic()
         port, lowering = self.port(options, encoded.structure), Lowering(encoded.model)
+        startup_s = time.monotonic() - began
         space = Space(problem, encoded, lowering, self.largest_number)
         add_model(encoded.model, lowering, port, deadline)
         search = Search(
             problem=problem,
-            options=options,
+            options=replace(
+                options, publish=lambda claim: options.publish(replace(claim, startup_s=startup_s))
+            ),
             capabilities=self.capabilities,
             space=space,
             lowering=lowering,
@@ -68,4 +78,17 @@ class ExactBackend(ABC):
             seed=None if start.code is None else encoded.settle(start.code),
             at_least=start.at_least,
         )
-        return search.run()
+        return replace(search.run(), startup_s=startup_s)
+
+    def _known(self, problem: Problem, start: Start) -> Claim:
+        """Return what is known before the search as a claim that proves a bound at most."""
+        found = start.code is not None
+        terms = problem.objective.terms
+        return Claim(
+            status=SolveStatus.FEASIBLE if found else SolveStatus.NO_SOLUTION,
+            stop=StopReason.TIME_LIMIT,
+            plans=(problem.formulation.plan(problem, start.code),) if found else (),
+            values=problem.formulation.numbers(problem, start.code).values(terms) if found else None,
+            bound=start.at_least,
+            handling=handling_of(problem, self.capabilities),
+        )

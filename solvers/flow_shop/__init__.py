@@ -11,7 +11,7 @@ FAMILY = Family(
         gives_bound=True,
     ),
     native="solving:solve_flow_shop",
-    start="start:start_of",
+    starts="start:starts_of",
     backends={
         "hetero2pipe": "hetero2pipe:Hetero2PipeBackend",
         "hetero2pipe-noct": "hetero2pipe:NoContentionNoTailBackend",

@@ -14,9 +14,16 @@ from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.judge import violations
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, Deadline, SolveOptions, StopReason
+from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import FORBIDDEN, ChainArrays, Ints
-from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, slice_requests, workload_capabilities
+from .heuristic import (
+    Proposals,
+    WorkloadHeuristic,
+    confined,
+    network_arrays,
+    slice_requests,
+    workload_capabilities,
+)
 from .units import compatible_units
 
 STEPS = 5000
@@ -29,6 +36,9 @@ ORDER_SHARE, NEAR_SHARE = 0.3, 0.5
 """Share of the moves that change a free order, and of the others that move a cut by one place."""
 
 
+_STUCK = "some request has layers that the units in their order cannot run"
+
+
 class AnnealingBackend(WorkloadHeuristic):
     """Simulated annealing of the first objective term on the simulation."""
 
@@ -37,22 +47,19 @@ class AnnealingBackend(WorkloadHeuristic):
         f"simulated annealing over order and cuts, {STEPS:,} simulations"
     )
 
-    def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
         """Anneal from the slicing in order of arrival, for each largest set of units without conflicts."""
-        shop, deadline = shop_of(problem), Deadline(options.time_limit_s)
-        schedules, steps = [], 0
+        shop = shop_of(problem)
+        found, steps, everywhere = False, 0, network_arrays(shop)
         for units in compatible_units(shop, range(shop.unit_count)):
-            networks = confined_arrays(shop, units)
+            networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
             if places is not None:
-                annealer = _Annealer(problem, networks, places, options.seed)
+                annealer, found = _Annealer(problem, networks, places, options.seed), True
                 steps += annealer.run(deadline)
-                schedules.append(annealer.best)
-        statistics: dict[str, int | str] = {"steps": steps}
-        if not schedules:
-            statistics["reason"] = "some request has layers that the units in their order cannot run"
-        stop = StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE
-        return Proposal(schedules=schedules, stop=stop, statistics=statistics)
+                yield annealer.best
+        reason = {} if found else {"reason": _STUCK}
+        return {"steps": steps, **reason}
 
 
 class _Annealer:

@@ -46,8 +46,6 @@ def order_by_assignment(high: Sequence[bool], reach: int) -> tuple[int, ...]:
 
 def _assign(order: Sequence[int], high: Sequence[bool], donors: set[int], reach: int) -> dict[int, int]:
     """Return the slot that each donor moves behind, both as requests; empty when no move is left."""
-    from scipy.optimize import linear_sum_assignment
-
     pattern = np.array([high[request] for request in order])
     slots = [p for p in np.flatnonzero(pattern).tolist() if pattern[p + 1 : p + reach].any()]
     places = [p for p, request in enumerate(order) if request in donors and _may_leave(pattern, p, reach)]
@@ -56,8 +54,49 @@ def _assign(order: Sequence[int], high: Sequence[bool], donors: set[int], reach:
     forbidden = len(order) ** 2
     cost = np.abs(np.array(places)[:, None] - np.array(slots))
     cost = np.where(cost < reach, forbidden, cost)
-    pairs = zip(*linear_sum_assignment(cost), strict=True)
+    pairs = cheapest_pairs(cost) if len(places) <= len(slots) else [(i, j) for j, i in cheapest_pairs(cost.T)]
     return {order[places[i]]: order[slots[j]] for i, j in pairs if cost[i, j] < forbidden}
+
+
+def cheapest_pairs(cost: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the assignment of every row to a column of its own that costs least.
+
+    Shortest augmenting paths (Crouse 2016), with the ties of scipy's `linear_sum_assignment`: loading that
+    takes longer than many a time limit.
+
+    Parameters
+    ----------
+    cost
+        Shape (R, C), R <= C.
+    """
+    rows, columns = cost.shape
+    row_price, column_price = np.zeros(rows, dtype=np.int64), np.zeros(columns, dtype=np.int64)
+    row_of, column_of = np.full(columns, -1), np.full(rows, -1)
+    for first in range(rows):
+        path, length = np.full(columns, -1), np.full(columns, np.iinfo(np.int64).max)
+        row, least, open_, passed = first, 0, np.arange(columns)[::-1].copy(), []
+        while True:
+            to = least + cost[row, open_] - row_price[row] - column_price[open_]
+            shorter = to < length[open_]
+            path[open_[shorter]], length[open_[shorter]] = row, to[shorter]
+            least = int(length[open_].min())
+            nearest = np.flatnonzero(length[open_] == least)
+            free = nearest[row_of[open_[nearest]] < 0]
+            place = free[-1] if len(free) else nearest[0]
+            column = int(open_[place])
+            passed.append(column)
+            open_[place] = open_[-1]
+            open_ = open_[:-1]
+            if row_of[column] < 0:
+                break
+            row = int(row_of[column])
+        row_price[first] += least
+        row_price[row_of[passed[:-1]]] += least - length[passed[:-1]]
+        column_price[passed] -= least - length[passed]
+        while column >= 0:
+            row = int(path[column])
+            row_of[column], column_of[row], column = row, column, int(column_of[row])
+    return list(enumerate(column_of.tolist()))
 
 
 def _may_leave(pattern: NDArray[np.bool_], place: int, reach: int) -> bool:

@@ -10,9 +10,9 @@ import numpy as np
 from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, SolveOptions
+from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import ChainArrays, Ints
-from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, workload_capabilities
+from .heuristic import Proposals, WorkloadHeuristic, confined, network_arrays, workload_capabilities
 from .units import compatible_units, processor_units, runs_whole, whole_cuts
 
 
@@ -24,20 +24,20 @@ class SerialBackend(WorkloadHeuristic):
         "every request whole on the CPU unit that is fastest for all of them"
     )
 
-    def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
-        """Return the fastest unit's schedule; a unit that cannot run some layer gives way to the next."""
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+        """Yield the fastest unit's schedule; a unit that cannot run some layer gives way to the next."""
         shop, units = shop_of(problem), frozenset(processor_units(problem.platform))
-        able = [set(runs_whole(network).tolist()) for network in confined_arrays(shop, units)]
+        able = [set(runs_whole(network).tolist()) for network in confined(network_arrays(shop), units)]
         common = sorted(set.intersection(*able))
         if not common:
             reason = "no CPU unit runs every layer" if units else "the platform has no CPU unit"
-            return Proposal(schedules=(), statistics={"reason": reason})
+            return {"reason": reason}
         requests = range(shop.request_count)
         schedules = [
             Schedule(tuple(requests), tuple(whole_cuts(shop, r, u) for r in requests)) for u in common
         ]
-        fastest = min(schedules, key=lambda schedule: WorkloadValues(shop, schedule).work_us)
-        return Proposal(schedules=(fastest,))
+        yield min(schedules, key=lambda schedule: WorkloadValues(shop, schedule).work_us)
+        return {}
 
 
 class BandBackend(WorkloadHeuristic):
@@ -54,19 +54,21 @@ class BandBackend(WorkloadHeuristic):
         "Band adapted: greedy earliest finish with fallback, units in platform order"
     )
 
-    def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
-        """Return one schedule for each largest set of units that share no cores."""
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+        """Yield one schedule for each largest set of units that share no cores."""
         shop = shop_of(problem)
-        sets = compatible_units(shop, range(shop.unit_count))
-        schedules = [found for units in sets if (found := _dispatch_all(shop, units)) is not None]
-        reason = {"reason": "some request has layers that no order of the units can run"}
-        return Proposal(schedules=schedules, statistics={} if schedules else reason)
+        found, everywhere = False, network_arrays(shop)
+        for units in compatible_units(shop, range(shop.unit_count)):
+            schedule = _dispatch_all(shop, confined(everywhere, units))
+            if schedule is not None:
+                found = True
+                yield schedule
+        return {} if found else {"reason": "some request has layers that no order of the units can run"}
 
 
-def _dispatch_all(shop: FlowShop, units: frozenset[int]) -> Schedule | None:
+def _dispatch_all(shop: FlowShop, networks: Sequence[ChainArrays]) -> Schedule | None:
     """Send every request on its way, or return None if one of them cannot run."""
     free_us = [0] * shop.unit_count
-    networks = confined_arrays(shop, units)
     dispatchers = [Dispatcher(network) for network in networks]
     cuts: list[Cuts] = []
     for request, index in zip(shop.workload.requests, shop.chain_of, strict=True):

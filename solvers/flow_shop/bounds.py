@@ -18,6 +18,7 @@ from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
 from ...formulations.workload import Execution, LoadPolicy
+from ..protocol import NEVER, Deadline
 from .arrays import Ints, build_arrays
 from .ordering import displacement_of, violation_of
 from .slicing import least_bottleneck
@@ -81,7 +82,7 @@ def serial_ends_us(shop: FlowShop, networks: Sequence[Ways]) -> list[int]:
     return [request.arrival_us + alone[chain] for request, chain in pairs]
 
 
-def price_bound(networks: Sequence[Ways], counts: Sequence[int]) -> Prices:
+def price_bound(networks: Sequence[Ways], counts: Sequence[int], deadline: Deadline = NEVER) -> Prices:
     """Return the price bound on the largest load.
 
     Any prices give a bound: the largest load is at least the mean of the loads weighted by prices,
@@ -94,6 +95,8 @@ def price_bound(networks: Sequence[Ways], counts: Sequence[int]) -> Prices:
         The networks; each can be run.
     counts
         How many requests each of them has.
+    deadline
+        When to be content with the prices that are known.
     """
     auction = _Auction(networks, counts)
     weights = np.full(networks[0].arrays.unit_count, 1.0)
@@ -104,10 +107,13 @@ def price_bound(networks: Sequence[Ways], counts: Sequence[int]) -> Prices:
         weights = weights * np.exp(step * (mean / max(mean.max(), 1.0) - 1.0))
         weights = np.maximum(weights / weights.sum(), 1e-6)
         step *= _DECAY
+        if deadline.passed:
+            break
     rng = np.random.default_rng(0)
     spreads = np.repeat(_SPREADS, _SAMPLES)[:, None]
     noise = np.exp(rng.normal(0.0, spreads, (len(spreads), len(weights))))
-    auction.ask(np.array([scaled((auction.best + 1) * row) for row in noise]))
+    if not deadline.passed:
+        auction.ask(np.array([scaled((auction.best + 1) * row) for row in noise]))
     pools = tuple(np.unique(np.concatenate(found), axis=0) for found in auction.pool)
     return Prices(best=auction.best, bound_us=-(-auction.best_sum // PRICE_SCALE), pool=pools)
 

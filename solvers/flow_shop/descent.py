@@ -77,10 +77,16 @@ class Descent:
         steps
             Most steps, or None.
         done
-            Asked before each step.
+            Asked after each valid one of the first drafts, and before each step.
         """
-        looked = ((draft, *self._look(draft, self._whole)) for draft in starts)
-        self._draft, self._key, measured = min(looked, key=lambda entry: entry[1])
+        looked: dict[Draft, tuple[Key, MeasuredSchedule | None]] = {}
+        for draft in starts:
+            if draft not in looked:
+                looked[draft] = self._look(draft, self._whole)
+                valid = looked[draft][0][0] == 0
+                if valid and done():
+                    break
+        self._draft, (self._key, measured) = min(looked.items(), key=lambda entry: entry[1][0])
         self._best = self._key, self._draft
         self._settle(measured)
         taken = 0

@@ -14,10 +14,17 @@ from typing import ClassVar
 from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, SolveOptions
+from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import ChainArrays, Ints
 from .assignment import order_by_assignment
-from .heuristic import Proposal, WorkloadHeuristic, confined_arrays, slice_requests, workload_capabilities
+from .heuristic import (
+    Proposals,
+    WorkloadHeuristic,
+    confined,
+    network_arrays,
+    slice_requests,
+    workload_capabilities,
+)
 from .stealing import Alignment
 from .units import compatible_units, processor_units, runs_whole, whole_cuts
 
@@ -49,33 +56,36 @@ class SteppedBackend(WorkloadHeuristic):
 
     steps: ClassVar[Steps]
 
-    def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
-        """Return one schedule for each largest set of units that share no cores."""
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+        """Yield one schedule for each largest set of units that share no cores."""
         shop = shop_of(problem)
-        allowed = range(shop.unit_count)
-        among = processor_units(problem.platform) if self.steps.processors_only else allowed
+        among = processor_units(problem.platform) if self.steps.processors_only else range(shop.unit_count)
         if not among:
-            return Proposal(schedules=(), statistics={"reason": "the platform has no CPU unit"})
-        schedules, reason = [], ""
+            return {"reason": "the platform has no CPU unit"}
+        found, reason, everywhere = False, "", network_arrays(shop)
         for units in compatible_units(shop, among):
-            networks = confined_arrays(shop, units)
+            networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
             if places is None:
                 names = ", ".join(shop.units[unit] for unit in sorted(units))
                 reason = f"some request has a layer that none of {names} can run in its turn"
             else:
-                schedules.append(self._refine(shop, networks, places))
-        return Proposal(schedules=schedules, statistics={"reason": reason} if not schedules else {})
+                found = True
+                yield self._refine(shop, networks, places, deadline)
+        return {} if found else {"reason": reason}
 
-    def _refine(self, shop: FlowShop, networks: Sequence[ChainArrays], places: Sequence[Ints]) -> Schedule:
+    def _refine(
+        self, shop: FlowShop, networks: Sequence[ChainArrays], places: Sequence[Ints], deadline: Deadline
+    ) -> Schedule:
+        """Take the further steps, as far as the time suffices."""
         order = tuple(range(shop.request_count))
-        if self.steps.reorder and shop.order_is_free:
+        if self.steps.reorder and shop.order_is_free and not deadline.passed:
             order = order_by_assignment(shop.high, shop.unit_count)
         schedule = _schedule(shop, networks, order, places)
-        if self.steps.steal:
-            stolen = _schedule(shop, networks, order, _steal(shop, networks, order, places))
+        if self.steps.steal and not deadline.passed:
+            stolen = _schedule(shop, networks, order, _steal(shop, networks, order, places, deadline))
             schedule = min(schedule, stolen, key=lambda found: _makespan_us(shop, found))
-        return _shorten_tail(shop, networks, schedule) if self.steps.tail else schedule
+        return _shorten_tail(shop, networks, schedule, deadline) if self.steps.tail else schedule
 
 
 def _schedule(
@@ -86,23 +96,31 @@ def _schedule(
 
 
 def _steal(
-    shop: FlowShop, networks: Sequence[ChainArrays], order: Sequence[int], places: Sequence[Ints]
+    shop: FlowShop,
+    networks: Sequence[ChainArrays],
+    order: Sequence[int],
+    places: Sequence[Ints],
+    deadline: Deadline,
 ) -> list[Ints]:
     """Return the places of each request after work stealing in an order."""
     alignment = Alignment([networks[shop.chain_of[r]] for r in order], [places[r] for r in order])
-    alignment.steal()
+    alignment.steal(deadline)
     aligned = dict(zip(order, alignment.places, strict=True))
     return [aligned[request] for request in range(len(order))]
 
 
-def _shorten_tail(shop: FlowShop, networks: Sequence[ChainArrays], schedule: Schedule) -> Schedule:
+def _shorten_tail(
+    shop: FlowShop, networks: Sequence[ChainArrays], schedule: Schedule, deadline: Deadline
+) -> Schedule:
     """Try each of the last K requests whole on each unit, and keep what shortens the makespan.
 
     The paper's second phase (section V-C) with the simulation as the measure.
     """
-    best, least = schedule, _makespan_us(shop, schedule)
+    best, least = schedule, 0 if deadline.passed else _makespan_us(shop, schedule)
     for request in schedule.order[-shop.unit_count :]:
         for unit in runs_whole(networks[shop.chain_of[request]]).tolist():
+            if deadline.passed:
+                return best
             cuts = list(best.cuts)
             cuts[request] = whole_cuts(shop, request, unit)
             candidate = Schedule(best.order, tuple(cuts))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,11 +13,14 @@ from ...formulations.availability import Availability
 from ...formulations.flow_shop.formulation import FORMULATION
 from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from ...formulations.judge import rank_key, score
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...formulations.scores import Score
 from ..protocol import (
     PROPOSING,
     Capabilities,
     Claim,
+    Deadline,
     SolveOptions,
     SolveStatus,
     Statistics,
@@ -29,24 +31,8 @@ from .arrays import ChainArrays, Ints, build_arrays
 from .slicing import least_bottleneck
 from .units import confine
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """What a heuristic came up with.
-
-    Attributes
-    ----------
-    schedules
-        In any order; they may break rules and limits.
-    stop
-        Why it stopped.
-    statistics
-        Anything worth telling; "reason" says why there is no schedule.
-    """
-
-    schedules: Sequence[Schedule]
-    stop: StopReason = StopReason.COMPLETE
-    statistics: Statistics = field(default_factory=dict)
+Proposals = Generator[Schedule, None, Statistics]
+"""Schedules, which may break rules and limits; then what is worth telling ("reason": why there are none)."""
 
 
 def workload_capabilities(summary: str) -> Capabilities:
@@ -61,8 +47,8 @@ class WorkloadHeuristic(ABC):
     capabilities: ClassVar[Capabilities]
 
     @abstractmethod
-    def propose(self, problem: Problem, options: SolveOptions) -> Proposal:
-        """Return some schedules."""
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+        """Yield schedules; once there is one, what is left to do is left out at the deadline."""
 
     def availability(self) -> Availability:
         """Say yes: numpy is a requirement of the package."""
@@ -70,32 +56,69 @@ class WorkloadHeuristic(ABC):
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Propose, and keep the best schedules that the judge finds valid."""
-        proposal = self.propose(problem, options)
-        valid, broken = [], []
-        for plan in dict.fromkeys(map(shop_of(problem).plan, proposal.schedules)):
-            judged = score(problem, plan)
-            if judged.valid:
-                valid.append((rank_key(problem, plan, judged), plan, judged))
-            else:
-                broken.append(f"{judged.violations[0].rule}: {judged.violations[0].message}")
-        valid.sort(key=lambda entry: entry[0])
-        best = valid[: options.top]
-        statistics = {"proposed": len(valid) + len(broken), **proposal.statistics}
-        if broken and not best:
-            statistics["reason"] = broken[0]
+        deadline, kept = Deadline(options.time_limit_s), _Kept(problem, options, self.capabilities)
+        proposals = self.propose(problem, options, deadline)
+        told: Statistics = {}
+
+        def proposed() -> Iterator[Schedule]:
+            nonlocal told
+            told = yield from proposals
+
+        for schedule in proposed():
+            kept.add(shop_of(problem).plan(schedule))
+            if deadline.passed:
+                break
+        return kept.claim(StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE, told)
+
+
+class _Kept:
+    """The proposals so far: those that are valid, and what the others break."""
+
+    def __init__(self, problem: Problem, options: SolveOptions, capabilities: Capabilities) -> None:
+        self._problem, self._options = problem, options
+        self._handling = handling_of(problem, capabilities)
+        self._valid: dict[Plan, tuple[tuple[object, ...], Score]] = {}
+        self._broken: dict[Plan, str] = {}
+
+    def add(self, plan: Plan) -> None:
+        """Have the judge look at a plan, and show the best ones if it is one of them."""
+        judged = score(self._problem, plan)
+        if not judged.valid:
+            self._broken[plan] = f"{judged.violations[0].rule}: {judged.violations[0].message}"
+        elif plan not in self._valid:
+            self._valid[plan] = rank_key(self._problem, plan, judged), judged
+            if plan in self._best():
+                self._options.publish(self.claim(StopReason.TIME_LIMIT, {}))
+
+    def _best(self) -> list[Plan]:
+        ranked = sorted(self._valid, key=lambda plan: self._valid[plan][0])
+        return ranked[: self._options.top]
+
+    def claim(self, stop: StopReason, told: Statistics) -> Claim:
+        """Return the best plans."""
+        best = self._best()
+        statistics = {"proposed": len(self._valid) + len(self._broken), **told}
+        if self._broken and not best:
+            statistics["reason"] = next(iter(self._broken.values()))
+        terms = self._problem.objective.terms
         return Claim(
             status=SolveStatus.FEASIBLE if best else SolveStatus.NO_SOLUTION,
-            stop=proposal.stop,
-            plans=tuple(plan for _, plan, _ in best),
-            values=best[0][2].values(problem.objective.terms) if best else None,
-            handling=handling_of(problem, self.capabilities),
+            stop=stop,
+            plans=tuple(best),
+            values=self._valid[best[0]][1].values(terms) if best else None,
+            handling=self._handling,
             statistics=statistics,
         )
 
 
-def confined_arrays(shop: FlowShop, units: frozenset[int]) -> list[ChainArrays]:
-    """Return the networks of a workload (not its requests), confined to some units."""
-    return [confine(build_arrays(chain), units) for chain in shop.chains]
+def network_arrays(shop: FlowShop) -> list[ChainArrays]:
+    """Return the networks of a workload (not its requests)."""
+    return [build_arrays(chain) for chain in shop.chains]
+
+
+def confined(networks: Sequence[ChainArrays], units: frozenset[int]) -> list[ChainArrays]:
+    """Return networks that run on some units only."""
+    return [confine(network, units) for network in networks]
 
 
 def slice_requests(shop: FlowShop, networks: Sequence[ChainArrays]) -> list[Ints] | None:

@@ -7,6 +7,7 @@ constraint is served by moves that know less, and by measuring each proposal in 
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
-from ..protocol import Deadline, StopReason
+from ..protocol import NEVER, Deadline, StopReason
 from .arrays import build_arrays
 from .bounds import Prices, price_bound, term_bounds
 from .columns import columns_apply, least_columns
@@ -49,8 +50,8 @@ def best_schedule(problem: Problem, *, time_limit_s: float | None, seed: int = 0
     seed
         Equal seeds give equal steps.
     """
-    search = JointSearch(problem, seed=seed)
-    search.run(Deadline(time_limit_s))
+    search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s))
+    search.run()
     return next(iter(search.kept.schedules), None)
 
 
@@ -69,6 +70,9 @@ class JointSearch:
         How many schedules opaque rules may turn down before the search gives up.
     on_better
         Called with the key of each better valid schedule, and the schedule.
+    deadline
+        When to stop. Until then the search goes on, unless it meets its bounds; without one it takes a fixed
+        number of steps.
     """
 
     def __init__(
@@ -79,9 +83,10 @@ class JointSearch:
         seed: int = 0,
         most_rejections: int = 10_000,
         on_better: Callable[[Key, Schedule], None] = lambda key, schedule: None,
+        deadline: Deadline = NEVER,
     ) -> None:
         self._problem, self._shop = problem, shop_of(problem)
-        self._seed, self._most_rejections = seed, most_rejections
+        self._seed, self._most_rejections, self._deadline = seed, most_rejections, deadline
         self._measure = Measure(problem)
         self.kept = KeptSchedules(top, on_better)
         self.steps = 0
@@ -89,7 +94,8 @@ class JointSearch:
         self._counts = Counter(self._shop.chain_of)
 
     def _price(self, networks: Sequence[Ways]) -> Prices:
-        return price_bound(networks, [self._counts[chain] for chain in range(len(networks))])
+        counts = [self._counts[chain] for chain in range(len(networks))]
+        return price_bound(networks, counts, self._deadline)
 
     @cached_property
     def contexts(self) -> list[tuple[DraftContext, Prices]]:
@@ -136,25 +142,28 @@ class JointSearch:
         except InvalidInputError:
             return None
 
-    def run(self, deadline: Deadline) -> None:
+    def run(self) -> None:
         """Search until the bounds are met, the time is up or, without a limit, the effort is spent."""
+        deadline = self._deadline
         effort = None if deadline.left_s is not None else self._effort // max(1, len(self.contexts))
         for number, (context, prices) in enumerate(self.contexts):
+            if deadline.passed and self.kept.best is not None:
+                break
             own = _share(deadline, len(self.contexts) - number + self._is_alignment)
             rng = random.Random(f"{self._seed} {number}")
             descent = Descent(context, self._measure, prices, self.kept, rng)
-            starts = dict.fromkeys(starting_drafts(context, prices, self._calm_order))
+            starts = starting_drafts(context, prices, self._calm_order)
             if self._problem.rules:
-                starts |= dict.fromkeys(serial_drafts(context))
+                starts = itertools.chain(starts, serial_drafts(context))
             self.steps += descent.run(starts, effort, partial(self._is_done, own))
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
 
-    def stop(self, deadline: Deadline) -> StopReason:
+    def stop(self) -> StopReason:
         """Return why the search has ended."""
         if self._measure.rejected > self._most_rejections:
             return StopReason.REJECTION_LIMIT
-        return StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE
+        return StopReason.TIME_LIMIT if self._deadline.passed else StopReason.COMPLETE
 
     def _is_done(self, deadline: Deadline) -> bool:
         if deadline.passed or self._measure.rejected > self._most_rejections:

@@ -43,13 +43,13 @@ class WorkloadSolve:
         """Solve."""
         if count_plans(self._problem) <= MOST_WALKED:
             return ExhaustiveBackend().solve(self._problem, self._options)
-        deadline = Deadline(self._options.time_limit_s)
         self._search = JointSearch(
             self._problem,
             top=self._options.top,
             seed=self._options.seed,
             most_rejections=self._options.max_rejections,
             on_better=self._publish,
+            deadline=Deadline(self._options.time_limit_s),
         )
         if self._search.impossible:
             return Claim(
@@ -58,10 +58,10 @@ class WorkloadSolve:
                 exhausted=True,
                 handling=self._handling,
             )
-        self._search.run(deadline)
+        self._search.run()
         if not self._search.contexts:
             return Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.SPACE_LIMIT, handling=self._handling)
-        return self._claim(self._search.kept.schedules, self._search.stop(deadline))
+        return self._claim(self._search.kept.schedules, self._search.stop())
 
     def _publish(self, key: Key, schedule: Schedule) -> None:
         """Show a better schedule, now and then."""

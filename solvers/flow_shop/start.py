@@ -1,16 +1,17 @@
-"""What exact searches start from: the plan and the bound that the native search finds quickly."""
+"""What exact searches start from: plans and a bound that are found quickly."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 from ...formulations.flow_shop.needs import needs_of
 from ...formulations.flow_shop.quantities import FlowTerm
-from ...formulations.flow_shop.tables import shop_of
+from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ..families import Start
 from ..protocol import SolveOptions
-from .bounds import makespan_bound
-from .search import best_schedule
 
 _EASY = 100
 """Cuts to place, counted by places, up to which exact backends are quick without a plan to start from."""
@@ -22,18 +23,51 @@ _SHARE = 0.1
 """Share of a short limit that it may take."""
 
 
-def start_of(problem: Problem, options: SolveOptions) -> Start:
-    """Return what the native search knows: a valid plan, and a lower bound on the first term.
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
-    Unless time is short the search takes a fixed number of steps: equal questions have equal answers.
+    Where time is short the first plan is there before anything heavy is loaded. Where it is not the native
+    search takes a fixed number of steps: equal questions have equal answers.
     """
-    shop, limit_s = shop_of(problem), options.time_limit_s
-    least = makespan_bound(shop) if problem.objective.terms[0] == FlowTerm.MAKESPAN else None
+    shop, limit_s, known = shop_of(problem), options.time_limit_s, Start()
+    hurried = limit_s is not None and limit_s < _UNHURRIED_S
+    if hurried:
+        known = Start(code=_whole(problem, shop))
+        yield known
+    from .bounds import makespan_bound  # these load numpy
+    from .search import best_schedule
+
+    if problem.objective.terms[0] == FlowTerm.MAKESPAN:
+        known = replace(known, at_least=makespan_bound(shop))
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
-    if places <= _EASY or not needs_of(problem).clocks:
-        return Start(at_least=least)
-    hurried_s = None if limit_s is None or limit_s >= _UNHURRIED_S else _SHARE * limit_s
-    found = best_schedule(problem, time_limit_s=hurried_s, seed=options.seed)
-    if found is None or examined(problem, found)[1]:
-        return Start(at_least=least)
-    return Start(code=found, at_least=least)
+    if places > _EASY and needs_of(problem).clocks:
+        share_s = None if limit_s is None or not hurried else _SHARE * limit_s
+        found = best_schedule(problem, time_limit_s=share_s, seed=options.seed)
+        if found is not None and not examined(problem, found)[1]:
+            known = replace(known, code=found)
+    yield known
+
+
+def _whole(problem: Problem, shop: FlowShop) -> Schedule | None:
+    """Return a valid plan in which every request runs whole on one unit; None if a few of them are not."""
+    order = tuple(range(shop.request_count))
+    for units in (range(shop.unit_count), *([unit] for unit in range(shop.unit_count))):
+        cuts = _level(shop, units)
+        if cuts is not None and not examined(problem, Schedule(order, cuts))[1]:
+            return Schedule(order, cuts)
+    return None
+
+
+def _level(shop: FlowShop, units: Sequence[int]) -> tuple[Cuts, ...] | None:
+    """Return each request whole on the unit that is done with it first, or None if one cannot run so."""
+    loads, cuts = [0] * shop.unit_count, []
+    for request in range(shop.request_count):
+        chain = shop.chain(request)
+        whole = 0, chain.layer_count
+        ends = [(loads[u] + chain.busy_us(*whole, u), u) for u in units if chain.runs(*whole, u)]
+        if not ends:
+            return None
+        end, unit = min(ends)
+        loads[unit] = end
+        cuts.append((0,) * (unit + 1) + (chain.layer_count,) * (shop.unit_count - unit))
+    return tuple(cuts)

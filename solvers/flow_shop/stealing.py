@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..protocol import NEVER, Deadline
 from .arrays import FORBIDDEN, ChainArrays, Ints
 
 
@@ -37,10 +38,12 @@ class Alignment:
         """Sum over the columns of their longest chunk, without slowdown."""
         return sum(self._column_us(column) for column in range(sum(self.times.shape) - 1))
 
-    def steal(self) -> None:
-        """Align every window of K positions with its critical request, from the first on."""
+    def steal(self, deadline: Deadline = NEVER) -> None:
+        """Align every window of K positions with its critical request, one after the other, in time."""
         count, units = self.times.shape
         for start in range(count):
+            if deadline.passed:
+                return
             window = range(start, min(count, start + units))
             critical = max(window, key=lambda place: int(self.times[place].sum()))
             for place in window:

@@ -9,6 +9,7 @@ import pytest
 
 from gapless.formulations import registry as formulations
 from gapless.formulations.errors import BackendFailedError, UnsupportedFeatureError
+from gapless.formulations.judge import check
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.registry import formulation_names, register_formulation
@@ -17,12 +18,11 @@ from gapless.solvers.chunking.samples import sample_problem
 from gapless.solvers.families import (
     EXACT_BACKENDS,
     Family,
-    Start,
     Usual,
     families,
     family_of,
     register_family,
-    start_for,
+    starts_for,
 )
 from gapless.solvers.protocol import EXACT, SolveOptions, Support
 from gapless.solvers.registry import backend_names, get_backend
@@ -53,7 +53,7 @@ def toy_problem() -> Problem:
 def test_what_a_family_names_is_there(name: str) -> None:
     family = family_of(name)
     assert families()[name] is family
-    for home in (family.native, family.start, family.samples, *family.backends.values()):
+    for home in (family.native, family.starts, family.samples, *family.backends.values()):
         assert home is None or callable(family.load(home))
     assert (family.native is None) == (family.support is None)
     assert set(family.usual.names) <= set(backend_names())
@@ -84,29 +84,36 @@ def test_a_formulation_without_a_family_has_nothing_but_exact_backends() -> None
     assert family_of("toy") == Family()
     assert family_of("not a name") == Family()
     assert family_of("toy").usual == Usual(names=EXACT_BACKENDS)
-    assert start_for(toy_problem(), SolveOptions()) == Start()
+    assert list(starts_for(toy_problem(), SolveOptions())) == []
     with pytest.raises(UnsupportedFeatureError, match=r"problems of independent jobs.*exhaustive"):
         solve(toy_problem(), "native")
     assert solve(toy_problem(), "exhaustive").values == (3,)
 
 
 def test_a_registered_family_is_asked_first() -> None:
-    assert start_for(WORKLOAD, SolveOptions()).at_least is not None
+    assert [start.at_least is not None for start in starts_for(WORKLOAD, SolveOptions())] == [True]
     family = Family(usual=Usual(names=("serial",)))
     register_family("flow_shop", family)
     assert family_of("flow_shop") is family
-    assert start_for(WORKLOAD, SolveOptions()) == Start()
+    assert list(starts_for(WORKLOAD, SolveOptions())) == []
     assert "serial" not in backend_names()
 
 
 def test_starts_of_workloads_are_bounds() -> None:
-    start = start_for(WORKLOAD, SolveOptions())
+    (start,) = starts_for(WORKLOAD, SolveOptions())
     best = solve(WORKLOAD, "exhaustive").objective
     assert start.at_least is not None
     assert best is not None
     assert 0 < start.at_least <= best
-    assert start_for(WORKLOAD.with_objective("bottleneck"), SolveOptions()).at_least is None
-    assert start_for(sample_problem(), SolveOptions()) == Start()
+    (other,) = starts_for(WORKLOAD.with_objective("bottleneck"), SolveOptions())
+    assert other.at_least is None
+
+
+@pytest.mark.parametrize("problem", [sample_problem(), WORKLOAD], ids=["network", "workload"])
+def test_with_a_time_limit_a_valid_plan_comes_first(problem: Problem) -> None:
+    start = next(starts_for(problem, SolveOptions(time_limit_s=1e-6)))
+    assert check(problem, problem.formulation.plan(problem, start.code)) == ()
+    assert list(starts_for(sample_problem(), SolveOptions())) == []
 
 
 FAMILY = """

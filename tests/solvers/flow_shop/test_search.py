@@ -28,7 +28,7 @@ from tests.workload_instances import workload_problem, workload_problems
 
 def searched(problem: Problem, *, top: int = 1, seed: int = 0) -> JointSearch:
     search = JointSearch(problem, top=top, seed=seed)
-    search.run(Deadline(None))
+    search.run()
     return search
 
 
@@ -150,8 +150,8 @@ def test_the_best_of_several_are_distinct_and_in_order() -> None:
 @pytest.mark.slow
 def test_long_orders_are_searched_in_stretches() -> None:
     problem = random_workload(60, 3, seed=1)
-    start = JointSearch(problem)
-    start.run(Deadline(0))
+    start = JointSearch(problem, deadline=Deadline(0))
+    start.run()
     search = searched(problem)
     assert search.kept.best is not None
     assert start.kept.best is not None
@@ -190,7 +190,7 @@ def test_rules_about_who_runs_when_are_kept_from_the_start() -> None:
     names = workload_of(plain).names
     rules = [never_beside(one, other) for one, other in pairwise(names)]
     problem = plain.with_rules(*rules, before(names[0], names[-1]))
-    search = JointSearch(problem)
-    search.run(Deadline(1e-9))
+    search = JointSearch(problem, deadline=Deadline(1e-9))
+    search.run()
     assert search.kept.best is not None
     assert search.kept.best[0] == 0

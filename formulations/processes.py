@@ -1,0 +1,72 @@
+"""Child processes that end with their parent, however it ends.
+
+Linux sends a child a signal of its choice when its parent is gone, even killed by SIGKILL. Elsewhere children
+end when the pipe from their parent is closed.
+
+To Linux a parent is the *thread* that made the child, and threads may end long before their process: what is
+to outlive the caller is made by `in_lasting_thread`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(parent: int) -> None:
+    """Be killed when the parent ends; to be called by a child as soon as it runs.
+
+    Parameters
+    ----------
+    parent
+        Process number of the parent. If it is gone already, the process ends here.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def in_lasting_thread(make: Callable[[], T]) -> T:
+    """Return what a function returns, called in a thread that lives as long as this process.
+
+    Parameters
+    ----------
+    make
+        Makes child processes that are to outlive the thread of the caller. What it raises is raised here.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return make()
+    done: Future[T] = Future()
+    _orders(os.getpid()).put((make, done))
+    return done.result()
+
+
+@cache
+def _orders(process: int) -> SimpleQueue[tuple[Callable[[], Any], Future[Any]]]:
+    """Return the orders to the lasting thread of a process: a fork of it has none of its threads."""
+    orders: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+    # A daemon: other threads may need their children after the main thread is through.
+    threading.Thread(target=_serve, args=(orders,), name="makes child processes", daemon=True).start()
+    return orders
+
+
+def _serve(orders: SimpleQueue[tuple[Callable[[], Any], Future[Any]]]) -> None:
+    while True:
+        make, done = orders.get()
+        try:
+            done.set_result(make())
+        except BaseException as error:
+            done.set_exception(error)
