@@ -8,7 +8,6 @@ worker dies. The role of a worker is a function, named "module:function".
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -18,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +25,7 @@ from typing import Any, Self
 from ..formulations import errors
 from ..formulations.errors import ExecutionError, GaplessError, PlacementError, UnitLostError
 from ..formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
+from ..formulations.processes import end_with_parent, in_lasting_thread
 from .machine.quota import CpuQuota
 
 Message = Mapping[str, Any]
@@ -33,15 +34,13 @@ Message = Mapping[str, Any]
 START_LIMIT_S = 60.0
 """How long a worker may take to start: a cold disk and a busy machine included."""
 
-_PR_SET_PDEATHSIG = 1
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Worker:
     """The parent's end of one worker process.
 
-    It ends with the *thread* that made it, because that is how Linux counts parents: make workers in a
-    thread that lives as long as they shall.
+    It ends with this process, whatever becomes of the thread that makes it.
 
     Parameters
     ----------
@@ -75,23 +74,23 @@ class Worker:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         child_in, self._to_child = os.pipe()
         self._from_child, child_out = os.pipe()
+        words = [os.getpid(), role, child_in, child_out]
+        start = partial(
+            subprocess.Popen,
+            [sys.executable, "-m", "gapless.executor.worker_process", *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+            pass_fds=(child_in, child_out, *descriptors),
+            env=_environment(unit),
+            start_new_session=True,  # Ctrl-C belongs to the parent
+        )
         try:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "gapless.executor.worker_process",
-                    role,
-                    str(child_in),
-                    str(child_out),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=self._output,
-                pass_fds=(child_in, child_out, *descriptors),
-                env=_environment(unit),
-                start_new_session=True,  # Ctrl-C belongs to the parent
-            )
+            self._process = in_lasting_thread(start)
+        except BaseException:
+            os.close(self._to_child)  # if it has started all the same, it reads the end and is gone
+            os.close(self._from_child)
+            raise
         finally:
             os.close(child_in)
             os.close(child_out)
@@ -269,15 +268,11 @@ def run_worker(arguments: Sequence[str]) -> int:
     Parameters
     ----------
     arguments
-        Role, and the descriptors to read from and to write to.
+        Process number of the parent, role, and the descriptors to read from and to write to.
     """
-    role, reading, writing = arguments[0], int(arguments[1]), int(arguments[2])
-    parent = os.getppid()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    if os.getppid() != parent:
-        return 1
-    link = Link(ProcessingUnit(name="?"), reading, writing)
+    parent, role, reading, writing = arguments
+    end_with_parent(int(parent))
+    link = Link(ProcessingUnit(name="?"), int(reading), int(writing))
     start = link.receive()  # sent once the quota is in force
     if start is None:
         return 0

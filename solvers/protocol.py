@@ -300,7 +300,7 @@ class Claim:
     exhausted: bool = False
     handling: Mapping[str, RuleHandling] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
-    startup_s: float = 0.0
+    startup_s: float = field(default=0.0, compare=False)
 
 
 class Backend(Protocol):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import tempfile
 import warnings
 from abc import abstractmethod
@@ -10,11 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata, util
+from types import SimpleNamespace
 from typing import Any, ClassVar, Protocol
 
 from ...formulations.availability import Availability
 from ...formulations.expr import BoolExpr, Variable
 from ...formulations.model import Structure, Values
+from ...formulations.processes import end_with_parent
 from ..protocol import EXACT, Capabilities, Deadline, SolveOptions
 from .base import ExactBackend
 from .flat import Affine, Flattener, Row, Sense, merged, unconditional
@@ -61,6 +65,8 @@ class PulpBackend(_MilpBackend):
 
     def runner(self) -> ProgramRunner:
         """Return HiGHS."""
+        import highspy  # noqa: F401 - takes long, and belongs to the start
+
         return _run_highs
 
     def availability(self) -> Availability:
@@ -303,7 +309,11 @@ def _run_cbc(
     program: Any, options: SolveOptions, limit_s: float | None, *, structure: Structure, warm: bool
 ) -> float | None:
     import pulp
+    from pulp.apis import coin_api
 
+    # CBC is a program of its own: it ends with this process, which may be killed.
+    start = partial(subprocess.Popen, preexec_fn=partial(end_with_parent, os.getpid()))
+    coin_api.subprocess = SimpleNamespace(Popen=start)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         solver = pulp.PULP_CBC_CMD(

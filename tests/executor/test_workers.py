@@ -6,14 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
+import threading
 
 import pytest
 
 from gapless.executor.workers import Worker, parse_unit, unit_data
 from gapless.formulations.errors import ExecutionError, PlacementError, UnitLostError
 from gapless.formulations.hardware import EngineSettings, Precision, ProcessingUnit
+from tests.processes import alive, soon
 
 CORE = min(os.sched_getaffinity(0))
 UNIT = ProcessingUnit(name="core", cores=(CORE,), threads=1)
@@ -22,15 +22,7 @@ ROLE = "tests.executor.roles:echo"
 
 def gone(pid: int, within_s: float = 60.0) -> bool:
     """Return whether a process ends in time."""
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
-        try:
-            if "State:\tZ" in Path(f"/proc/{pid}/status").read_text():
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
+    return soon(lambda: not alive(pid), within_s)
 
 
 def test_a_unit_survives_the_journey() -> None:
@@ -109,4 +101,29 @@ def test_workers_end_with_their_parent() -> None:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         parent.kill()
-    assert gone(pid)
+    assert gone(pid, within_s=10)
+
+
+def test_a_worker_that_is_still_starting_ends_with_its_parent() -> None:
+    code = (
+        "from tests.executor.test_workers import *\n"
+        "worker = Worker(UNIT, ROLE, {})\n"
+        "print(worker.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+    assert gone(pid, within_s=10)
+
+
+def test_a_worker_outlives_the_thread_that_made_it() -> None:
+    made: list[Worker] = []
+    thread = threading.Thread(target=lambda: made.append(Worker(UNIT, ROLE, {})))
+    thread.start()
+    thread.join()
+    with made[0] as worker:
+        worker.expect("ready")
+        assert not gone(worker.pid, within_s=0.3)
+        worker.send({"kind": "hello"})
+        assert worker.receive(60) == {"kind": "hello"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import replace
 
@@ -12,8 +13,11 @@ from gapless.api.problems import table_problem
 from gapless.formulations.errors import BackendFailedError, InvalidProblemError
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
+from gapless.solvers import sandbox
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
+from tests.processes import alive, assert_nothing_outlives, soon
 
 from .fakes import FakeBackend, claiming, crash, eat_memory, fail, feasible, hang, leave, optimal, plan
 
@@ -52,29 +56,108 @@ def test_our_own_errors_keep_their_type(problem: Problem) -> None:
         solve(ruled, "exhaustive", isolate=True)
 
 
-def test_a_hang_ends_at_the_deadline(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gapless.solvers.sandbox.GRACE_S", 0.1)
+def test_a_hang_ends_at_the_deadline(problem: Problem) -> None:
     started = time.monotonic()
     result = solve(problem, FakeBackend(act=hang), SolveOptions(time_limit_s=0.2), isolate=True)
     assert (result.status, result.stop) == (SolveStatus.NO_SOLUTION, StopReason.TIME_LIMIT)
     assert time.monotonic() - started < 60  # the child itself never ends
 
 
-def test_what_was_published_before_a_hang_is_not_lost(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_published_before_a_hang_is_not_lost(problem: Problem) -> None:
     def publish_and_hang(problem: Problem, options: SolveOptions) -> Claim:
         options.publish(feasible(plan((0, 2, "cpu")), bound=500))
         options.publish(feasible(BEST, bound=1000))
         return hang(problem, options)
 
-    monkeypatch.setattr("gapless.solvers.sandbox.GRACE_S", 0.1)
     seen: list[Claim] = []
     options = SolveOptions(time_limit_s=0.3, publish=seen.append)
     result = solve(problem, FakeBackend(act=publish_and_hang), options, isolate=True)
     assert (result.status, result.stop, result.plan) == ("feasible", StopReason.TIME_LIMIT, BEST)
     assert result.gap == 0.5
     assert len(seen) == 2
+
+
+def test_what_is_published_while_the_caller_is_busy_is_not_lost(problem: Problem) -> None:
+    def publish_and_hang(problem: Problem, options: SolveOptions) -> Claim:
+        options.publish(feasible(plan((0, 2, "cpu"))))
+        options.publish(feasible(BEST))
+        return hang(problem, options)
+
+    def draw_slowly(claim: Claim) -> None:
+        time.sleep(1.0)  # longer than the limit: the second plan waits in the pipe
+
+    options = SolveOptions(time_limit_s=0.5, publish=draw_slowly)
+    assert solve(problem, FakeBackend(act=publish_and_hang), options, isolate=True).plan == BEST
+
+
+def test_publishing_without_end_does_not_put_off_the_end(problem: Problem) -> None:
+    def publish_on(problem: Problem, options: SolveOptions) -> Claim:
+        while True:
+            options.publish(feasible(BEST))
+
+    result = solve(problem, FakeBackend(act=publish_on), SolveOptions(time_limit_s=0.3), isolate=True)
+    assert (result.status, result.stop, result.plan) == ("feasible", StopReason.TIME_LIMIT, BEST)
+
+
+def test_an_answer_is_not_kept_waiting_by_a_child_that_does_not_end(problem: Problem) -> None:
+    def answer_and_stay(problem: Problem, options: SolveOptions) -> Claim:
+        threading.Thread(target=time.sleep, args=(600,)).start()  # Python waits for it at its end
+        return optimal(BEST, values=(2000,), bound=2000)
+
+    started = time.monotonic()
+    assert solve(problem, FakeBackend(act=answer_and_stay), isolate=True).plan == BEST
+    assert time.monotonic() - started < 60
+
+
+def test_a_backend_is_told_less_than_the_limit(problem: Problem) -> None:
+    def tell(problem: Problem, options: SolveOptions) -> Claim:
+        claim = feasible(BEST)
+        return replace(claim, statistics={"told": options.time_limit_s or 0.0}, startup_s=0.25)
+
+    result = solve(problem, FakeBackend(act=tell), SolveOptions(time_limit_s=20), isolate=True)
+    assert 0 < float(result.statistics["told"]) < 20 - sandbox.RESERVE_S
+    assert result.startup_s > 0.25  # with the start of the child
+    assert solve(problem, FakeBackend(act=tell), isolate=True).statistics["told"] == 0.0
+
+
+def test_a_child_works_for_a_thread_that_is_not_the_main_one(problem: Problem) -> None:
+    found: list[SolveResult] = []
+
+    def slow(problem: Problem, options: SolveOptions) -> Claim:
+        time.sleep(0.3)
+        return optimal(BEST, values=(2000,), bound=2000)
+
+    for _ in range(3):
+        thread = threading.Thread(
+            target=lambda: found.append(solve(problem, FakeBackend(act=slow), isolate=True))
+        )
+        thread.start()
+        thread.join()
+    assert [result.plan for result in found] == [BEST] * 3
+
+
+KILLED = """
+import os, threading, time
+from gapless.api.problems import table_problem
+from gapless.solvers.protocol import SolveOptions
+from gapless.solvers.session import solve
+from tests.solvers import fakes
+from tests.processes import descendants
+
+def tell():
+    while not descendants(os.getpid()):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    print(*descendants(os.getpid()), flush=True)
+
+threading.Thread(target=tell, daemon=True).start()
+problem = table_problem([[9, 2], [1, 8]], ["cpu", "gpu"], network="net", objective="period")
+solve(problem, fakes.FakeBackend(act=fakes.hang), isolate=True)
+"""
+
+
+def test_solvers_end_with_a_parent_that_is_killed() -> None:
+    assert_nothing_outlives(KILLED)
 
 
 def test_memory_is_limited(problem: Problem) -> None:
@@ -100,7 +183,7 @@ def test_what_a_solver_prints_stays_out_of_standard_output(
     assert capfd.readouterr() == ("", "")
 
 
-def test_no_child_is_left_behind(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_child_is_left_behind(problem: Problem) -> None:
     pids: list[int] = []
 
     def tell_and_hang(problem: Problem, options: SolveOptions) -> Claim:
@@ -110,11 +193,9 @@ def test_no_child_is_left_behind(problem: Problem, monkeypatch: pytest.MonkeyPat
     def note(claim: Claim) -> None:
         pids.append(int(claim.statistics["pid"]))
 
-    monkeypatch.setattr("gapless.solvers.sandbox.GRACE_S", 0.1)
     options = SolveOptions(time_limit_s=0.2, publish=note)
     solve(problem, FakeBackend(act=tell_and_hang), options, isolate=True)
-    with pytest.raises(ProcessLookupError):
-        os.kill(pids[0], 0)
+    assert soon(lambda: not alive(pids[0]))
 
 
 def test_an_interruption_kills_the_child(problem: Problem) -> None:

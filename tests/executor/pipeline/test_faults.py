@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from gapless.formulations.errors import EngineUnavailableError, ExecutionError, 
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from tests.executor.pipeline.fakes import FakeEngine, chain, platform
 from tests.executor.pipeline.test_pipeline import PLATFORM, frames, left, opened, stream
+from tests.processes import alive, soon
 
 
 @pytest.fixture(autouse=True)
@@ -34,23 +35,6 @@ def _clean() -> Iterator[None]:
 def children() -> list[int]:
     """Return the processes that this one has started."""
     return [int(pid) for pid in left()[2]]
-
-
-def soon(condition: Callable[[], bool], within_s: float = 60.0) -> bool:
-    """Return whether something becomes true in time."""
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def running(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
 
 
 def test_a_worker_that_dies_is_named_with_its_request() -> None:
@@ -212,7 +196,7 @@ def test_workers_end_with_their_parent(number: signal.Signals) -> None:
         _, errors = parent.communicate(timeout=60)
         if number is signal.SIGINT:
             assert errors.strip().endswith("KeyboardInterrupt")
-    assert soon(lambda: not any(map(running, workers)))
+    assert soon(lambda: not any(map(alive, workers)), within_s=10)
 
 
 def test_too_few_descriptors_are_an_error_of_ours() -> None:

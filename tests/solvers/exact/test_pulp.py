@@ -15,6 +15,7 @@ from gapless.formulations.chunking import encoding
 from gapless.solvers.exact.pulp import PulpBackend, PulpCbcBackend
 from gapless.solvers.flow_shop.samples import sample_workloads
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
+from tests.processes import assert_nothing_outlives
 
 from ..brute import CASES, claims, random_problem
 from ..exact_backend import ExactBackend, check_list
@@ -64,7 +65,28 @@ def test_what_cbc_says_at_its_time_limit_is_no_proof(dies: bool, monkeypatch: py
 
     monkeypatch.setattr(pulp.LpProblem, "solve", cut_off)
     (claim,) = claims(PulpCbcBackend(), [(random_problem(1), SolveOptions(time_limit_s=0.2))])
-    assert (claim.status, claim.stop) == (SolveStatus.NO_SOLUTION, StopReason.TIME_LIMIT)
+    assert (claim.status, claim.stop, claim.proven) == (SolveStatus.FEASIBLE, StopReason.TIME_LIMIT, 0)
+
+
+KILLED = """
+import os, threading, time
+from benchmarks.workload_instances import random_workload
+from gapless.solvers.session import solve
+from tests.processes import descendants
+
+def tell():
+    while len(descendants(os.getpid())) < 2:  # the child, and CBC
+        time.sleep(0.01)
+    print(*descendants(os.getpid()), flush=True)
+
+threading.Thread(target=tell, daemon=True).start()
+solve(random_workload(12), "pulp-cbc")
+"""
+
+
+@pytest.mark.slow
+def test_cbc_ends_with_a_process_that_is_killed() -> None:
+    assert_nothing_outlives(KILLED)
 
 
 def test_probing_does_not_cut_the_optimum_off() -> None:

@@ -1,0 +1,50 @@
+"""Looking at processes, and killing one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def soon(condition: Callable[[], bool], within_s: float = 60.0) -> bool:
+    """Return whether something becomes true in time."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process, and these, have started."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            children = [int(child) for child in (thread / "children").read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *descendants(child)]
+    return found
+
+
+def assert_nothing_outlives(code: str) -> None:
+    """Run a program that prints its descendants, kill it, and check that they are gone soon."""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        children = [int(pid) for pid in parent.stdout.readline().split()]
+        parent.kill()
+    assert children
+    assert soon(lambda: not any(map(alive, children)), within_s=10)
