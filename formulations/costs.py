@@ -254,8 +254,8 @@ class Interference:
 
     def of(self, network: str) -> NetworkContention:
         """Return the contention of a network; one that is not listed is like the reference."""
-        listed = (entry for entry in self.networks if entry.network == network)
-        return next(listed, NetworkContention(network=network))
+        found = next((entry for entry in self.networks if entry.network == network), None)
+        return NetworkContention(network=network) if found is None else found
 
     def slowdown_of(self, victim: str, unit: int, aggressor: str, other: int) -> int:
         """Return by how many permille `victim` on a unit takes longer beside `aggressor` on another."""

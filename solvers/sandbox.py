@@ -38,7 +38,7 @@ T = TypeVar("T")
 RESERVE_S, RESERVE_SHARE = 0.1, 0.1
 """How much less than its time limit a backend is told, so that it answers in time; share of short limits."""
 
-GRACE_S, GRACE_SHARE = 0.1, 0.05
+GRACE_S, GRACE_SHARE = 0.05, 0.03
 """How long after the time limit an answer is waited for; share of long limits."""
 
 REAP_S = 0.05

@@ -224,11 +224,15 @@ def test_whatever_the_parts_say_the_whole_is_true(problem: Problem, top: int, da
 
 
 def test_a_time_limit_is_for_all_parts_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = iter([9.0, 8.0, 0.0])
+    left, passed = iter([9.0, 8.0]), iter([False, True])
 
     class Clock:
         def __init__(self, limit_s: float | None) -> None:
             assert limit_s == 9.0
+
+        @property
+        def passed(self) -> bool:
+            return next(passed)
 
         @property
         def left_s(self) -> float:
@@ -241,8 +245,9 @@ def test_a_time_limit_is_for_all_parts_together(monkeypatch: pytest.MonkeyPatch)
         shares.append(options.time_limit_s)
         return NOTHING
 
-    solve(THREE, FakeBackend(act=act), SolveOptions(time_limit_s=9.0), explain=False)
-    assert shares == [3.0, 4.0, 0.001]  # the first part left more than its share, the second one nothing
+    result = solve(THREE, FakeBackend(act=act), SolveOptions(time_limit_s=9.0), explain=False)
+    assert shares == [3.0, 4.0]  # the first part left more than its share, the second one nothing
+    assert (result.status, result.stop) == (SolveStatus.NO_SOLUTION, StopReason.TIME_LIMIT)
 
 
 def test_without_a_time_limit_no_part_has_one() -> None:
