@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from ..formulations.judge import rank_key
 from ..formulations.problem import Problem
-from .protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
+from .protocol import LEAST_S, Claim, Deadline, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult
 
 SolveOne = Callable[[Problem, SolveOptions], SolveResult]
@@ -50,7 +50,7 @@ def solve_by_units(
     for place, used in enumerate(counts):
         share = deadline.left_s
         if share is not None:
-            share = max(share / (len(counts) - place), 0.001)
+            share = max(share / (len(counts) - place), LEAST_S)
         asked = replace(options, time_limit_s=share, publish=tell)
         answers[used] = solve_one(problem.using(used), asked)
         tell(Claim(status=SolveStatus.NO_SOLUTION, stop=answers[used].stop, handling=answers[used].handling))

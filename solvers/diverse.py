@@ -25,7 +25,16 @@ from ..formulations.judge import rank_key
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from .by_units import Present, SolveOne
-from .protocol import Capabilities, Claim, Deadline, RuleHandling, SolveOptions, SolveStatus, StopReason
+from .protocol import (
+    LEAST_S,
+    Capabilities,
+    Claim,
+    Deadline,
+    RuleHandling,
+    SolveOptions,
+    SolveStatus,
+    StopReason,
+)
 from .result import Candidate, SolveResult
 
 _SHARE = 20
@@ -118,7 +127,7 @@ class _Search:
             self._options,
             top=self._asked,
             distance=1,
-            time_limit_s=None if left_s is None else max(left_s, 0.001),
+            time_limit_s=None if left_s is None else max(left_s, LEAST_S),
             publish=lambda claim: self._options.publish(self._so_far(claim)),
         )
         rule, least = self._difference.rule, self._options.distance

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from ..formulations.availability import Availability
 from ..formulations.problem import Problem
-from .families import families, family_of
+from .families import Solve, families, family_of
 from .protocol import Capabilities, Claim, SolveOptions, Support
 
 
@@ -49,5 +51,7 @@ class NativeBackend:
         family = family_of(problem.formulation.name)
         assert family.native is not None
         assert family.support is not None
-        claim: Claim = family.load(family.native)(problem, options, family.support)
-        return claim
+        started = time.monotonic()
+        solve: Solve = family.load(family.native)
+        loading_s = time.monotonic() - started
+        return replace(solve(problem, options.later(loading_s), family.support), startup_s=loading_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -12,6 +12,9 @@ from ..formulations.availability import Availability
 from ..formulations.objective import PERIOD
 from ..formulations.plan import Plan
 from ..formulations.problem import Feature, Problem
+
+LEAST_S = 0.001
+"""A time limit has to be greater than 0."""
 
 Statistics = Mapping[str, int | float | str]
 """What a backend has to say about its run, for people."""
@@ -231,6 +234,12 @@ class SolveOptions:
     threads: int = 1
     max_rejections: int = 10_000
     publish: Callable[[Claim], None] = lambda claim: None
+
+    def later(self, seconds: float) -> SolveOptions:
+        """Return the options when so much of the time is used up; a limit stays greater than 0."""
+        if self.time_limit_s is None:
+            return self
+        return replace(self, time_limit_s=max(self.time_limit_s - seconds, LEAST_S))
 
 
 class Deadline:

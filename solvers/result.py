@@ -168,6 +168,11 @@ class SolveResult:
     @property
     def gap(self) -> float | None:
         """(objective - bound) / objective of the first term; None without a bound or a plan."""
-        if self.objective is None or self.bound is None:
-            return None
-        return (self.objective - self.bound) / self.objective if self.objective else 0.0
+        return relative_gap(self.objective, self.bound)
+
+
+def relative_gap(objective: int | None, bound: int | None) -> float | None:
+    """Return (objective - bound) / objective; None where one of them is not known."""
+    if objective is None or bound is None:
+        return None
+    return (objective - bound) / objective if objective else 0.0

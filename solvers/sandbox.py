@@ -47,9 +47,6 @@ REAP_S = 0.05
 _LAST_BREATH_S = 2.0
 """How long a child that has closed its pipe may take to end, for its exit code."""
 
-_LEAST_S = 0.001
-"""A time limit has to be greater than 0."""
-
 MEMORY_SHARE = 0.5
 """Share of the physical memory that a child may take when no limit is given."""
 
@@ -236,12 +233,9 @@ def _solve(work: _Work, output: IO[bytes], pipe: Connection) -> None:
     def timed(claim: Claim) -> Claim:
         return replace(claim, startup_s=startup_s + claim.startup_s)
 
-    limit_s = options.time_limit_s
-    if limit_s is not None:
-        reserve_s = min(RESERVE_S, RESERVE_SHARE * limit_s)
-        limit_s = max(limit_s - reserve_s - startup_s, _LEAST_S)
+    reserve_s = min(RESERVE_S, RESERVE_SHARE * (options.time_limit_s or 0.0))
     told = replace(
-        options, time_limit_s=limit_s, publish=lambda claim: pipe.send(("published", timed(claim)))
+        options.later(startup_s + reserve_s), publish=lambda claim: pipe.send(("published", timed(claim)))
     )
     pipe.send(("done", timed(work.backend.solve(work.problem, told))))
 

@@ -80,17 +80,21 @@ def solve(
     BackendDisagreementError
         The judge refutes what it claims.
     """
-    options = options or SolveOptions()
+    started, options = time.monotonic(), options or SolveOptions()
     _check_options(options, problem)
     worker = get_backend(backend) if isinstance(backend, str) else backend
     version = _check_backend(worker, problem, strict_rules=strict_rules)
+    loading_s = time.monotonic() - started
+    options = options.later(loading_s)
     alone = isolate or worker.capabilities.isolated or options.memory_limit_bytes is not None
     run = run_isolated if alone else _run_here
     if problem.objective.period_slack_permille is None:
         result = _solve_once(problem, worker, options, run)
     else:
         result = _solve_slack(problem, worker, options, run)
-    result = replace(result, version=version, distance=options.distance)
+    result = replace(
+        result, version=version, distance=options.distance, startup_s=loading_s + result.startup_s
+    )
     if result.status is SolveStatus.INFEASIBLE and explain:
 
         def again(variant: Problem, by: str | Backend | None = None) -> SolveResult:

@@ -112,23 +112,29 @@ class FlowShop:
         A slowdown of d means a loss of d / (1 + d). Where the worst company would take more than
         `MOST_LOSS_PERMILLE` altogether, all losses of (a, u) are scaled down to that.
         """
-        names = [chain.network for chain in self.chains]
         units = range(self.unit_count)
         table = []
-        for victim in names:
+        for pressures in self._pressures():
             rows = []
             for unit in units:
-                losses = [[self._loss(victim, unit, other, v) for v in units] for other in names]
+                losses = [[self._loss(unit, v, pressure) for v in units] for pressure in pressures]
                 worst = sum(max(row[v] for row in losses) for v in units)
                 scale = min(1.0, MOST_LOSS_PERMILLE / worst) if worst else 1.0
                 rows.append(tuple(tuple(int(loss * scale) for loss in row) for row in losses))
             table.append(tuple(rows))
         return tuple(table)
 
-    def _loss(self, victim: str, unit: int, aggressor: str, other: int) -> int:
+    def _pressures(self) -> list[list[int]]:
+        """Return how much chain a minds chain b, by [a][b] (`Interference.slowdown`)."""
+        if self.interference is None:
+            return [[0] * len(self.chains) for _ in self.chains]
+        known = [self.interference.of(chain.network) for chain in self.chains]
+        return [[a.sensitivity_permille * b.intensity_permille for b in known] for a in known]
+
+    def _loss(self, unit: int, other: int, pressure: int) -> int:
         if self.interference is None or unit == other:
             return 0
-        slowdown = self.interference.slowdown_of(victim, unit, aggressor, other)
+        slowdown = self.interference.slowdown(unit, other, pressure)
         return round(1000 * slowdown / (1000 + slowdown))
 
     @cached_property

@@ -13,7 +13,7 @@ from ..formulations.rules import AnyRule, RuleFunction
 from ..solvers.families import Usual, family_of
 from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
 from ..solvers.registry import backend_names, get_backend, get_backends
-from ..solvers.result import SolveResult
+from ..solvers.result import SolveResult, relative_gap
 from ..solvers.session import solve
 from .problems import given_problem
 
@@ -68,6 +68,36 @@ class Comparison:
         """The result with the best plan; of equals, the one that proves more; None without a plan."""
         found = [result for result in self.results if result.values is not None]
         return min(found, key=lambda r: (r.values, r.status is not SolveStatus.OPTIMAL), default=None)
+
+    @property
+    def bound(self) -> int | None:
+        """The best bound on the first term that any backend proved; None without one.
+
+        None, too, if a valid plan refutes it: then it is listed among the disagreements.
+        """
+        bounds = [result.bound for result in self.results if result.bound is not None]
+        least = min((r.objective for r in self.results if r.objective is not None), default=None)
+        bound = max(bounds, default=None)
+        return None if bound is None or (least is not None and bound > least) else bound
+
+    def gap(self, result: SolveResult) -> float | None:
+        """Return how far the best plan of a result may be from the optimum, by the bound of all backends.
+
+        (objective - bound) / objective of the first term; None without a bound or a plan. Heuristics, which
+        prove nothing themselves, have one as well.
+        """
+        return relative_gap(result.objective, self.bound)
+
+    def above_best(self, result: SolveResult) -> float | None:
+        """Return how much more of the first term a result has than the best one, as a share of the best.
+
+        None without a plan, and where the best one has 0 and the other has not.
+        """
+        best = self.best
+        if result.objective is None or best is None or best.objective is None:
+            return None
+        more = result.objective - best.objective
+        return more / best.objective if best.objective else None if more else 0.0
 
 
 def plan(

@@ -119,6 +119,7 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "distance": result.distance,
         "exhausted": result.exhausted,
         "runtime_s": round(result.runtime_s, 6),
+        "startup_s": round(result.startup_s, 6),
         "handling": {name: str(how) for name, how in result.handling.items()},
         "statistics": {name: _finite(value) for name, value in result.statistics.items()},
         "candidates": [candidate_data(problem, candidate) for candidate in result.candidates],
@@ -159,7 +160,15 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
         **header("comparison"),
         "problem": problem_data(problem),
         "best": None if best is None else best.backend,
-        "results": [result_data(problem, result) for result in comparison.results],
+        "bound": comparison.bound,
+        "results": [
+            {
+                **result_data(problem, result),
+                "gap": comparison.gap(result),
+                "above_best": comparison.above_best(result),
+            }
+            for result in comparison.results
+        ],
         "failures": [
             {
                 "backend": failure.backend,

@@ -109,9 +109,9 @@ def part_of(part: int, whole: int) -> str:
     return f"{value:,.1f} %" if value >= 0.1 else f"{value:.2g} %"
 
 
-def gap(result: SolveResult) -> str:
-    """Return the gap between the objective and its bound."""
-    return "-" if result.gap is None else f"{100 * result.gap:.2f} %"
+def gap(share: float | None) -> str:
+    """Return the gap between an objective and a bound."""
+    return "-" if share is None else f"{100 * share:.2f} %"
 
 
 def objective_words(terms: Terms, objective: Objective) -> str:

@@ -17,7 +17,7 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...solvers.conflict import explain_infeasible
-from ...solvers.protocol import Deadline, RuleHandling, SolveOptions, SolveStatus
+from ...solvers.protocol import LEAST_S, Deadline, RuleHandling, SolveOptions, SolveStatus
 from ...solvers.registry import get_backend
 from ...solvers.result import ConflictItem, SolveResult
 from ...solvers.session import solve
@@ -27,9 +27,6 @@ Values = tuple[int, ...]
 
 _OPEN = 4
 """The search for the least period of slack mode may take one part in so many of the time."""
-
-_LEAST_S = 0.001
-"""A time limit has to be greater than 0."""
 
 _NO_TIME = "no plan was found in time, and nothing is proved"
 
@@ -160,5 +157,5 @@ class Inquiry:
         return capped, fastest.status is SolveStatus.OPTIMAL
 
     def _solve(self, problem: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult:
-        limit_s = None if deadline.left_s is None else max(deadline.left_s, _LEAST_S)
+        limit_s = None if deadline.left_s is None else max(deadline.left_s, LEAST_S)
         return solve(problem, self._backend, SolveOptions(top=top, time_limit_s=limit_s), explain=False)

@@ -156,7 +156,8 @@ def comparison_view(comparison: Comparison) -> Group:
     parts.append(_verdict(comparison.results))
     first = term_name(problem.formulation.terms, problem.objective.terms[0])
     legend = (
-        f"bound: proved, no plan has less {first}; gap: how far the plan may be from the best one in that"
+        f"above: how much more {first} than the best plan here; gap: how far the plan may be from the optimum, "
+        f"{_bound_words(comparison)}; start: what it took until the search began; limit: what ended it"
     )
     parts.append(Text(legend, style="dim"))
     if best is None or best.best is None:
@@ -165,31 +166,36 @@ def comparison_view(comparison: Comparison) -> Group:
     return Group(*parts, "", *best_plan(problem, best.best))
 
 
+def _bound_words(comparison: Comparison) -> str:
+    """Return what the gaps are gaps to."""
+    infos, term = comparison.problem.formulation.terms, comparison.problem.objective.terms[0]
+    bound = comparison.bound
+    if bound is None:
+        return "where a bound is proved"
+    provers = ", ".join(result.backend for result in comparison.results if result.bound == bound)
+    return f"by the bound {term_value(infos, term, bound)}, which {provers} proved"
+
+
 def _backends(comparison: Comparison) -> Table:
     infos, terms = comparison.problem.formulation.terms, comparison.problem.objective.terms
     names = [term_name(infos, term) for term in terms]
-    table = plain_table(
-        "backend",
-        "status",
-        *names,
-        "bound",
-        "gap",
-        "time",
-        "plans",
-        "stopped by",
-        numbers=(*names, "bound", "gap", "time", "plans"),
-    )
+    several = any(len(result.candidates) > 1 for result in comparison.results)
+    plans = ("plans",) if several else ()
+    numbers = (*names, "above", "gap", "start", "time", *plans)
+    table = plain_table("backend", "status", *numbers, "limit", numbers=numbers)
     for result in comparison.results:
         values = result.values or (None,) * len(terms)
+        above = comparison.above_best(result)
         table.add_row(
             result.backend,
             Text(_status_name(result.status), style=STATUS_STYLE[result.status]),
             *(term_value(infos, term, value) for term, value in zip(terms, values, strict=True)),
-            term_value(infos, terms[0], result.bound),
-            gap(result),
+            "-" if above is None else f"{100 * above:.1f} %",
+            gap(comparison.gap(result)),
+            seconds(result.startup_s),
             seconds(result.runtime_s),
-            str(len(result.candidates)),
-            "" if result.stop is StopReason.COMPLETE else result.stop.replace("_", " "),
+            *(str(len(result.candidates)) for _ in plans),
+            "" if result.stop is StopReason.COMPLETE else result.stop.removesuffix("_limit"),
         )
     return table
 
