@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -95,6 +96,7 @@ class _Explainer:
 
     def __init__(self, problem: Problem, plan: Plan, time_limit_s: float | None, report: Report) -> None:
         self._given, self._plan, self._report = problem, plan, report
+        self._started, self._limit_s = time.monotonic(), time_limit_s
         self._inquiry = Inquiry(problem, plan, time_limit_s=time_limit_s)
         self._problem = self._inquiry.problem
         self._values = score(problem, plan).values(problem.objective.terms)
@@ -128,6 +130,8 @@ class _Explainer:
             next_best=other,
             proven=proven,
             left_out=left_out,
+            looked_s=time.monotonic() - self._started,
+            limit_s=self._limit_s,
         )
         return replace(explanation, summary=summary_of(self._given, self._plan, explanation))
 

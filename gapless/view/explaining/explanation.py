@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...formulations.plan import Plan
 
@@ -121,6 +121,8 @@ class Explanation:
         Whether it is proven that no plan has better values than the explained one.
     left_out
         What there was no time to look at, in words.
+    looked_s, limit_s
+        Seconds that all questions took together, and how many they might take; None: as many as they need.
     """
 
     terms: tuple[str, ...]
@@ -132,3 +134,5 @@ class Explanation:
     next_best: Alternative
     proven: bool = False
     left_out: tuple[str, ...] = ()
+    looked_s: float = field(default=0.0, compare=False)
+    limit_s: float | None = None

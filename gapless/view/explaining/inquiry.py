@@ -17,6 +17,7 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...solvers.conflict import explain_infeasible
+from ...solvers.families import Start, starts_for
 from ...solvers.protocol import LEAST_S, Deadline, RuleHandling, SolveOptions, SolveStatus
 from ...solvers.registry import get_backend
 from ...solvers.result import ConflictItem, SolveResult
@@ -95,12 +96,24 @@ class Inquiry:
         """Return the best plan of a variant; `why` says why it has none, where that is proven."""
         result = self.solve(variant, deadline)
         if result is None or result.status is SolveStatus.NO_SOLUTION:
-            return Alternative(plan=None, reason=_NO_TIME, proven=False)
+            return self._first(variant)
         if result.status is SolveStatus.INFEASIBLE:
             return Alternative(plan=None, reason=why(variant, deadline), proven=self.sure)
         return Alternative(
             plan=result.plan, values=result.values, proven=self.sure and result.status is SolveStatus.OPTIMAL
         )
+
+    def _first(self, variant: Problem) -> Alternative:
+        """Return a plan of a variant that takes no search, for want of a better one."""
+        start = Start()
+        if variant.co_run_costs is None:  # one table of costs holds for all plans
+            start = next(starts_for(variant, SolveOptions(time_limit_s=LEAST_S)), start)
+        if start.code is None:
+            return Alternative(plan=None, reason=_NO_TIME, proven=False)
+        plan = variant.formulation.plan(variant, start.code)
+        self.judge(plan)
+        values = score(variant, plan).values(variant.objective.terms)
+        return Alternative(plan=plan, values=values, proven=False)
 
     def improved(self, found: Alternative, suits: Callable[[Plan], bool]) -> Alternative:
         """Return what was found, or a better plan of its kind that another question has brought up."""

@@ -12,7 +12,7 @@ from ..explaining.explanation import Alternative, Binding, CutReason, Explanatio
 from ..explaining.reasons import alternative_words
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from ..words import MOST_NAMED, listed, term_name, term_value
+from ..words import MOST_NAMED, listed, seconds, term_name, term_value
 from .tables import title
 
 MAX_ROWS_SHOWN = 40
@@ -51,7 +51,16 @@ def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> 
     parts.append(words if other.plan is None else words.append(f"  {presenter.plan_name(other.plan)}"))
     if explanation.left_out:
         parts.append(Text(f"no time for: {'; '.join(explanation.left_out)}", style="yellow"))
+    parts.append(Text(_looked_words(explanation), style="dim"))
     return Group(*parts)
+
+
+def _looked_words(explanation: Explanation) -> str:
+    """Return how long the other plans were looked for."""
+    taken, limit = seconds(explanation.looked_s), explanation.limit_s
+    if limit is None:
+        return f"looked for {taken}"
+    return f"looked for {taken}, limit {limit:g} s: what is not proved may be better with more (--time-limit)"
 
 
 def _section(name: str, what: str, table: Table) -> list[RenderableType]:

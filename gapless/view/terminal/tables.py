@@ -156,8 +156,8 @@ def comparison_view(comparison: Comparison) -> Group:
     parts.append(_verdict(comparison.results))
     first = term_name(problem.formulation.terms, problem.objective.terms[0])
     legend = (
-        f"above: how much more {first} than the best plan here; gap: how far the plan may be from the optimum, "
-        f"{_bound_words(comparison)}; start: what it took until the search began; limit: what ended it"
+        f"above: how much more {first} than the best plan here; gap: how far the plan may be from the "
+        f"optimum, {_bound_words(comparison)}; start: until the search began; limit: what ended it"
     )
     parts.append(Text(legend, style="dim"))
     if best is None or best.best is None:
