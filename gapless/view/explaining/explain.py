@@ -20,6 +20,7 @@ from ...solvers.protocol import Deadline, SolveStatus
 from ..presenter import presenter_of
 from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, UnitReason
 from .inquiry import Inquiry
+from .nearby import without_unit
 from .reasons import cannot_run, only_here, summary_of
 from .variants import demands, slack_words, variant_of
 
@@ -254,6 +255,8 @@ class _Explainer:
             self._question(name)
             otherwise = Alternative(plan=None, reason=known)
         else:
+            for near in without_unit(problem, self._plan, unit) if used else ():
+                self._inquiry.judge(near)  # remembered, if it is valid
             variant, demand = variant_of(problem, unit, name, used=used, searched=self._inquiry.searched)
             otherwise = self._best(variant, name, rule=demand, nothing=nothing)
         return UnitReason(
