@@ -196,6 +196,19 @@ def test_compare(cli: Cli, tmp_path: Path) -> None:
     assert json.loads(out.read_text())["results"][0]["candidates"] == document["results"][0]["candidates"]
 
 
+def test_compare_holds_heuristics_against_the_bound_of_others(cli: Cli) -> None:
+    words = ("compare", "--workload", "squeezenetx2", "--platform", "kirin990", "--time-limit", "0.2")
+    document = cli(*words, "--backends", "native,serial", "--json").document
+    native, serial = document["results"]
+    assert (native["bound"], serial["bound"]) == (document["bound"], None)
+    assert serial["gap"] == (serial["objective"] - native["bound"]) / serial["objective"]
+    assert serial["above_best"] == pytest.approx(serial["objective"] / native["objective"] - 1)
+    assert native["above_best"] == 0
+    assert native["startup_s"] >= 0
+    printed = cli(*words, "--backends", "native,serial").out
+    assert "which native proved" in " ".join(printed.split())
+
+
 @pytest.mark.parametrize("command", [("plan",), ("compare", "--backends", "native,exhaustive")])
 def test_infeasible_says_why(cli: Cli, command: tuple[str, ...]) -> None:
     words = (*command, SPARSE, "--min-balance", "95%", "--min-units", "4")

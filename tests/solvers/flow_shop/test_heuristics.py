@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from benchmarks.workload_instances import random_workload
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.hardware import UnitKind
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.flow_shop import annealing
-from gapless.solvers.protocol import Guarantee, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
@@ -208,3 +210,34 @@ def test_annealing_stops_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert result.stop is StopReason.TIME_LIMIT
     assert result.status is SolveStatus.FEASIBLE
+
+
+def shared_cores(requests: int) -> Problem:
+    """Return a workload on 8 units of which each shares its core with another one: 16 sets of units."""
+    problem = random_workload(requests, 8, slowdown=True)
+    units = enumerate(problem.platform.units)
+    shared = tuple(replace(unit, cores=(index % 4,)) for index, unit in units)
+    return replace(problem, platform=replace(problem.platform, units=shared))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in {"serial", "pipe-it"}])
+def test_once_there_is_a_plan_nothing_is_begun_after_the_deadline(name: str) -> None:
+    result = solve(shared_cores(5), name, SolveOptions(time_limit_s=1e-6))
+    assert (result.status, result.stop) == (SolveStatus.FEASIBLE, StopReason.TIME_LIMIT)
+    assert result.statistics["proposed"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["native", *NAMES])
+def test_a_short_limit_is_kept_on_large_workloads(name: str) -> None:
+    problem, started = shared_cores(60), time.monotonic()
+    assert solve(problem, name, SolveOptions(time_limit_s=0.1)).plan is not None
+    assert time.monotonic() - started < 10  # far from what it takes without looking at the clock
+
+
+def test_what_is_found_on_the_way_is_shown() -> None:
+    shown: list[Claim] = []
+    result = solve(shared_cores(3), "band", SolveOptions(publish=shown.append))
+    values = [claim.values for claim in shown if claim.values is not None]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == result.values
