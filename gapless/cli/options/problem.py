@@ -130,7 +130,10 @@ DistanceOption = Annotated[
         show_default=True,
     ),
 ]
-TimeLimitOption = Annotated[float | None, solving_option(help="Seconds for each backend.")]
+TimeLimitOption = Annotated[
+    float | None,
+    solving_option(help="Seconds for each backend; the best that it has found by then is the answer."),
+]
 MemoryLimitOption = Annotated[
     int | None,
     solving_option(

@@ -45,10 +45,8 @@ def test_a_refuted_bound_is_none() -> None:
     found = comparison()
     best, worse = found.results
     lie = replace(worse, bound=worse.objective)
-    refuted = replace(
-        found,
-        results=(lie, replace(best, status=SolveStatus.FEASIBLE, bound=None, proven=0, exhausted=False)),
-    )
+    unproven = replace(best, status=SolveStatus.FEASIBLE, bound=None, proven=0, exhausted=False)
+    refuted = replace(found, results=(lie, unproven))
     assert refuted.bound is None
     assert refuted.gap(lie) is None
     assert replace(found, results=()).bound is None
