@@ -66,9 +66,10 @@ class WrittenResult:
     bound
         No plan has a lower value of the first term; null: nothing is known.
     gap
-        How far the objective can be from the optimum, as a share of the objective; null: not known.
-    runtime_s
-        Seconds that it took.
+        How far the objective can be from the optimum, as a share of the objective, by the best bound of all
+        backends; null: not known.
+    runtime_s, startup_s
+        Seconds of the search, and until it began (older files do not have these apart).
     candidates
         Its plans, best first.
     """
@@ -84,6 +85,7 @@ class WrittenResult:
     gap: float | None
     runtime_s: float
     candidates: tuple[WrittenCandidate, ...]
+    startup_s: float = 0.0
 
     @property
     def version(self) -> str:

@@ -135,6 +135,6 @@ def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
         amount(term.dimension, answer.objective),
         amount(term.dimension, answer.bound),
         "-" if answer.gap is None else f"{100 * answer.gap:.2f} %",
-        seconds(answer.runtime_s),
+        TableCell(text=seconds(answer.runtime_s), note=f"start {seconds(answer.startup_s)}"),
         TableCell(text=clipped(answer.plan or "-"), kind="code"),
     ]

@@ -27,10 +27,12 @@ class SolverAnswer:
         What its answers are: "exact", "heuristic", ... (`solvers.protocol.Guarantee`).
     status, stop
         What is known, and why it stopped (`SolveStatus`, `StopReason`); `status` is empty for a failure.
-    objective, bound, gap
-        Of the first objective term; None: not known.
-    runtime_s
-        Seconds.
+    objective, bound
+        Of the first objective term; None: not known. The bound is its own.
+    gap
+        How far the objective may be from the optimum, by the best bound of all answers; None: not known.
+    runtime_s, startup_s
+        Seconds of the search, and until it began.
     plan
         Its best plan in words; empty without one.
     failure
@@ -46,6 +48,7 @@ class SolverAnswer:
     bound: int | None
     gap: float | None
     runtime_s: float
+    startup_s: float
     plan: str
     failure: str = ""
 

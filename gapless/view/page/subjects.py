@@ -140,7 +140,7 @@ def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
     problem = comparison.problem
     failed = ((failure.backend, str(failure.error)) for failure in comparison.failures)
     return (
-        *(answer_of(result, problem) for result in comparison.results),
+        *(replace(answer_of(result, problem), gap=comparison.gap(result)) for result in comparison.results),
         *(no_answer(backend, reason, problem) for backend, reason in failed),
     )
 
@@ -204,6 +204,7 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
         bound=result.bound,
         gap=result.gap,
         runtime_s=result.runtime_s,
+        startup_s=result.startup_s,
         plan="" if result.plan is None else str(result.plan),
     )
 
@@ -220,6 +221,7 @@ def no_answer(backend: str, reason: str, problem: Problem) -> SolverAnswer:
         bound=None,
         gap=None,
         runtime_s=0.0,
+        startup_s=0.0,
         plan="",
         failure=reason,
     )
