@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -181,6 +182,20 @@ class TestSlackMode:
     def test_no_plan_at_all(self, problem: Problem) -> None:
         capped = problem.with_objective("slack:10").with_limits(max_period_us=1)
         assert solve(capped, "exhaustive", explain=False).status is SolveStatus.INFEASIBLE
+
+    def test_a_limit_that_the_least_period_uses_up_leaves_its_plan(self, problem: Problem) -> None:
+        asked: list[Objective] = []
+
+        def slow(problem: Problem, options: SolveOptions) -> Claim:
+            asked.append(problem.objective)
+            time.sleep(0.05)
+            return optimal(BEST, values=(2000,), bound=2000)
+
+        slack = problem.with_objective("slack:10")
+        result = solve(slack, FakeBackend(act=slow), SolveOptions(time_limit_s=0.01))
+        assert len(asked) == 1
+        assert (result.status, result.stop, result.plan) == ("feasible", StopReason.TIME_LIMIT, BEST)
+        assert (result.proven, result.bound, result.asked) == (0, None, slack.objective)
 
 
 def test_the_paper_mode_is_shown_by_period(problem: Problem) -> None:
