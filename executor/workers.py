@@ -171,7 +171,11 @@ class Worker:
         return message
 
     def obituary(self) -> str:
-        """Say how it ended, and what it last printed."""
+        """Say that it ended, how, and what it last printed."""
+        return f"the worker of unit {self.unit.name!r} (process {self.pid}) {self.ending()}"
+
+    def ending(self) -> str:
+        """Say how it ended, and what it last printed, as the end of a sentence about it."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=2.0)
         code = self._process.poll()
@@ -184,7 +188,7 @@ class Worker:
             cause = f"ended with exit code {code}"
         words = self._last_line()
         said = f"; it last printed: {words}" if words else ""
-        return f"the worker of unit {self.unit.name!r} (process {self.pid}) {cause}{said}"
+        return f"{cause}{said}"
 
     def kill(self) -> None:
         """End it at once, with everything that it started."""

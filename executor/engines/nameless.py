@@ -29,8 +29,14 @@ class NamelessFile:
         with open(self.path, "rb") as file:
             return file.read()
 
+    def close(self) -> None:
+        """Free it. Can be called twice."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self.descriptor)
+        self.close()

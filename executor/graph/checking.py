@@ -20,6 +20,8 @@ def checker_complaint(model: ModelProto) -> str | None:
         tensor.shape.SetInParent()
     try:
         onnx.checker.check_model(model)
+    except MemoryError:
+        raise
     except Exception as error:  # the checker raises its own classes, which are not public in all versions
         return f"the ONNX checker says: {' '.join(str(error).split())[:600]}"
     finally:

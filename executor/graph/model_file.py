@@ -26,6 +26,7 @@ from .tensor_data import (
     sparse_tensors,
     weight_bytes,
 )
+from .watching import Watch
 
 MAX_MODEL_BYTES = 2**31 - 2**24
 """Largest model, its weights included: protobuf ends at 2 GiB, and a piece may be nearly the whole."""
@@ -62,7 +63,9 @@ class ModelFile:
     model: ModelProto
 
 
-def read_model_file(path: str | Path, *, materialize: bool = False) -> ModelFile:
+def read_model_file(
+    path: str | Path, *, materialize: bool = False, digest: str | None = None, watch: Watch | None = None
+) -> ModelFile:
     """Read and validate an ONNX file with its external data.
 
     Parameters
@@ -72,6 +75,10 @@ def read_model_file(path: str | Path, *, materialize: bool = False) -> ModelFile
     materialize
         Accept external data behind symbolic and hard links (a Hugging Face cache is full of them), by
         reading it through them; the model is self-contained from then on.
+    digest
+        The digest that it must have: another file is refused before more is done with it.
+    watch
+        Is told of each step.
 
     Raises
     ------
@@ -79,13 +86,16 @@ def read_model_file(path: str | Path, *, materialize: bool = False) -> ModelFile
         The file cannot be read, is no ONNX model, is damaged, too large, too new, or its external data is
         missing, too short, or outside its folder. All defects at once where possible.
     """
+    watch = watch or Watch()
     absolute = Path(os.path.abspath(path))
-    data = _read(absolute)
-    size, digest = len(data), hashlib.sha256(data)
+    data = _read(absolute, watch)
+    size, found = len(data), hashlib.sha256(data)
     model = _parse(absolute, data)
     del data  # as large as the model
     _raise(absolute, _version_defects(model))
-    _raise(absolute, _tensor_defects(absolute, model, size, follow_links=materialize))
+    size, defects = _tensor_defects(absolute, model, size, follow_links=materialize)
+    _raise(absolute, defects)
+    watch.size(size)
     for tensor in filter(is_external, all_tensors(model)):
         where = ExternalData.of(tensor)
         assert isinstance(where, ExternalData)
@@ -93,15 +103,18 @@ def read_model_file(path: str | Path, *, materialize: bool = False) -> ModelFile
             content = read_external(where, weight_bytes(tensor), absolute.parent, follow_links=materialize)
         except OSError as error:
             _raise(absolute, [f"the data of tensor {tensor.name!r} cannot be read: {error}"])
-        digest.update(content)
+        found.update(content)
         tensor.raw_data = content
         tensor.ClearField("external_data")
         tensor.ClearField("data_location")
+    if digest not in (None, found.hexdigest()):
+        raise InvalidModelError(f"the model file {absolute} has changed since it was loaded: load it again")
+    watch.step("the check")
     _raise(absolute, filter(None, [checker_complaint(model)]))
-    return ModelFile(path=absolute, digest=digest.hexdigest(), model=_normal_form(model))
+    return ModelFile(path=absolute, digest=found.hexdigest(), model=_normal_form(model, watch))
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, watch: Watch) -> bytes:
     try:
         # O_NONBLOCK: a named pipe must not hang us.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -118,6 +131,7 @@ def _read(path: Path) -> bytes:
             raise InvalidModelError(f"{path} is not a regular file")
         if status.st_size > MAX_MODEL_BYTES:
             raise InvalidModelError(_too_large(path, status.st_size))
+        watch.size(status.st_size)
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -163,7 +177,8 @@ def _version_defects(model: ModelProto) -> Iterable[str]:
             yield f"it uses opset {opset.version}, {advice} (up to {newest}): {cure}"
 
 
-def _tensor_defects(path: Path, model: ModelProto, size: int, *, follow_links: bool) -> list[str]:
+def _tensor_defects(path: Path, model: ModelProto, size: int, *, follow_links: bool) -> tuple[int, list[str]]:
+    """Return the bytes of the model with what lies in other files, and what is wrong with its tensors."""
     defects = [
         f"tensor {sparse.values.name!r} is sparse, which is not supported: store it densely"
         for sparse in sparse_tensors(model)
@@ -182,10 +197,10 @@ def _tensor_defects(path: Path, model: ModelProto, size: int, *, follow_links: b
             defects.append(defect)
     if not defects and size > MAX_MODEL_BYTES:
         defects.append(_too_large(path, size))
-    return defects
+    return size, defects
 
 
-def _normal_form(model: ModelProto) -> ModelProto:
+def _normal_form(model: ModelProto, watch: Watch) -> ModelProto:
     """Return a model without the liberties that only make reading harder."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]
@@ -193,6 +208,7 @@ def _normal_form(model: ModelProto) -> ModelProto:
     model.graph.input.extend(inputs)
     model.ir_version = max(model.ir_version, 4)
     if model.functions:
+        watch.step("inlining its functions")
         model = onnx.inliner.inline_local_functions(model)
     make_names_safe(model)
     return model

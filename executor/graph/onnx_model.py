@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -21,8 +21,8 @@ from .grouping import Granularity, Grouping, group
 from .model_file import ModelFile, read_model_file
 from .op_types import RANDOM
 from .operators import OperatorGraph, read_operators
-from .shapes import Shape, Shapes, fix_shapes
-from .simplify import simplify
+from .preparing import Prepared, prepare
+from .shapes import Shapes, fix_shapes
 from .slicing import Cutter
 from .tensor_data import weight_bytes
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..model import Arrays
+    from .opening import Opener
 
 
 CUTTER_VERSION = 1
@@ -129,11 +130,7 @@ class OnnxModel:
 
     def _file(self) -> ModelFile:
         (ref,) = self.network.models
-        file = read_model_file(self.path, materialize=self.materialize)
-        if file.digest != self.content_digest:
-            raise InvalidModelError(
-                f"the model file {self.path} has changed since it was loaded: load it again"
-            )
+        file = read_model_file(self.path, materialize=self.materialize, digest=self.content_digest)
         fix_shapes(file.model, dict(ref.shapes))
         return file
 
@@ -146,6 +143,7 @@ def load_onnx(
     name: str | None = None,
     materialize: bool = False,
     locator: str | None = None,
+    opener: Opener | None = None,
 ) -> OnnxModel:
     """Read an ONNX file and divide it into layers.
 
@@ -163,29 +161,29 @@ def load_onnx(
         Accept external data behind symbolic and hard links.
     locator
         What the network says it was read from; None: the absolute path.
+    opener
+        The process in which the file is checked and simplified; None: this one, without limits, for files
+        that are trusted.
 
     Raises
     ------
     InvalidModelError
         The file, its shapes or its content cannot be used; the message says what to do.
     """
-    file = read_model_file(path, materialize=materialize)
-    inputs = [value.name for value in file.model.graph.input]
-    given = fix_shapes(file.model, shapes)
-    simplified = simplify(file.model)
-    graph = read_operators(simplified.model, complaint=" ".join(simplified.warnings))
+    prepared = (opener.prepare if opener else prepare)(path, shapes=shapes, materialize=materialize)
+    graph = read_operators(prepared.model, complaint=" ".join(prepared.warnings))
     costs = [operator_cost(graph, operator) for operator in graph.operators]
     grouping = group(graph, costs, granularity)
     network = Network(
-        name=name or _network_name(file.path),
+        name=name or _network_name(prepared.path),
         layers=grouping.layers,
         tensors=grouping.tensors,
-        source=f"ONNX file {safe_name(file.path.name)}",
+        source=f"ONNX file {safe_name(prepared.path.name)}",
         models=(
             ModelRef(
-                locator=locator or str(file.path),
-                digest=_digest(file, given, granularity, graph, grouping),
-                shapes=given,
+                locator=locator or str(prepared.path),
+                digest=_digest(prepared, granularity, graph, grouping),
+                shapes=prepared.shapes,
                 granularity=str(granularity),
             ),
         ),
@@ -195,9 +193,9 @@ def load_onnx(
         inputs=graph.inputs,
         outputs=graph.outputs,
         graph=graph,
-        content_digest=file.digest,
-        path=file.path,
-        warnings=(*simplified.warnings, *_warnings(graph, inputs), *grouping.obstacles),
+        content_digest=prepared.digest,
+        path=prepared.path,
+        warnings=(*prepared.warnings, *_warnings(graph, prepared.inputs), *grouping.obstacles),
         cutter=Cutter.of(network.name, graph, grouping.operators),
         makers={
             name: layer
@@ -214,20 +212,14 @@ def _network_name(path: Path) -> str:
     return safe_name(re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem).strip("-") or "model", most=60)
 
 
-def _digest(
-    file: ModelFile,
-    shapes: tuple[tuple[str, Shape], ...],
-    granularity: Granularity,
-    graph: OperatorGraph,
-    grouping: Grouping,
-) -> str:
+def _digest(prepared: Prepared, granularity: Granularity, graph: OperatorGraph, grouping: Grouping) -> str:
     """Return a digest of all that decides numbers and layers: also of what simplification has made of it."""
     layers = [[graph.operators[index].outputs for index in members] for members in grouping.operators]
-    parts = [CUTTER_VERSION, file.digest, shapes, str(granularity), layers]
+    parts = [CUTTER_VERSION, prepared.digest, prepared.shapes, str(granularity), layers]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _warnings(graph: OperatorGraph, inputs: list[str]) -> Iterator[str]:
+def _warnings(graph: OperatorGraph, inputs: Sequence[str]) -> Iterator[str]:
     unused = [name for name in inputs if name not in {spec.name for spec in graph.inputs}]
     if unused:
         yield f"no output depends on the input {', '.join(map(repr, unused))}: it is left out"

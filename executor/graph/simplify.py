@@ -6,7 +6,8 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -16,7 +17,8 @@ from onnx.helper import make_tensor_value_info
 
 from ...formulations.errors import InvalidModelError
 from .checking import checker_complaint
-from .tensor_data import subgraphs, weight_bytes
+from .tensor_data import is_known_type, subgraphs, weight_bytes
+from .watching import Watch
 
 MAX_TENSOR_BYTES = 2**31 - 1
 """Largest single tensor: engines count its bytes with 32 bits."""
@@ -26,6 +28,11 @@ MAX_FOLDED_BYTES = 2**24
 
 _ALL_BUT_FOLDING = ("graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying")
 _MAX_SMALL_WEIGHT = 1024
+_STEPS_OF_WEIGHTS = 20
+"""What it takes to compare two small weights, in such steps."""
+
+_MAX_COMPARISONS = 2_000_000
+"""Most steps of comparing everything with everything, which some optimisations do: a second or two."""
 _MAX_CONSTANT = 2**26
 _EXPLODING = frozenset(("ConstantOfShape", "Range"))
 """Data propagation writes out every element of what these make: a few bytes become gigabytes."""
@@ -49,23 +56,35 @@ class Simplified:
     warnings: tuple[str, ...] = ()
 
 
-def simplify(model: ModelProto) -> Simplified:
+def simplify(model: ModelProto, *, watch: Watch | None = None) -> Simplified:
     """Fold constants and infer shapes of a model whose inputs have fixed shapes; `model` is used up.
 
     Where simplification fails, the model stays as it is, and a warning says why.
+
+    Parameters
+    ----------
+    model
+        The model.
+    watch
+        Is told of each step.
 
     Raises
     ------
     InvalidModelError
         A tensor would be larger than any engine can hold.
+    MemoryError
+        There is too little memory.
     """
+    watch = watch or Watch()
+    watch.step("inferring shapes")
     complaint = _infer_shapes(model)
     warning = None
+    watch.step("folding constants and simplifying")
     try:
         slim, slim_complaint = _slimmed(model)
         _check_interface(model, slim)
         model, complaint = slim, slim_complaint
-    except InvalidModelError:
+    except (InvalidModelError, MemoryError):
         raise
     except ImportError:
         warning = "not simplified, because onnxslim is not installed: pip install 'gapless[ort]'"
@@ -90,17 +109,18 @@ def _slimmed(model: ModelProto) -> tuple[ModelProto, str | None]:
     return _passed(model)
 
 
-def _passed(model: ModelProto, *, skipped: Sequence[str] = ()) -> tuple[ModelProto, str | None]:
+def _passed(model: ModelProto, *, skipped: Collection[str] = ()) -> tuple[ModelProto, str | None]:
     """Return a model after one pass of the simplifier and of shape inference, and the latter's complaint."""
     import onnxslim
 
     _check_constants(model)
+    skipped = {*skipped, *_endless(model)}
     with _silence():
         slim: ModelProto = onnxslim.slim(
             model,
             no_shape_infer=True,  # its own can run forever, and guesses
             size_threshold=MAX_FOLDED_BYTES,  # keeps what a few bytes expand to out of the weights
-            skip_optimizations=list(skipped),
+            skip_optimizations=sorted(skipped),
         )
     # It forgets what the file says of operators that it does not know.
     values = {value.name: value for value in model.graph.value_info}
@@ -108,6 +128,26 @@ def _passed(model: ModelProto, *, skipped: Sequence[str] = ()) -> tuple[ModelPro
     del slim.graph.value_info[:]
     slim.graph.value_info.extend(values.values())
     return slim, _infer_shapes(slim)
+
+
+def _endless(model: ModelProto) -> Iterator[str]:
+    """Yield the optimisations that would compare too many things with each other.
+
+    What they leave out stays as it is: the model computes the same.
+    """
+    weights = Counter(tuple(tensor.dims) for tensor in model.graph.initializer)
+    weights += Counter(
+        tuple(attribute.t.dims)
+        for node in model.graph.node
+        for attribute in node.attribute
+        if node.op_type == "Constant"
+    )
+    if _STEPS_OF_WEIGHTS * sum(count**2 for count in weights.values()) > _MAX_COMPARISONS:
+        yield "weight_tying"
+    users = Counter(name for node in model.graph.node for name in set(node.input))
+    alike = Counter((node.op_type, *node.input[:1]) for node in model.graph.node)
+    if sum(count**2 * users[key[1]] for key, count in alike.items() if len(key) > 1) > _MAX_COMPARISONS:
+        yield "subexpression_elimination"
 
 
 def _check_constants(model: ModelProto) -> None:
@@ -175,6 +215,8 @@ def _infer_shapes(model: ModelProto) -> str | None:
         try:
             found = onnx.shape_inference.infer_shapes(light, strict_mode=strict, data_prop=propagate)
             break
+        except MemoryError:
+            raise
         except Exception as error:  # InferenceError is not public in all versions
             complaint = complaint or f"shape inference says: {' '.join(str(error).split())[:600]}"
     del model.graph.value_info[:]
@@ -241,4 +283,4 @@ def _refuse_giants(model: ModelProto) -> None:
 
 def _item_bytes(value: ValueInfoProto) -> int:
     kind = value.type.tensor_type.elem_type
-    return weight_bytes(TensorProto(data_type=kind, dims=[1])) if kind else 0
+    return weight_bytes(TensorProto(data_type=kind, dims=[1])) if is_known_type(kind) else 0

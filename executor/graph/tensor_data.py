@@ -74,6 +74,11 @@ def _attributes(graph: GraphProto | FunctionProto) -> Iterator[AttributeProto]:
         yield from node.attribute
 
 
+def is_known_type(number: int) -> bool:
+    """Return whether a number in a file stands for an element type that this onnx knows."""
+    return number != TensorProto.UNDEFINED and number in TensorProto.DataType.values()
+
+
 def weight_bytes(tensor: TensorProto) -> int:
     """Return the bytes that the type and the dimensions of a tensor claim; strings count as nothing."""
     name = TensorProto.DataType.Name(tensor.data_type)
@@ -96,7 +101,7 @@ def inline_defect(tensor: TensorProto) -> str | None:
     Only lengths are looked at: nothing is allocated for what a tensor merely claims.
     """
     label = f"tensor {tensor.name!r}"
-    if tensor.data_type not in TensorProto.DataType.values() or tensor.data_type == TensorProto.UNDEFINED:
+    if not is_known_type(tensor.data_type):
         return f"{label} has the unknown element type {tensor.data_type}"
     if len(tensor.dims) > _MAX_RANK or any(size < 0 for size in tensor.dims):
         return f"{label} has impossible dimensions: {list(tensor.dims)[:_MAX_RANK]}"

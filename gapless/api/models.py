@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..executor.graph.grouping import Granularity
 from ..executor.model import Model
@@ -13,6 +14,9 @@ from ..formulations.errors import InvalidInputError, InvalidModelError
 from ..formulations.nearness import shown
 from ..formulations.network import ModelRef, Network
 from ..profiler.applications.catalog import application_named, applications
+
+if TYPE_CHECKING:
+    from ..executor.graph.opening import Opener, OpeningLimits
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -28,8 +32,11 @@ def open_model(
     shapes: Shapes | None = None,
     granularity: str | Granularity = Granularity.LAYER,
     materialize: bool = False,
+    limits: OpeningLimits | None = None,
 ) -> Model:
     """Open one model that can be planned, profiled and run.
+
+    ONNX files are checked and simplified in a child process with limits of time and memory.
 
     Parameters
     ----------
@@ -43,6 +50,8 @@ def open_model(
         How operators are grouped into layers: "operator", "layer" (what a runtime fuses) or "block".
     materialize
         Copy weights that are links to other files (as a download cache has them) before reading.
+    limits
+        What opening an ONNX file may take; None: `OpeningLimits.usual`, far above what honest models need.
 
     Raises
     ------
@@ -56,10 +65,19 @@ def open_model(
     >>> model.network.name
     'squeezenet'
     """
+    from ..executor.graph.opening import Opener
+
+    grouped = _granularity(granularity)
+    with Opener(limits) as opener:
+        return _opened(locator, opener, shapes or {}, grouped, materialize=materialize)
+
+
+def _opened(
+    locator: str | Path, opener: Opener, shapes: Shapes, granularity: Granularity, *, materialize: bool
+) -> Model:
     named = None if os.path.exists(locator) else _NAMED.fullmatch(str(locator))
     name, where = (named[1], named[2]) if named else (None, str(locator))
-    grouped = _granularity(granularity)
-    fixed = {key: tuple(shape) for key, shape in (shapes or {}).items()}
+    fixed = {key: tuple(shape) for key, shape in shapes.items()}
     if not os.path.exists(where):
         if _CALLABLE.fullmatch(where):
             return _open_callable(where, name, fixed)
@@ -68,14 +86,17 @@ def open_model(
     from ..executor.graph.onnx_model import load_onnx
 
     if os.path.exists(where):
-        return load_onnx(where, shapes=fixed, granularity=grouped, name=name, materialize=materialize)
+        return load_onnx(
+            where, shapes=fixed, granularity=granularity, name=name, materialize=materialize, opener=opener
+        )
     zoo = where.removeprefix(ZOO_PREFIX)
     return load_onnx(
         _zoo_path(zoo),
         shapes=fixed,
-        granularity=grouped,
+        granularity=granularity,
         name=name or zoo,
         locator=ZOO_PREFIX + zoo,
+        opener=opener,
     )
 
 
@@ -85,6 +106,7 @@ def open_models(
     shapes: Shapes | None = None,
     granularity: str | Granularity = Granularity.LAYER,
     materialize: bool = False,
+    limits: OpeningLimits | None = None,
 ) -> Model:
     """Open one or several models; several run one after the other for each request, as one network.
 
@@ -102,7 +124,9 @@ def open_models(
     """
     from ..executor.joined import join
 
-    return join(open_each(locators, shapes=shapes, granularity=granularity, materialize=materialize))
+    return join(
+        open_each(locators, shapes=shapes, granularity=granularity, materialize=materialize, limits=limits)
+    )
 
 
 def open_each(
@@ -111,20 +135,26 @@ def open_each(
     shapes: Shapes | None = None,
     granularity: str | Granularity = Granularity.LAYER,
     materialize: bool = False,
+    limits: OpeningLimits | None = None,
 ) -> list[Model]:
     """Open models, each by itself; parameters and errors as for `open_models`."""
+    from ..executor.graph.opening import Opener
+
     if not locators:
         raise InvalidModelError("no model is given: name an ONNX file, a built-in network, or path.py:NAME")
     given = {key: tuple(shape) for key, shape in (shapes or {}).items()}
     known = [(locator, _name_of(locator)) for locator in locators]
-    prefixes = tuple(f"{name}/" for _, name in known)
+    prefixes, grouped = tuple(f"{name}/" for _, name in known), _granularity(granularity)
     models = []
-    for locator, name in known:
-        own = {key: shape for key, shape in given.items() if not key.startswith(prefixes)}
-        own |= {
-            key.removeprefix(f"{name}/"): shape for key, shape in given.items() if key.startswith(f"{name}/")
-        }
-        models.append(open_model(locator, shapes=own, granularity=granularity, materialize=materialize))
+    with Opener(limits) as opener:
+        for locator, name in known:
+            own = {key: shape for key, shape in given.items() if not key.startswith(prefixes)}
+            own |= {
+                key.removeprefix(f"{name}/"): shape
+                for key, shape in given.items()
+                if key.startswith(f"{name}/")
+            }
+            models.append(_opened(locator, opener, own, grouped, materialize=materialize))
     return models
 
 
@@ -143,6 +173,7 @@ def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -
     InvalidModelError
         The network is only a table, a model is not there, or it is not the one that was profiled.
     """
+    from ..executor.graph.opening import Opener
     from ..executor.joined import join
 
     if not network.models:
@@ -151,18 +182,18 @@ def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -
             "use --engine simulated, or profile a model first (`gapless profile model.onnx`)"
         )
     names = [network.name] if len(network.models) == 1 else _joined_names(network)
-    opened = [
-        _reopen(ref, name, (at or {}).get(ref.locator, ref.locator))
-        for ref, name in zip(network.models, names, strict=True)
-    ]
+    with Opener() as opener:
+        opened = [
+            _reopen(ref, name, (at or {}).get(ref.locator, ref.locator), opener)
+            for ref, name in zip(network.models, names, strict=True)
+        ]
     return join(opened, name=network.name) if len(opened) > 1 else opened[0]
 
 
-def _reopen(ref: ModelRef, name: str, where: str | Path) -> Model:
+def _reopen(ref: ModelRef, name: str, where: str | Path, opener: Opener) -> Model:
+    grouped = _granularity(ref.granularity)
     # Links are followed: the digest decides whether it is the right file.
-    model = open_model(
-        f"{name}={where}", shapes=dict(ref.shapes), granularity=ref.granularity, materialize=True
-    )
+    model = _opened(f"{name}={where}", opener, dict(ref.shapes), grouped, materialize=True)
     (found,) = model.network.models
     if found.digest != ref.digest:
         raise InvalidModelError(
