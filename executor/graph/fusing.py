@@ -37,6 +37,8 @@ class Clusters:
         count = len(graph.operators)
         self._members: list[list[int]] = [[index] for index in range(count)]
         self._home = list(range(count))
+        self.first = list(range(count))
+        """The first operator of each cluster."""
         self.successors: list[set[int]] = [set() for _ in range(count)]
         self.predecessors: list[set[int]] = [set() for _ in range(count)]
         made = graph.producers()
@@ -60,37 +62,33 @@ class Clusters:
             ahead[one] -= {one, other}
         for member in self._members[other]:
             self._home[member] = one
-        self._members[one] = sorted(self._members[one] + self._members[other])
+        self._members[one] += self._members[other]
         self._members[other] = []
+        self.first[one] = min(self.first[one], self.first[other])
         return one
 
     def home(self, operator: int) -> int:
         """Return the cluster that holds an operator."""
         return self._home[operator]
 
-    def members(self, cluster: int) -> Sequence[int]:
-        """Return the operators of a cluster."""
-        return self._members[cluster]
-
     def in_order(self) -> list[tuple[int, ...]]:
         """Return the operators of all clusters, in the topological order nearest to that of the graph."""
-        first = {cluster: members[0] for cluster, members in enumerate(self._members) if members}
-        return _nearest_order(first, self)
-
-
-def _nearest_order(first: dict[int, int], clusters: Clusters) -> list[tuple[int, ...]]:
-    missing = {cluster: len(clusters.predecessors[cluster]) for cluster in first}
-    ready = [(first[cluster], cluster) for cluster, count in missing.items() if not count]
-    heapq.heapify(ready)
-    found = []
-    while ready:
-        _, cluster = heapq.heappop(ready)
-        found.append(tuple(clusters.members(cluster)))
-        for successor in clusters.successors[cluster]:
-            missing[successor] -= 1
-            if not missing[successor]:
-                heapq.heappush(ready, (first[successor], successor))
-    return found
+        missing = {
+            cluster: len(self.predecessors[cluster])
+            for cluster, members in enumerate(self._members)
+            if members
+        }
+        ready = [(self.first[cluster], cluster) for cluster, count in missing.items() if not count]
+        heapq.heapify(ready)
+        found = []
+        while ready:
+            _, cluster = heapq.heappop(ready)
+            found.append(tuple(sorted(self._members[cluster])))
+            for successor in self.successors[cluster]:
+                missing[successor] -= 1
+                if not missing[successor]:
+                    heapq.heappush(ready, (self.first[successor], successor))
+        return found
 
 
 def absorb_sources(graph: OperatorGraph, clusters: Clusters) -> None:
@@ -137,7 +135,7 @@ def fuse(graph: OperatorGraph, clusters: Clusters, costs: Sequence[OperatorCost]
             cluster = clusters.home(index)
             found = partners(cluster) if light(cluster) else ()
             if found:
-                partner = nearest(found, key=lambda other: clusters.members(other)[0])
+                partner = nearest(found, key=clusters.first.__getitem__)
                 light.add(cluster, partner, clusters.merge(cluster, partner))
                 merged = True
         step = 0 if merged else step + 1

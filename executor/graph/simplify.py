@@ -34,6 +34,7 @@ _STEPS_OF_WEIGHTS = 20
 _MAX_COMPARISONS = 2_000_000
 """Most steps of comparing everything with everything, which some optimisations do: a second or two."""
 _MAX_CONSTANT = 2**26
+_MAX_USERS = 5000
 _EXPLODING = frozenset(("ConstantOfShape", "Range"))
 """Data propagation writes out every element of what these make: a few bytes become gigabytes."""
 
@@ -114,6 +115,7 @@ def _passed(model: ModelProto, *, skipped: Collection[str] = ()) -> tuple[ModelP
     import onnxslim
 
     _check_constants(model)
+    _check_users(model)
     skipped = {*skipped, *_endless(model)}
     with _silence():
         slim: ModelProto = onnxslim.slim(
@@ -162,6 +164,14 @@ def _check_constants(model: ModelProto) -> None:
             raise ValueError(
                 f"the constant {value.name!r} of {elements} elements is too large to be computed"
             )
+
+
+def _check_users(model: ModelProto) -> None:
+    """Refuse what the simplifier, which compares all users of a tensor for each of them, would not end with."""
+    users = Counter(name for node in model.graph.node for name in node.input)
+    name, most = max(users.items(), key=lambda entry: entry[1], default=("", 0))
+    if most > _MAX_USERS:
+        raise ValueError(f"the tensor {name!r} has {most} users, more than {_MAX_USERS}")
 
 
 @contextlib.contextmanager
