@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .printing import printable
+
 if TYPE_CHECKING:
     from .plan import Plan
     from .scores import Violation
 
 
 class GaplessError(Exception):
-    """Root of all errors that gapless raises on purpose."""
+    """Root of all errors that gapless raises on purpose; `str()` is printable, whatever a message quotes."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidInputError(GaplessError, ValueError):
@@ -35,9 +40,7 @@ class InvalidInputError(GaplessError, ValueError):
         super().__init__(message)
 
     def __str__(self) -> str:
-        if not self.problems:
-            return self.message
-        return self.message + "".join(f"\n  - {problem}" for problem in self.problems)
+        return printable(self.message + "".join(f"\n  - {problem}" for problem in self.problems))
 
 
 class InvalidModelError(InvalidInputError):

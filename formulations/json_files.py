@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from .errors import InvalidInputError, SchemaVersionError
 from .file_kinds import foreign, in_folder, instead
+from .nearness import shown
 
 MAX_FILE_BYTES = 64 * 2**20
 """Largest file that is read: far above any problem, far below what would exhaust a board."""
+
+MAX_DEPTH = 200
+"""Deepest nesting that is read: a rule needs some tens at most, and every later step walks it recursively."""
 
 MAX_DEFECTS_SHOWN = 50
 LINE_LENGTH = 100
@@ -78,8 +83,13 @@ def parse(data: bytes, schema: Schema[Document], *, name: str) -> Document:
 
 def format_of(path: str | Path) -> str | None:
     """Return of which kind a file says it is, or None if it does not say; errors as for `load`."""
-    found = _json_tree(read_bytes(path), str(path)).get("format")
+    found = load_tree(path).get("format")
     return found if isinstance(found, str) else None
+
+
+def load_tree(path: str | Path) -> dict[str, Any]:
+    """Return the JSON object in a file, of whichever kind; errors as for `load`."""
+    return _json_tree(read_bytes(path), str(path))
 
 
 def load_foreign(path: str | Path, content: type[Document], *, called: str) -> Document:
@@ -99,8 +109,7 @@ def load_foreign(path: str | Path, content: type[Document], *, called: str) -> D
     InvalidInputError
         As for `load`.
     """
-    tree = _json_tree(read_bytes(path), str(path))
-    return _content(tree, content, f"{path} is not valid as {called}:")
+    return _content(load_tree(path), content, f"{path} is not valid as {called}:")
 
 
 def _content(tree: dict[str, Any], content: type[Document], wrong: str) -> Document:
@@ -222,8 +231,8 @@ def _json_tree(data: bytes, name: str) -> dict[str, Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            twice = sorted({key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1})
-            raise InvalidInputError(f"{name}: the key {twice[0]!r} stands twice in one object")
+            twice = min(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+            raise InvalidInputError(f"{name}: the key {shown(twice)} stands twice in one object")
         return found
 
     try:
@@ -241,7 +250,24 @@ def _json_tree(data: bytes, name: str) -> dict[str, Any]:
         raise InvalidInputError(f"{name} is not valid JSON: {error}") from None
     if not isinstance(tree, dict):
         raise InvalidInputError(f"{name} holds a {type(tree).__name__}, not an object")
+    if _is_deep(tree):
+        raise InvalidInputError(f"{name} is nested too deeply: more than {MAX_DEPTH} levels")
     return tree
+
+
+def _is_deep(tree: dict[str, Any]) -> bool:
+    """Return whether something in a tree lies deeper than is read; looks at it level by level."""
+    level: list[Any] = [tree]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            item
+            for value in level
+            for item in (value.values() if isinstance(value, dict) else value)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _check_header(tree: dict[str, Any], schema: Schema[Document], name: str) -> None:

@@ -6,7 +6,6 @@ memory, or crash it. So all of that happens in a child; what comes back is a che
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -92,7 +91,7 @@ def _number(variable: str) -> float | None:
 
 
 class Opener:
-    """A child process that opens model files, one after the other; the next file after a death gets a new one.
+    """A child process that opens model files, one after the other; after a death it is a new one.
 
     Parameters
     ----------
@@ -172,8 +171,8 @@ class Opener:
             if _OUT_OF_MEMORY in ending:
                 raise InvalidModelError(_met(path, step, "its memory limit", "more memory")) from None
             raise InvalidModelError(
-                f"the model file {path} cannot be opened: {step} ended its process, which {ending}; the file is "
-                "damaged, or made to do this"
+                f"the model file {path} cannot be opened: {step} ended its process, which {ending}; "
+                "the file is damaged, or made to do this"
             ) from None
         except ExecutionError as error:
             raise InvalidModelError(
@@ -224,6 +223,7 @@ def _size(path: Path) -> int:
 def _met(path: Path, step: str, limit: str, more: str) -> str:
     variable = SECONDS_VARIABLE if more == "more time" else MEMORY_VARIABLE
     return (
-        f"the model file {path} cannot be opened: {step} met {limit}. Do not trust the file if it comes from a "
-        f"stranger; otherwise allow {more} (in the environment: {variable}=...), or export the model in parts"
+        f"the model file {path} cannot be opened: {step} met {limit}. Do not trust the file if it comes "
+        f"from a stranger; otherwise allow {more} ({variable}=... in the environment), or export the model in "
+        "parts"
     )

@@ -81,7 +81,7 @@ class _Watch(Watch):
 
 
 def _limit(most_bytes: int) -> None:
-    """Limit the private memory of this process; what is merely reserved, as for stacks of threads, is free."""
+    """Limit the private memory of this process; what is merely reserved is free."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard != resource.RLIM_INFINITY:
         most_bytes = hard if most_bytes == resource.RLIM_INFINITY else min(most_bytes, hard)

@@ -1,4 +1,4 @@
-"""A model file made ready for division into layers: checked, self-contained, with fixed shapes, simplified."""
+"""Model files made ready for division into layers: checked, self-contained, simplified."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _check_constants(model: ModelProto) -> None:
 
 
 def _check_users(model: ModelProto) -> None:
-    """Refuse what the simplifier, which compares all users of a tensor for each of them, would not end with."""
+    """Refuse what takes the simplifier for ever: it compares all users of a tensor for each of them."""
     users = Counter(name for node in model.graph.node for name in node.input)
     name, most = max(users.items(), key=lambda entry: entry[1], default=("", 0))
     if most > _MAX_USERS:

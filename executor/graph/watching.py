@@ -7,7 +7,7 @@ class Watch:
     """Is told of the steps of opening a file; this one ignores them."""
 
     def step(self, name: str) -> None:
-        """A step begins; its name is the subject of a sentence."""
+        """Hear that a step begins; its name is the subject of a sentence."""
 
     def size(self, count: int) -> None:
-        """The model holds so many bytes, those in other files included."""
+        """Hear how many bytes the model holds, those in other files included."""

@@ -12,10 +12,11 @@ import typer
 from rich.text import Text
 
 from ..formulations.errors import GaplessError
+from ..formulations.printing import printable
 from ..version import __version__
 from .base import catalog
 from .base.answer import Answer, app, outline
-from .base.console import clean, console, discard_output, using_style
+from .base.console import console, discard_output, using_style
 from .base.exits import ExitCode, code_of_error
 from .base.general_options import ColorOption, DebugOption, General, JsonOption, QuietOption, split_general
 from .base.usage_errors import UsageError, unknown_command, usage_message
@@ -110,7 +111,7 @@ def _print(answer: Answer, general: General) -> int:
             console(sys.stdout).print(view)
     sys.stdout.flush()
     for note in () if general.style.quiet else answer.notes:
-        console(sys.stderr).print(clean(note), soft_wrap=True)
+        console(sys.stderr).print(printable(note), soft_wrap=True)
     return answer.code
 
 
@@ -125,7 +126,7 @@ def _fail(error: BaseException, *, as_json: bool) -> int:
 
         sys.stdout.write(documents.json_text(documents.error_document(error, code, text)))
         sys.stdout.flush()
-    words = Text("error: ", style="bold red").append(clean(text), style="not bold default")
+    words = Text("error: ", style="bold red").append(printable(text), style="not bold default")
     console(sys.stderr).print(words, soft_wrap=True)
     return code
 

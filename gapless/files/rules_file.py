@@ -75,7 +75,8 @@ def add_rules(problem: Problem, path: str | Path) -> Problem:
 
 def _run(path: Path) -> ModuleType:
     try:
-        source = path.read_bytes()[: MAX_FILE_BYTES + 1]
+        with path.open("rb") as file:
+            source = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidInputError(f"cannot read the rules file {path}: {reason}") from error

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from ...formulations.printing import printable
 
 PIPE_WIDTH = 110
 """Columns when the output is no terminal and COLUMNS is not set."""
-
-_HARMFUL = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode categories that can move the cursor, reverse text or break lines."""
-
-
-def clean(text: str) -> str:
-    """Return text in which control and format characters are written out; line breaks stay."""
-    return "".join(
-        char
-        if char == "\n" or unicodedata.category(char) not in _HARMFUL
-        else char.encode("unicode_escape").decode()
-        for char in text
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +64,12 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Let `main` decide, instead of leaving with exit code 1."""
         raise BrokenPipeError
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is to be written; names in it cannot steer the terminal."""
+        for segment in super().render(renderable, options):
+            harmless = segment.control or segment.text.isprintable()
+            yield segment if harmless else segment._replace(text=printable(segment.text))
 
 
 def console(stream: TextIO) -> Console:

@@ -12,10 +12,11 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from ...executor.progress import Step
+from ...formulations.printing import printable
 from ...formulations.problem import Problem
 from ...solvers.protocol import Claim
 from ...view.words import term_name, term_value
-from .console import clean, shows_progress
+from .console import shows_progress
 
 FIRST_S = 2.0
 """Seconds before the line appears."""
@@ -193,7 +194,7 @@ class StepLine(Line):
         if step is None:
             return ""
         passed = span(self.elapsed_s)
-        text = " ".join(clean(step.text).split())
+        text = " ".join(printable(step.text).split())
         if not step.total:
             return f"{passed}: {text}"
         left = self._left_s(step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,7 +16,7 @@ from ...files.origins import forgotten, problem_of
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, SchemaVersionError
 from ...formulations.files import PLAN, load, load_origin, load_plan, load_problem
-from ...formulations.json_files import format_of, load_foreign
+from ...formulations.json_files import format_of, load_foreign, load_tree
 from ...formulations.judge import check
 from ...formulations.problem import Problem
 from ...view.terminal.heat_map import Grid
@@ -129,13 +128,8 @@ def show_file(name: str, kind: str, *, problem: Problem | None, layers: range | 
     return _by_schema(asked, kind) if kind in _VIEWS else _READERS.get(kind, _other)(asked)
 
 
-def _tree(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_bytes())
-    return found
-
-
 def _shown(asked: _Asked, kind: str, view: Callable[[], RenderableType], **more: Any) -> Shown:
-    return Shown(path=str(asked.path), kind=kind, document=_tree(asked.path), view=view, **more)
+    return Shown(path=str(asked.path), kind=kind, document=load_tree(asked.path), view=view, **more)
 
 
 def _plan(asked: _Asked) -> Shown:
@@ -261,7 +255,7 @@ def _trace(asked: _Asked) -> Shown:
     except InvalidInputError as error:
         if not error.problems:
             raise
-        defects, events = tuple(error.problems), len(_tree(asked.path).get("traceEvents", ()))
+        defects, events = tuple(error.problems), len(load_tree(asked.path).get("traceEvents", ()))
         return _shown(
             asked,
             TRACE_FORMAT,
@@ -319,7 +313,7 @@ def _other(asked: _Asked) -> Shown:
     from ...files.run_folder import what_is
     from ...view.terminal.showing import other_view
 
-    tree = _tree(asked.path)
+    tree = load_tree(asked.path)
     kind = str(tree["format"])
     return _shown(asked, kind, lambda: other_view(str(asked.path), kind, what_is(kind), tree))
 

@@ -13,7 +13,7 @@ from ...formulations.terms import Dimension, TermInfo
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
 from ..words import Terms, amount, seconds
-from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short
+from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, with_plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,7 @@ _LEAST_S = 1e-4
 """Shortest bar of a logarithmic scale of seconds."""
 
 
+@with_plain_names
 def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """Draw what backends answered to one problem, as `plot_answers` does.
 
@@ -49,6 +50,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     return _draw_answers(comparison.problem.formulation.terms, _by_backend(comparison), failures, ax)
 
 
+@with_plain_names
 def plot_answers(answers: Mapping[str, SolveResult], *, ax: Axes | None = None) -> Axes:
     """Draw answers: a bar up to the objective, a black mark at the proved bound, status and time in words.
 
@@ -67,6 +69,7 @@ def plot_answers(answers: Mapping[str, SolveResult], *, ax: Axes | None = None) 
     return _draw_answers(_all_terms(), answers, {}, ax)
 
 
+@with_plain_names
 def plot_solve_times(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """Draw how long each backend took, on a logarithmic scale.
 

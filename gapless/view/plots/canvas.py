@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ...formulations.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+
+Given = ParamSpec("Given")
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 """Colours of Okabe and Ito, which colour-blind people can tell apart."""
@@ -54,6 +57,22 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
             "install it with: pip install 'gapless[plots]'"
         ) from error
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def with_plain_names(draw: Callable[Given, Axes]) -> Callable[Given, Axes]:
+    """Return a function that draws the same, where a dollar in a name begins no formula."""
+
+    @wraps(draw)
+    def drawn(*args: Given.args, **kwargs: Given.kwargs) -> Axes:
+        from matplotlib.text import Text
+
+        axes = draw(*args, **kwargs)
+        for text in axes.findobj(Text):
+            assert isinstance(text, Text)
+            text.set_parse_math("$" not in text.get_text())
+        return axes
+
+    return drawn
 
 
 def legend(axes: Axes, entries: Sequence[tuple[str, Look]]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...formulations.errors import InvalidInputError
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from .canvas import IDLE, axes_of, plain_decades, short
+from .canvas import IDLE, axes_of, plain_decades, short, with_plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ _MOST_NAMES = 45
 """Most layers whose names stand below a heat map; more are numbered."""
 
 
+@with_plain_names
 def plot_layer_times(
     problem: Problem, *, network: str | None = None, plan: Plan | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -68,6 +69,7 @@ def plot_layer_times(
     return axes
 
 
+@with_plain_names
 def plot_slowdown(problem: Problem, *, ax: Axes | None = None) -> Axes:
     """Draw by how much units slow each other down, in percent of the time alone: a heat map.
 

@@ -10,7 +10,7 @@ from ...formulations.history import History, Interval
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..presenter import presenter_of
-from .canvas import DARK, IDLE, LOST, PALETTE, Look, axes_of, legend, room, rows
+from .canvas import DARK, IDLE, LOST, PALETTE, Look, axes_of, legend, room, rows, with_plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ _MS = 1e6
 """Nanoseconds in a millisecond."""
 
 
+@with_plain_names
 def plot_trace(
     trace: History,
     *,
@@ -80,6 +81,7 @@ def plot_trace(
     return axes
 
 
+@with_plain_names
 def plot_busy(problem: Problem, plans: Plan | Mapping[str, Plan], *, ax: Axes | None = None) -> Axes:
     """Draw how long each unit is busy, and how long it waits.
 

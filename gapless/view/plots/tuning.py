@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.result import TuningResult, TuningRow
 from ...formulations.errors import InvalidInputError
-from .canvas import BLUE, ORANGE, axes_of, legend, plain_decades, rows, short
+from .canvas import BLUE, ORANGE, axes_of, legend, plain_decades, rows, short, with_plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ _WIDE = 6
 """Ratio of the longest to the shortest period from which the scales are logarithmic."""
 
 
+@with_plain_names
 def plot_predicted(result: TuningResult, *, table: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw measured against predicted periods of all that was tuned; on the dashed line both are equal.
 
@@ -70,6 +71,7 @@ def plot_predicted(result: TuningResult, *, table: str | None = None, ax: Axes |
     return axes
 
 
+@with_plain_names
 def plot_candidates(result: TuningResult, *, ax: Axes | None = None) -> Axes:
     """Draw the measured period of every candidate, the winner on top; lines reach from the least to the most.
 

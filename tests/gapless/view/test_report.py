@@ -13,9 +13,10 @@ import pytest
 
 from gapless.api.problems import load_problem, table_problem
 from gapless.cli.base import progress as progress_module
-from gapless.cli.base.console import clean, stdout_kept_clean
+from gapless.cli.base.console import stdout_kept_clean
 from gapless.cli.base.progress import Progress
 from gapless.formulations.objective import Objective
+from gapless.formulations.printing import printable
 from gapless.formulations.simulate import simulate
 from gapless.view.terminal.gantt import gantt
 from gapless.view.words import millis, objective_words, percent, seconds, size, term_value
@@ -90,7 +91,7 @@ def test_objectives_in_words() -> None:
     ],
 )
 def test_text_that_could_harm_a_terminal_is_written_out(text: str, shown: str) -> None:
-    assert clean(text) == shown
+    assert printable(text) == shown
 
 
 def test_what_is_printed_meanwhile_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
