@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo demo-ocr quick test bench docs picture wheel lint format clean
+.PHONY: help demo demo-ocr quick test fuzz bench docs picture wheel lint format clean
 
 help:
 	@echo "make demo    profile, plan and tune two built-in networks on this machine"
 	@echo "make demo-ocr  the same with the PP-OCRv4 models (detection, direction, recognition)"
 	@echo "make quick   what matters most of all parts, in a minute and a half"
 	@echo "make test    all tests, in less than ten minutes"
+	@echo "make fuzz    open 70,000 damaged files and a table of hostile models; about an hour"
 	@echo "make bench   backends side by side; the pipeline runtime; tuned plans against baselines"
 	@echo "make docs    the documentation, out/docs/index.html"
 	@echo "make wheel   build the wheel, and try it in an environment of its own"
@@ -49,6 +50,13 @@ quick: $(READY)
 
 test: $(READY)
 	$(PYTEST)
+
+# The same seed makes the same files; what fails is kept in out/fuzz.
+SEED ?= 1
+
+fuzz: $(READY)
+	$(BIN)/python -m benchmarks.fuzz --seed $(SEED)
+	$(BIN)/python -m benchmarks.fuzz.hostile
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.planning

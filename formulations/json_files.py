@@ -7,13 +7,14 @@ straight into the frozen types).
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -225,8 +226,12 @@ def read_bytes(path: str | Path, *, needed: str = "") -> bytes:
 
 
 def _json_tree(data: bytes, name: str) -> dict[str, Any]:
-    def refuse(constant: str) -> None:
-        raise InvalidInputError(f"{name}: {constant} is not a number that can be planned with")
+    def refuse(constant: str) -> NoReturn:
+        raise InvalidInputError(f"{name}: {constant[:40]} is not a number that can be planned with")
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        return number if math.isfinite(number) else refuse(digits)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -236,7 +241,7 @@ def _json_tree(data: bytes, name: str) -> dict[str, Any]:
         return found
 
     try:
-        tree = json.loads(data, parse_constant=refuse, object_pairs_hook=unique)
+        tree = json.loads(data, parse_float=finite, parse_constant=refuse, object_pairs_hook=unique)
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{name} is not a text file in UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:

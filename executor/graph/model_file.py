@@ -14,6 +14,7 @@ import onnx.inliner
 from onnx import ModelProto
 
 from ...formulations.errors import InvalidModelError
+from ..names import safe_name
 from .checking import checker_complaint
 from .renaming import is_readable, make_names_safe
 from .tensor_data import (
@@ -111,7 +112,7 @@ def read_model_file(
         raise InvalidModelError(f"the model file {absolute} has changed since it was loaded: load it again")
     watch.step("the check")
     _raise(absolute, filter(None, [checker_complaint(model)]))
-    return ModelFile(path=absolute, digest=found.hexdigest(), model=_normal_form(model, watch))
+    return ModelFile(path=absolute, digest=found.hexdigest(), model=_normal_form(absolute, model, watch))
 
 
 def _read(path: Path, watch: Watch) -> bytes:
@@ -200,7 +201,7 @@ def _tensor_defects(path: Path, model: ModelProto, size: int, *, follow_links: b
     return size, defects
 
 
-def _normal_form(model: ModelProto, watch: Watch) -> ModelProto:
+def _normal_form(path: Path, model: ModelProto, watch: Watch) -> ModelProto:
     """Return a model without the liberties that only make reading harder."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]
@@ -209,8 +210,26 @@ def _normal_form(model: ModelProto, watch: Watch) -> ModelProto:
     model.ir_version = max(model.ir_version, 4)
     if model.functions:
         watch.step("inlining its functions")
-        model = onnx.inliner.inline_local_functions(model)
+        model = _inlined(path, model)
     make_names_safe(model)
+    return model
+
+
+def _inlined(path: Path, model: ModelProto) -> ModelProto:
+    """Return a model without local functions."""
+    defects = []
+    try:
+        model = onnx.inliner.inline_local_functions(model)
+        defects = [
+            f"its function {safe_name(f'{each.domain}.{each.name}')} cannot be inlined, because it is "
+            "written for other versions of operators than the model: export the model for one opset"
+            for each in model.functions
+        ]
+    except MemoryError:
+        raise
+    except Exception as error:  # C++ assertions, as RuntimeError
+        defects = [f"its functions cannot be inlined: {' '.join(str(error).split())[:300]}"]
+    _raise(path, defects)
     return model
 
 

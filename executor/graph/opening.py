@@ -224,6 +224,6 @@ def _met(path: Path, step: str, limit: str, more: str) -> str:
     variable = SECONDS_VARIABLE if more == "more time" else MEMORY_VARIABLE
     return (
         f"the model file {path} cannot be opened: {step} met {limit}. Do not trust the file if it comes "
-        f"from a stranger; otherwise allow {more} ({variable}=... in the environment), or export the model in "
-        "parts"
+        f"from a stranger; otherwise allow {more} ({variable}=... in the environment), or export the "
+        "model in parts"
     )

@@ -1,0 +1,1 @@
+"""Damaged and hostile files: `python -m benchmarks.fuzz`, `python -m benchmarks.fuzz.hostile`."""
