@@ -263,7 +263,7 @@ def _json_tree(data: bytes, name: str) -> dict[str, Any]:
 def _is_deep(tree: dict[str, Any]) -> bool:
     """Return whether something in a tree lies deeper than is read; looks at it level by level."""
     level: list[Any] = [tree]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [
             item
             for value in level

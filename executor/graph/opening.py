@@ -172,7 +172,8 @@ class Opener:
                 raise InvalidModelError(_met(path, step, "its memory limit", "more memory")) from None
             raise InvalidModelError(
                 f"the model file {path} cannot be opened: {step} ended its process, which {ending}; "
-                "the file is damaged, or made to do this"
+                f"the file is damaged, made to do this, or needs more memory ({MEMORY_VARIABLE}=... in the "
+                "environment)"
             ) from None
         except ExecutionError as error:
             raise InvalidModelError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +293,35 @@ def test_saving_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_true_is_no_number_in_an_expression(data: list[object]) -> None:
     with pytest.raises(InvalidProblemError, match=r"truth value|is not an expression"):
         from_data(data, PROBLEM.formulation.variables(PROBLEM).find)
+
+
+def test_keys_that_stand_twice_are_found_in_linear_time(tmp_path: Path) -> None:
+    path = tmp_path / "twice.json"
+    pairs = (f'"k{number % 30_000}": {number}' for number in range(60_000))
+    path.write_text("{" + ", ".join(pairs) + "}")
+    started = time.monotonic()
+    with pytest.raises(InvalidInputError, match="the key 'k0' stands twice"):
+        files.format_of(path)
+    assert time.monotonic() - started < 10  # comparing each with each took a minute and a half
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"a": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply: more than 200 levels"),
+        ('{"a": ' + "[" * 100_000, "nested too deeply"),
+        ('{"a": 1e999}', "1e999 is not a number"),
+        ('{"a": ' + "9" * 50 + ".0e400}", "9{40} is not a number"),
+    ],
+)
+def test_what_no_later_step_could_take_is_refused_at_once(content: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(content)
+    with pytest.raises(InvalidInputError, match=words):
+        files.format_of(path)
+
+
+def test_deep_but_not_too_deep(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text('{"format": "x", "a": ' + "[" * 199 + "]" * 199 + "}")
+    assert files.format_of(path) == "x"

@@ -9,10 +9,11 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from ...formulations.printing import printable
 
@@ -64,6 +65,10 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Let `main` decide, instead of leaving with exit code 1."""
         raise BrokenPipeError
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return a text as it is to be written, so that its width is known."""
+        return super().render_str(printable(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield what is to be written; names in it cannot steer the terminal."""

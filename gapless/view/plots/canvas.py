@@ -64,9 +64,9 @@ def with_plain_names(draw: Callable[Given, Axes]) -> Callable[Given, Axes]:
 
     @wraps(draw)
     def drawn(*args: Given.args, **kwargs: Given.kwargs) -> Axes:
-        from matplotlib.text import Text
-
         axes = draw(*args, **kwargs)
+        from matplotlib.text import Text  # there by now
+
         for text in axes.findobj(Text):
             assert isinstance(text, Text)
             text.set_parse_math("$" not in text.get_text())

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
+from benchmarks.fuzz.hostile import exploding_functions
 from gapless.executor.graph import model_file
 from gapless.executor.graph.model_file import read_model_file
 from gapless.formulations.errors import InvalidModelError
@@ -271,3 +272,19 @@ def test_hostile_names_are_made_safe(tmp_path: Path) -> None:
     assert all(name.isprintable() and name.strip() and len(name) <= 120 for name in names)
     assert graph.output[0].name == names[-1]
     assert [entry.input[0] for entry in graph.node] == names[:-1]
+
+
+def test_a_function_that_cannot_be_inlined_is_named(tmp_path: Path) -> None:
+    proto = ModelProto.FromString(exploding_functions(2))
+    proto.opset_import[1].version = 2
+    refused(
+        written(tmp_path, proto), "its function own.F0 cannot be inlined", "export the model for one opset"
+    )
+
+
+def test_a_file_with_another_digest_is_refused_before_it_is_checked(tmp_path: Path) -> None:
+    path = written(tmp_path, tiny())
+    digest = read_model_file(path).digest
+    assert read_model_file(path, digest=digest).digest == digest
+    with pytest.raises(InvalidModelError, match="has changed since it was loaded"):
+        read_model_file(written(tmp_path, ModelProto.FromString(exploding_functions(31))), digest=digest)

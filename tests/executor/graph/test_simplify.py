@@ -9,6 +9,7 @@ import onnxslim
 import pytest
 from onnx import ModelProto, NodeProto
 
+from benchmarks.fuzz import hostile
 from gapless.executor.graph.shapes import fix_shapes
 from gapless.executor.graph.simplify import simplify
 from gapless.formulations.errors import InvalidModelError
@@ -153,3 +154,47 @@ def test_gigabytes_are_not_computed_beforehand(nodes: list[NodeProto], count: in
 def test_shapes_that_do_not_fit_together_are_complained_about() -> None:
     proto = tiny(inputs=[value("x", [1, 5])], initializers=weights(w=(4, 4)))
     assert any("shape inference says" in warning for warning in simplify(proto).warnings)
+
+
+def test_an_unknown_element_type_is_no_surprise() -> None:
+    proto = ModelProto.FromString(hostile.unknown_type())
+    assert simplify(proto).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "skipped"),
+    [
+        (hostile.branches(100), set()),
+        (hostile.branches(1000), {"subexpression_elimination"}),
+        (hostile.products(100), set()),
+        (hostile.products(1000), {"weight_tying"}),
+    ],
+)
+def test_what_compares_all_with_all_is_left_out_of_large_models(
+    content: bytes, skipped: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def slim(model: ModelProto, *, skip_optimizations: list[str], **_: Any) -> ModelProto:
+        asked.append(set(skip_optimizations))
+        return model
+
+    monkeypatch.setattr(onnxslim, "slim", slim)
+    assert simplify(ModelProto.FromString(content)).warnings == ()
+    assert asked == [skipped]
+
+
+@pytest.mark.slow
+def test_thousands_of_users_of_one_tensor_are_left_to_the_model_as_it_is() -> None:
+    simplified = simplify(ModelProto.FromString(hostile.branches(6000)))
+    assert "the tensor 'x' has 6000 users, more than 5000" in simplified.warnings[0]
+    assert len(simplified.model.graph.node) == 6001
+
+
+def test_too_little_memory_is_not_taken_for_a_failing_simplifier(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slim(*_: Any, **__: Any) -> ModelProto:
+        raise MemoryError
+
+    monkeypatch.setattr(onnxslim, "slim", slim)
+    with pytest.raises(MemoryError):
+        simplify(tiny())

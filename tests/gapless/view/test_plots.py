@@ -357,3 +357,10 @@ def test_importing_the_plots_does_not_load_matplotlib() -> None:
     code = "import sys, gapless.plots; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+def test_a_dollar_in_a_name_begins_no_formula() -> None:
+    problem = gapless.table_problem([[9, 2], [1, 8]], ["c$pu^{$", "g$_\\frac$"], network="n$et$")
+    axes = plot_layer_times(problem)
+    axes.figure.canvas.draw()
+    assert "c$pu^{$" in [label.get_text() for label in axes.get_yticklabels()]

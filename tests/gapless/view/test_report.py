@@ -7,14 +7,18 @@ import re
 import sys
 import time
 from dataclasses import replace
+from io import StringIO
 from types import SimpleNamespace
 
 import pytest
+from rich.table import Table
+from rich.text import Text
 
 from gapless.api.problems import load_problem, table_problem
 from gapless.cli.base import progress as progress_module
-from gapless.cli.base.console import stdout_kept_clean
+from gapless.cli.base.console import console, stdout_kept_clean
 from gapless.cli.base.progress import Progress
+from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.objective import Objective
 from gapless.formulations.printing import printable
 from gapless.formulations.simulate import simulate
@@ -92,6 +96,26 @@ def test_objectives_in_words() -> None:
 )
 def test_text_that_could_harm_a_terminal_is_written_out(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_messages_are_printable_whatever_they_quote() -> None:
+    hostile = "\x1b]0;title\x07\u202egnp"
+    error = InvalidInputError(f"no {hostile}", [hostile])
+    assert str(error) == "no \\x1b]0;title\\x07\\u202egnp\n  - \\x1b]0;title\\x07\\u202egnp"
+    assert str(ExecutionError(hostile)) == printable(hostile)
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "\u202egnp.exe", "a\x00\u2066b", "\x9b31m"])
+def test_names_in_tables_cannot_steer_the_terminal(name: str) -> None:
+    written = StringIO()
+    table = Table("unit", "time")
+    table.add_row(name, "1.0 ms")
+    table.add_row(Text(name), "1.0 ms")
+    console(written).print(table)
+    lines = written.getvalue().splitlines()
+    assert printable(name) in written.getvalue()
+    assert all(line.isprintable() for line in lines)
+    assert len({len(line) for line in lines}) == 1  # what is written out is counted in the widths
 
 
 def test_what_is_printed_meanwhile_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
