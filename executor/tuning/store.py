@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -76,6 +76,29 @@ _HINTS = {
     "SQLITE_BUSY": "another process is writing it and does not come to an end",
     "SQLITE_CONSTRAINT": "this was recorded before: two processes work on one tuning run",
 }
+
+
+_APPLICATION_AT = 68
+"""Where SQLite keeps the number of the application that a file is of."""
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a file is a store of gapless, or empty, so that it can become one."""
+    with path.open("rb") as file:
+        head = file.read(_APPLICATION_AT + 4)
+    return not head or head[_APPLICATION_AT:] == _APPLICATION.to_bytes(4)
+
+
+def is_blank(path: Path) -> bool:
+    """Return whether nothing was measured for a store."""
+    if not path.stat().st_size:
+        return True
+    try:
+        with closing(sqlite3.connect(path.absolute().as_uri() + "?mode=ro", uri=True)) as connection:
+            kept = "SELECT EXISTS (SELECT 1 FROM ledger) OR EXISTS (SELECT 1 FROM trials)"
+            return not connection.execute(kept).fetchone()[0]
+    except sqlite3.Error:  # damaged, or of another version: that is for who works with it to say
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,13 @@ FORMATS = (
         read_by="report, interference --measured, show",
     ),
     FileFormat(
+        name="run",
+        location="files.run:RUN",
+        what="what the run of a folder is about, and how far it has come",
+        written_by="tune, profile",
+        read_by="runs, show, report, and the next run in that folder",
+    ),
+    FileFormat(
         name="comparison",
         location="files.comparison_file:COMPARISON",
         what="what each backend answered to the problem",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ..api.closed_loop import executed_plans
 from ..api.execution import DEFAULT_METHOD, profiled_problem
@@ -38,6 +39,7 @@ from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from .documents import comparison_document, json_text
 from .origins import on_problem, problem_of
+from .run import Entry, Run, begin
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
 
@@ -93,62 +95,136 @@ def require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
         )
 
 
-def write_profile(taken: Profile, place: Path, *, asked: Problem | None = None) -> list[str]:
-    """Write the profile, and a problem for each co-run cost model that it allows; return what was written.
+Found = Tuned | Profile | Together
+"""What a run finds."""
+
+
+def save_run(
+    found: Found, out: str | Path, *, resume: bool = False, overwrite: bool = False
+) -> tuple[str, ...]:
+    """Write what was found into a run folder, as `gapless tune` and `gapless profile` do.
 
     Parameters
     ----------
-    taken, place
-        What was measured, and the folder.
+    found
+        The result of `tune`, `tune_simulated`, `profile` or `profile_together`.
+    out
+        The folder; it is made if it is not there.
+    resume
+        Whether the files of a run of the same networks may be replaced.
+    overwrite
+        Whether the files of any other run are removed first.
+
+    Returns
+    -------
+    tuple of str
+        The files that were written.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder holds a run and neither is asked for, or cannot be written.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/octree")
+    >>> tuned = gapless.tune_simulated(problem, problem, top=2)
+    >>> gapless.save_run(tuned, "run")  # doctest: +SKIP
+    """
+    with begin(
+        out,
+        "save_run",
+        [found.network] if isinstance(found, Profile) else found.problem,
+        entry=Entry(resume=resume, overwrite=overwrite),
+        simulated=is_simulated(found),
+    ) as run:
+        write_found(found, run)
+    return tuple(str(run.place / name) for name in run.document.files)
+
+
+def write_found(found: Found, run: Run) -> list[str]:
+    """Write everything that was found as the results of a run; return the note that says so."""
+    return run.write(
+        _texts(found), interrupted=isinstance(found, Tuned) and found.interrupted, **_about(found)
+    )
+
+
+def is_simulated(found: Found) -> bool:
+    """Return whether the device of a result is a simulated one."""
+    return isinstance(found, Tuned) and found.result.device.startswith("simulated")
+
+
+def _about(found: Found) -> dict[str, Any]:
+    """Return what a result says of itself in run.json."""
+    if isinstance(found, Profile):
+        platform, table = found.platform, found.tables[0].provenance
+    else:
+        platform, table = found.problem.platform, found.problem.costs.provenance
+    engine, device = table.engine, table.device
+    if isinstance(found, Tuned):
+        device = found.result.device or device
+    if is_simulated(found):
+        engine = "simulated"
+    return {"engine": engine, "units": platform.unit_names, "device": device}
+
+
+def _texts(found: Found) -> dict[str, str]:
+    """Return the files of a result: their names and contents."""
+    if isinstance(found, Profile):
+        return _profile_texts(found)
+    if isinstance(found, Tuned):
+        return _tuned_texts(found)
+    texts = {
+        f"profile-{number}.json": dump(profile, PROFILE)
+        for number, profile in enumerate(found.profiles, start=1)
+    }
+    return {**texts, "problem.json": dump_problem(found.problem)}
+
+
+def _profile_texts(taken: Profile, *, asked: Problem | None = None) -> dict[str, str]:
+    """Return the profile, and a problem for each co-run cost model that it allows.
+
+    Parameters
+    ----------
+    taken
+        What was measured.
     asked
         The problem with objective, limits and rules that the written ones are to have, too.
     """
-    texts = {place / "profile.json": dump(taken, PROFILE)}
+    texts = {"profile.json": dump(taken, PROFILE)}
     measured = {table.provenance.method for table in taken.tables}
     for model in possible_models(measured):
         name = "problem.json" if model == DEFAULT_METHOD else f"problem-{model}.json"
         problem = profiled_problem(taken, costs=model)
         if asked is not None:
             problem = asked.with_costs(problem.costs, problem.co_run_costs)
-        texts[place / name] = dump_problem(problem)
-    return _written(texts)
+        texts[name] = dump_problem(problem)
+    return texts
 
 
-def write_together(found: Together, place: Path) -> list[str]:
-    """Write the profile of each of several networks, and the problem of running them at once."""
-    texts = {
-        place / f"profile-{number}.json": dump(profile, PROFILE)
-        for number, profile in enumerate(found.profiles, start=1)
-    }
-    return _written({**texts, place / "problem.json": dump_problem(found.problem)})
-
-
-def write_tuned(tuned: Tuned, place: Path) -> list[str]:
-    """Write everything that tuning found; return what was written."""
+def _tuned_texts(tuned: Tuned) -> dict[str, str]:
+    """Return everything that tuning found."""
     table = rows_table(tuned.result)
     texts = {
-        place / "tuning.json": dump(tuned.result, TUNING),
-        place / "table.md": markdown_text(table),
-        place / "table.csv": csv_text(table),
-        place / "comparison.json": json_text(comparison_document(tuned.comparison)),
+        "tuning.json": dump(tuned.result, TUNING),
+        "table.md": markdown_text(table),
+        "table.csv": csv_text(table),
+        "comparison.json": json_text(comparison_document(tuned.comparison)),
     }
     if tuned.loop is not None:
-        texts[place / "rounds.json"] = dump(tuned.loop, LOOP)
+        texts["rounds.json"] = dump(tuned.loop, LOOP)
     executions = _executions(tuned)
     if executions is not None:
-        texts[place / "executions.json"] = dump(executions, EXECUTIONS)
-    asked, taken, notes = tuned.problem_without_opaque_rules, tuned.profile, []
-    if taken is None:
-        texts[place / "problem.json"] = dump_problem(asked)
-    else:
-        notes = write_profile(taken, place, asked=asked)
+        texts["executions.json"] = dump(executions, EXECUTIONS)
+    asked, taken = tuned.problem_without_opaque_rules, tuned.profile
+    texts |= {"problem.json": dump_problem(asked)} if taken is None else _profile_texts(taken, asked=asked)
     if tuned.deployment is not None:
-        texts[place / "deployment.json"] = dump(tuned.deployment, DEPLOYMENT)
+        texts["deployment.json"] = dump(tuned.deployment, DEPLOYMENT)
     best = tuned.plan
     if best is not None:
-        texts[place / "plan.json"] = dump_plan(best, tuned.problem)
-    notes += _written(texts)
-    return notes
+        texts["plan.json"] = dump_plan(best, tuned.problem)
+    return texts
 
 
 def _executions(tuned: Tuned) -> Executions | None:
@@ -177,7 +253,10 @@ def _executions(tuned: Tuned) -> Executions | None:
 
 def write_measurement(found: Measurement, out: Path | None) -> list[str]:
     """Write a measurement where `--out` says."""
-    return [] if out is None else _written({out: dump(found, MEASUREMENT)})
+    if out is None:
+        return []
+    save(dump(found, MEASUREMENT), out)
+    return [f"wrote {out}"]
 
 
 def save_trace(trace: History, out: Path, *, problem: Problem | None = None) -> int:
@@ -201,9 +280,3 @@ def save_trace(trace: History, out: Path, *, problem: Problem | None = None) -> 
 
 def _is_deployment(path: Path) -> bool:
     return format_of(path) == DEPLOYMENT.format
-
-
-def _written(texts: dict[Path, str]) -> list[str]:
-    for path, content in texts.items():
-        save(content, path)
-    return [f"wrote {', '.join(map(str, texts))}"]

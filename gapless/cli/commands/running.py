@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from ...files import documents
+from ...files.run import Entry
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading, output_option
@@ -20,6 +21,7 @@ from ..options.models import (
     MaterializeOption,
     ModelsArgument,
     OutDirOption,
+    OverwriteOption,
     PrecisionOption,
     ShapeOption,
     UnitsOption,
@@ -84,8 +86,9 @@ def profile(
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted profile in the same folder.")
+        bool, typer.Option("--resume", help="Go on with the profile that is in the folder.")
     ] = False,
+    overwrite: OverwriteOption = False,
     side_by_side: Annotated[
         bool,
         model_option(
@@ -99,29 +102,28 @@ def profile(
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
     from ...api.models import open_each, open_models
+    from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...view.terminal import running as views
     from ..tasks import measuring
 
-    place = measuring.folder(out)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize)
-    if side_by_side:
-        each = open_each(models, **how)
-        found, notes = measuring.profile_together_watched(
-            each, choice, store=place / "store.sqlite", resume=resume
-        )
+    subject = open_each(models, **how) if side_by_side else open_models(models, **how)
+    target = measuring.Target.of(subject, choice)
+    entry = Entry(resume=resume, overwrite=overwrite)
+    with measuring.begun("profile", target.networks, out, entry) as work:
+        found, notes = measuring.profile_watched(target, work)
+        notes += run_files.write_found(found, work)
+    if isinstance(found, Together):
         return Answer(
             document=lambda: {**documents.header("profiles"), **documents.plain_data(found)},
             view=lambda: views.profiles_view(found.profiles),
-            notes=[*notes, *run_files.write_together(found, place)],
+            notes=notes,
         )
-    model = open_models(models, **how)
-    taken, notes = measuring.profile_watched(model, choice, store=place / "store.sqlite", resume=resume)
-    notes += run_files.write_profile(taken, place)
     return Answer(
-        document=lambda: {**documents.header("profile"), **documents.plain_data(taken)},
-        view=lambda: views.profile_view(taken),
+        document=lambda: {**documents.header("profile"), **documents.plain_data(found)},
+        view=lambda: views.profile_view(found),
         notes=notes,
     )
 

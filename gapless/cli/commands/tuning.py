@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ...files import documents
+from ...files.run import Entry
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
@@ -18,6 +19,7 @@ from ..options.models import (
     GranularityOption,
     MaterializeOption,
     OutDirOption,
+    OverwriteOption,
     PrecisionOption,
     ShapeOption,
     SubjectsArgument,
@@ -83,7 +85,8 @@ NoiseOption = Annotated[
 ]
 StoreOption = Annotated[Path | None, _tuning_option(help="File of measurements; otherwise OUT/store.sqlite.")]
 ResumeOption = Annotated[
-    bool, _tuning_option("--resume", help="Go on with an interrupted run: nothing is measured twice.")
+    bool,
+    _tuning_option("--resume", help="Go on with the run that is in the folder: nothing is measured twice."),
 ]
 
 
@@ -115,6 +118,7 @@ def tune(
     noise: NoiseOption = _NOISE,
     store: StoreOption = None,
     resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
     out: OutDirOption = Path("gapless-out"),
     json: JsonOption = False,
 ) -> Answer:
@@ -123,7 +127,6 @@ def tune(
     from ..tasks import measuring, running
 
     _check_simulated(engine, truth, noise)
-    place = measuring.folder(out)
     choice = measuring.TuneChoice(
         workload=workload,
         objective=objective,
@@ -135,19 +138,24 @@ def tune(
         rounds=rounds,
         time_limit_s=time_limit,
         options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
-        store=store or place / "store.sqlite",
-        resume=resume,
+        store=store,
     )
+    entry = Entry(resume=resume, overwrite=overwrite)
     if engine == _SIMULATED:
-        tuned, notes = measuring.tune_simulated_watched(subjects, choice, truth=truth, noise=noise)
-    else:
-        target = measuring.DeviceChoice.of(
-            engine, units=units, emulate=emulate, precision=precision, file=device
-        )
-        subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-        tuned, notes = measuring.tune_watched(subject, target, choice)
-        notes += running.trace_winner(tuned, place / "trace.json", engine=engine)
-    return _answer(tuned, [*run_files.write_tuned(tuned, place), *notes])
+        problems = measuring.simulated_problems(subjects, choice, truth=truth)
+        with measuring.begun("tune", problems[0], out, entry, simulated=True) as run:
+            tuned = measuring.tune_simulated_watched(*problems, choice, run, noise=noise)
+            return _answer(tuned, run_files.write_found(tuned, run))
+    device_choice = measuring.DeviceChoice.of(
+        engine, units=units, emulate=emulate, precision=precision, file=device
+    )
+    subject = choice.subject(subjects, shape, granularity, materialize=materialize)
+    target = measuring.Target.of(subject, device_choice)
+    with measuring.begun("tune", target.networks, out, entry) as run:
+        tuned, notes = measuring.tune_watched(target, choice, run)
+        notes = [*run_files.write_found(tuned, run), *notes]
+        notes += running.trace_winner(tuned, run.place / "trace.json", engine=engine)
+    return _answer(tuned, notes)
 
 
 def _answer(tuned: Tuned, notes: list[str]) -> Answer:

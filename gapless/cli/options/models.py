@@ -92,6 +92,12 @@ PrecisionOption = Annotated[
 OutDirOption = Annotated[
     Path, output_option("--out", "-o", help="Folder for everything that is written.", show_default=True)
 ]
+OverwriteOption = Annotated[
+    bool,
+    output_option(
+        "--overwrite", help="Remove the run that is in the folder first: its files, and none of yours."
+    ),
+]
 SecondsOption = Annotated[
     float, measuring_option(min=0.001, max=60.0, help="Least seconds of each measurement.", show_default=True)
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from ...api.closed_loop import check_rounds
-from ...api.device import common_engine, engine_for, this_device
+from ...api.device import common_engine, this_device
 from ...api.execution import models_for, profile, resolve_engine
 from ...api.models import open_each, open_models
 from ...api.problems import load_problem, with_workload
@@ -20,9 +22,11 @@ from ...executor.model import Model
 from ...executor.tuning.options import TuningMode, TuningOptions
 from ...files.origins import parse_permille
 from ...files.rules_file import load_rules
+from ...files.run import Entry, Run, begin
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLATFORM, load
 from ...formulations.hardware import Platform, Precision
+from ...formulations.network import Network
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...profiler.platforms.detected import select_units
@@ -73,19 +77,12 @@ class DeviceChoice:
             file=file,
         )
 
-    def engine_of(self, model: Model) -> str:
-        """Return the engine for a model."""
-        return self.engine or engine_for(model)
-
     def platform(self, engine: str) -> Platform:
         """Return this device with the chosen units: as it is, or as a platform file describes it."""
         if self.file is not None:
             described = load(self.file, PLATFORM)
             return select_units(described, self.units) if self.units else described
         return this_device(units=self.units, emulate=self.emulate, engine=engine, precision=self.precision)
-
-
-NO_DEVICE_CHOICE = DeviceChoice(engine=None, units=(), emulate={}, precision=Precision.HIGH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +99,7 @@ class TuneChoice:
     rounds: int
     time_limit_s: float | None
     options: TuningOptions
-    store: Path
-    resume: bool
+    store: Path | None
 
     def subject(
         self, subjects: Sequence[str], shape: Sequence[str] | None, granularity: str, *, materialize: bool
@@ -129,9 +125,8 @@ class TuneChoice:
         wanted = self.wanted if self.workload is None else None
         return default_costs(wanted or Objective())
 
-    @property
-    def shared(self) -> dict[str, Any]:
-        """What all kinds of tuning are told."""
+    def shared(self, run: Run) -> dict[str, Any]:
+        """Return what all kinds of tuning are told."""
         return {
             "backends": self.backends,
             "top": self.top,
@@ -141,8 +136,8 @@ class TuneChoice:
             "rules": () if self.rules is None else load_rules(self.rules),
             "options": self.options,
             "time_limit_s": self.time_limit_s,
-            "store": self.store,
-            "resume": self.resume,
+            "store": self.store or run.store,
+            "resume": run.resumed,
         }
 
 
@@ -159,105 +154,122 @@ def tuning_options(mode: str, *, budget_s: float | None, seed: int) -> TuningOpt
     return TuningOptions(mode=TuningMode(mode), budget_s=budget_s, seed=seed)
 
 
-def folder(path: Path) -> Path:
-    """Make the folder for the results of a command, and return it.
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be made or written to.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / ".gapless-probe"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise InvalidInputError(f"cannot write to the folder {path}: {error.strerror}") from error
-    return path
-
-
 def opening(shape: Sequence[str] | None, granularity: str, *, materialize: bool) -> dict[str, Any]:
     """Return how the models that are named on the command line are to be opened."""
     return {"shapes": parse_shapes(shape or ()), "granularity": granularity, "materialize": materialize}
 
 
-def profile_watched(
-    model: Model, device: DeviceChoice, *, store: Path, resume: bool
-) -> tuple[Profile, list[str]]:
-    """Profile with progress; return the profile, and notes."""
-    engine = device.engine_of(model)
-    platform = device.platform(engine)
-    notes = busy_notes()
-    with StepLine() as line:
-        taken = profile(
-            model, platform=platform, engine=engine, store=store, resume=resume, report=line.report
-        )
-    return taken, notes
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is measured, by whom and on which units: all that can be refused before a run begins.
 
+    Attributes
+    ----------
+    subject
+        A model, several that share the units, or a problem that was profiled before.
+    engine, platform
+        Who runs it, and where; no platform: that of the problem.
+    """
 
-def profile_together_watched(
-    models: Sequence[Model], device: DeviceChoice, *, store: Path, resume: bool
-) -> tuple[Together, list[str]]:
-    """Profile networks that are to share the units, with progress."""
-    engine = device.engine or common_engine(models)
-    notes = busy_notes()
-    with StepLine() as line:
-        found = profile_together(
-            models,
-            platform=device.platform(engine),
-            engine=engine,
-            store=store,
-            resume=resume,
-            report=line.report,
-        )
-    return found, [*notes, *found.warnings[:MAX_WARNINGS]]
+    subject: Model | list[Model] | Problem
+    engine: str
+    platform: Platform | None = None
 
+    @classmethod
+    def of(cls, subject: Model | list[Model] | Problem, device: DeviceChoice) -> Self:
+        """Return what the command line asks for.
 
-def tune_watched(
-    subject: Model | list[Model] | Problem, device: DeviceChoice, choice: TuneChoice
-) -> tuple[Tuned, list[str]]:
-    """Tune with progress; return what was found, and notes. Models in a list share the units."""
-    notes: list[str] = []
-    if isinstance(subject, list):
-        found, notes = profile_together_watched(subject, device, store=choice.store, resume=choice.resume)
-        tuned, more = tune_watched(found.problem, NO_DEVICE_CHOICE, choice)
-        return tuned, notes + more
-    if isinstance(subject, Problem):
-        subject = subject if choice.workload is None else with_workload(subject, choice.workload)
-        if device.units or device.emulate or device.file is not None:
-            raise InvalidInputError(
-                "the units of a problem file were chosen when it was profiled: --device, --units and "
-                "--emulate are for models"
+        Raises
+        ------
+        InvalidInputError
+            There is no such unit, or the units of a problem are to be chosen.
+        """
+        if isinstance(subject, Problem):
+            if device.units or device.emulate or device.file is not None:
+                raise InvalidInputError(
+                    "the units of a problem file were chosen when it was profiled: --device, --units and "
+                    "--emulate are for models"
+                )
+            return cls(
+                subject=subject, engine=resolve_engine(device.engine, *models_for(subject).values()).name
             )
-        engine = resolve_engine(device.engine, *models_for(subject).values()).name
-        platform = None
+        models = subject if isinstance(subject, list) else [subject]
+        engine = device.engine or common_engine(models)
+        return cls(subject=subject, engine=engine, platform=device.platform(engine))
+
+    @property
+    def networks(self) -> Problem | list[Network]:
+        """What a run of it is about."""
+        if isinstance(self.subject, Problem):
+            return self.subject
+        models = self.subject if isinstance(self.subject, list) else [self.subject]
+        return [model.network for model in models]
+
+
+def begun(
+    command: str, subject: Problem | Sequence[Network], out: Path, entry: Entry, *, simulated: bool = False
+) -> AbstractContextManager[Run]:
+    """Begin the run of a command in the folder that --out names; errors as for `begin`."""
+    line = ["gapless", *sys.argv[1:]]
+    return begin(out, command, subject, entry=entry, simulated=simulated, line=line)
+
+
+def profile_watched(target: Target, run: Run) -> tuple[Profile | Together, list[str]]:
+    """Profile with progress; return the profile, or those of networks that share the units, and notes."""
+    notes = busy_notes()
+    how: dict[str, Any] = {"platform": target.platform, "engine": target.engine}
+    how |= {"store": run.store, "resume": run.resumed}
+    with StepLine() as line:
+        if isinstance(target.subject, list):
+            found = profile_together(target.subject, report=line.report, **how)
+            return found, [*notes, *found.warnings[:MAX_WARNINGS]]
+        assert not isinstance(target.subject, Problem)
+        return profile(target.subject, report=line.report, **how), notes
+
+
+def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, list[str]]:
+    """Tune with progress; return what was found, and notes. Models in a list share the units."""
+    subject, notes = target.subject, busy_notes()
+    if isinstance(subject, list):
+        with StepLine() as line:
+            found = profile_together(
+                subject,
+                platform=target.platform,
+                engine=target.engine,
+                store=choice.store or run.store,
+                resume=run.resumed,
+                report=line.report,
+            )
+        notes += found.warnings[:MAX_WARNINGS]
+        subject, platform = found.problem, None
     else:
-        engine = device.engine_of(subject)
-        platform = device.platform(engine)
-    notes += busy_notes()
+        platform = target.platform
+    if isinstance(subject, Problem) and choice.workload is not None:
+        subject = with_workload(subject, choice.workload)
     with StepLine() as line:
         tuned = tune(
             subject,
             platform=platform,
-            engine=engine,
+            engine=target.engine,
             costs=choice.costs,
             report=line.report,
-            **choice.shared,
+            **choice.shared(run),
         )
     if tuned.profile is not None:
         notes += tuned.profile.warnings[:MAX_WARNINGS]
     return tuned, notes
 
 
-def tune_simulated_watched(
-    subjects: Sequence[str],
-    choice: TuneChoice,
-    *,
-    truth: str | None,
-    noise: str,
-) -> tuple[Tuned, list[str]]:
-    """Tune a shipped problem, or a problem file, on a simulated device; no notes."""
+def simulated_problems(
+    subjects: Sequence[str], choice: TuneChoice, *, truth: str | None
+) -> tuple[Problem, Problem]:
+    """Return what is planned on a simulated device, and what the device obeys.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not one shipped problem or problem file.
+    """
     if len(subjects) != 1:
         raise InvalidInputError("--engine simulated takes one shipped problem or problem file")
     name = subjects[0]
@@ -268,16 +280,22 @@ def tune_simulated_watched(
         obeyed = load_problem(name, costs=truth or choice.usual_costs)
     if choice.workload is not None:
         planned, obeyed = (with_workload(problem, choice.workload) for problem in (planned, obeyed))
+    return planned, obeyed
+
+
+def tune_simulated_watched(
+    planned: Problem, obeyed: Problem, choice: TuneChoice, run: Run, *, noise: str
+) -> Tuned:
+    """Tune on a simulated device, with progress."""
     with StepLine() as line:
-        tuned = tune_simulated(
+        return tune_simulated(
             planned,
             obeyed,
             noise_permille=parse_permille("--noise", noise),
             seed=choice.options.seed,
             report=line.report,
-            **choice.shared,
+            **choice.shared(run),
         )
-    return tuned, []
 
 
 def busy_notes() -> list[str]:

@@ -23,7 +23,7 @@ from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
-from gapless.files.run_files import DEPLOYMENT, load_deployment, save_trace, write_together
+from gapless.files.run_files import DEPLOYMENT, load_deployment, save_run, save_trace
 from gapless.formulations.costs import Interference
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError
@@ -116,10 +116,10 @@ def plan(problem: Problem) -> Plan:
 
 
 def test_costs_are_those_of_networks_that_alternate(together: Together, tmp_path: Path) -> None:
-    notes = write_together(together, tmp_path)
+    written = save_run(together, tmp_path)
     assert load_problem(tmp_path / "problem.json") == together.problem
     assert (tmp_path / "profile-3.json").exists()
-    assert "profile-1.json" in notes[0]
+    assert str(tmp_path / "profile-1.json") in written
     for chain, least_us in zip(shop_of(together.problem).chains, (7_000, 2_000, 4_000), strict=True):
         for unit in range(2):  # as long as its functions sleep, however a short profile splits that
             assert chain.busy_us(0, chain.layer_count, unit) >= 0.97 * least_us

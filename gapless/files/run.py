@@ -1,0 +1,417 @@
+"""A run: what `gapless tune` or `gapless profile` works on in a folder, and what may be there before it.
+
+A run folder holds one run. Who begins one says what it is about (`run.json`), before anything is measured,
+and is alone in the folder until it ends. Files of another run are never left beside those of a new one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..executor.tuning.leases import Holder, this_process
+from ..executor.tuning.store import is_blank
+from ..formulations.canonical import digest
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import Schema, dump, load, load_problem, save
+from ..formulations.network import Network
+from ..formulations.problem import Problem
+from ..formulations.validation import STRICT
+from ..version import __version__
+from .run_names import RUN_FILE, STORE_FILE, run_files, strangers
+
+_TRIED_NAMES = 1000
+_SHOWN_NAMES = 4
+_OF_RESULTS = ("written_at", "files", "engine", "units", "device")
+"""What a resumed run knows of the results that are there until new ones are written."""
+
+
+class RunState(StrEnum):
+    """How far a run has come.
+
+    RUNNING
+        Somebody works on it; or was killed, so that nobody could say how it ended.
+    FINISHED
+        It has come to its end.
+    INTERRUPTED
+        The user stopped it.
+    FAILED
+        An error ended it.
+    """
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDocument:
+    """What a run is: the file run.json of its folder.
+
+    Attributes
+    ----------
+    command
+        What was asked for: "tune", "profile", or "save_run" of a Python program.
+    networks
+        Names of the networks.
+    subject
+        Digest of what is measured (`subject_of`): runs with the same one can be resumed as each other.
+    gapless
+        Version of gapless.
+    started_at
+        When it began, ISO 8601 with the offset from UTC; of a resumed run, its last session.
+    state
+        How far it has come.
+    simulated
+        Whether the device is a simulated one.
+    line
+        The command line; empty: it was no command.
+    ended_at
+        When it ended; empty: it has not.
+    written_at
+        When the results that are in the folder were written; empty: there are none yet.
+    engine, units, device
+        Who ran it, on which units of which device; empty as long as they are not known.
+    files
+        Names of the results.
+    process
+        Who works on it; null when it has ended.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    command: str
+    networks: tuple[str, ...]
+    subject: str
+    gapless: str
+    started_at: str
+    state: RunState
+    simulated: bool = False
+    line: str = ""
+    ended_at: str = ""
+    written_at: str = ""
+    engine: str = ""
+    units: tuple[str, ...] = ()
+    device: str = ""
+    files: tuple[str, ...] = ()
+    process: Holder | None = None
+
+    @property
+    def standing(self) -> RunState:
+        """How far it has come, as far as that can be told: who was killed has not said that it ended."""
+        killed = self.state is RunState.RUNNING and not (self.process and self.process.alive)
+        return RunState.INTERRUPTED if killed else self.state
+
+    def __str__(self) -> str:
+        simulated = ", simulated" if self.simulated else ""
+        moment = self.started_at[:16].replace("T", " ")
+        return f"{self.command} {', '.join(self.networks)}{simulated}, {moment}"
+
+
+RUN = Schema(format="gapless.run", version=1, content=RunDocument)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """How a run may enter a folder that holds a run already; neither: it may not.
+
+    Attributes
+    ----------
+    resume
+        Go on with it, if it is about the same.
+    overwrite
+        Remove its files first.
+    """
+
+    resume: bool = False
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise InvalidInputError(
+                "--resume goes on with a run and --overwrite removes it: give one of them"
+            )
+
+
+@dataclass(slots=True)
+class Run:
+    """A run that this process works on.
+
+    Attributes
+    ----------
+    place
+        Its folder.
+    document
+        What it is.
+    resumed
+        Whether what was measured before counts.
+    """
+
+    place: Path
+    document: RunDocument
+    resumed: bool = False
+    _ended: bool = field(default=False, init=False)
+
+    @property
+    def store(self) -> Path:
+        """Where its measurements are kept."""
+        return self.place / STORE_FILE
+
+    def write(self, texts: Mapping[str, str], *, interrupted: bool = False, **known: Any) -> list[str]:
+        """Write the results, by name, in the place of all that were there; return what was written.
+
+        Parameters
+        ----------
+        texts
+            The content of each file.
+        interrupted
+            Whether the user stopped the run.
+        known
+            What is known now: fields of `RunDocument`.
+        """
+        keep = {*texts, RUN_FILE, STORE_FILE}
+        _remove(path for path in run_files(self.place, self.document.files) if path.name not in keep)
+        for name, text in texts.items():
+            save(text, self.place / name)
+        self.document = replace(self.document, written_at=_now(), files=tuple(texts), **known)
+        self._end(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
+        return [f"wrote {', '.join(str(self.place / name) for name in texts)}"]
+
+    def _end(self, state: RunState) -> None:
+        if not self._ended:
+            self._ended = True
+            self._save(state=state, ended_at=_now(), process=None)
+
+    def _save(self, **changes: Any) -> None:
+        self.document = replace(self.document, **changes)
+        save(dump(self.document, RUN), self.place / RUN_FILE)
+
+
+def subject_of(networks: Sequence[Network], *, device: str = "") -> str:
+    """Return a digest of what is measured: networks by their models, wherever these lie.
+
+    Parameters
+    ----------
+    networks
+        What runs.
+    device
+        For networks that are tables without models: whose tables.
+    """
+    known = [
+        (network.name, [model.digest for model in network.models] or [device, *network.layer_names])
+        for network in networks
+    ]
+    return digest(known)
+
+
+def subject_of_problem(problem: Problem) -> str:
+    """Return the digest of the networks of a problem."""
+    return subject_of(problem.networks, device=problem.platform.name)
+
+
+@contextmanager
+def begin(
+    place: str | Path,
+    command: str,
+    subject: Problem | Sequence[Network],
+    *,
+    entry: Entry = Entry(),
+    simulated: bool = False,
+    line: Sequence[str] = (),
+) -> Iterator[Run]:
+    """Begin a run in a folder, which is made if it is not there: a context manager.
+
+    A run that fails before it has measured anything leaves nothing behind.
+
+    Parameters
+    ----------
+    place
+        The folder.
+    command, simulated, line
+        As in `RunDocument`; the line as words.
+    subject
+        What is measured.
+    entry
+        What to do with a run that is there.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder cannot be written, somebody works in it, it holds another run, or files of the names that
+        a run writes that are not of gapless.
+    """
+    folder, made = Path(place), not os.path.exists(place)
+    networks = subject.networks if isinstance(subject, Problem) else subject
+    about = RunDocument(
+        command=command,
+        networks=tuple(network.name for network in networks),
+        subject=subject_of_problem(subject) if isinstance(subject, Problem) else subject_of(networks),
+        gapless=__version__,
+        started_at=_now(),
+        state=RunState.RUNNING,
+        simulated=simulated,
+        line=shlex.join(line),
+        process=this_process(),
+    )
+    with _alone(folder):
+        before = _admit(folder, about, entry)
+        kept = {} if before is None else {name: getattr(before, name) for name in _OF_RESULTS}
+        run = Run(folder, replace(about, **kept), resumed=entry.resume)
+        run._save()
+        try:
+            yield run
+            run._end(RunState.FINISHED)
+        except KeyboardInterrupt:
+            run._end(RunState.INTERRUPTED)
+            raise
+        except BaseException:
+            run._end(RunState.FAILED)
+            raise
+        finally:
+            _leave(folder, made=made)
+
+
+def read_run(place: Path) -> RunDocument | None:
+    """Return what run is in a folder; None: it does not say.
+
+    Raises
+    ------
+    InvalidInputError
+        Its run.json is not valid.
+    """
+    path = place / RUN_FILE
+    return load(path, RUN) if path.is_file() else None
+
+
+def _admit(folder: Path, about: RunDocument, entry: Entry) -> RunDocument | None:
+    """Let a run into a folder, or refuse it; return the run that it goes on with."""
+    if odd := strangers(folder):
+        raise InvalidInputError(
+            f"{folder} holds files of the names that gapless writes, but they are not of gapless:",
+            [
+                *(f"{path.name}: {why}" for path, why in odd),
+                "move them away, or name another folder with --out",
+            ],
+        )
+    before = _before(folder)
+    found = run_files(folder, () if before is None else before.files)
+    if entry.overwrite or _is_void(found):
+        _remove(found)
+        return None
+    same = _same(folder, about, before)
+    if entry.resume and same:
+        return before
+    what = "files of a run" if before is None else f"a run ({before.standing}): {before}"
+    other = "" if same else " It is about another model or problem, so --resume cannot go on with it."
+    again = ["go on with it, nothing is measured twice: --resume"] if same else []
+    names = [path.name for path in found]
+    listed = ", ".join(names[:_SHOWN_NAMES]) + (f", {len(names)} in all" if names[_SHOWN_NAMES:] else "")
+    raise InvalidInputError(
+        f"{folder} holds {what}.{other} Nothing was changed. What you can do:",
+        [
+            f"keep it, and write to another folder: --out {shlex.quote(str(_free_name(folder)))}",
+            *again,
+            f"remove its files first ({listed}): --overwrite",
+        ],
+    )
+
+
+def _before(folder: Path) -> RunDocument | None:
+    try:
+        return read_run(folder)
+    except InvalidInputError:  # it was edited, or is of a later gapless: files of a run all the same
+        return None
+
+
+def _same(folder: Path, about: RunDocument, before: RunDocument | None) -> bool:
+    """Return whether the run of a folder is about the same; one without run.json goes by its problem."""
+    if before is not None:
+        return (before.subject, before.simulated) == (about.subject, about.simulated)
+    path = folder / "problem.json"
+    try:
+        return not path.is_file() or subject_of_problem(load_problem(path)) == about.subject
+    except InvalidInputError:
+        return False
+
+
+def _is_void(found: Sequence[Path]) -> bool:
+    """Return whether nothing was measured or written: there is at most a blank store."""
+    kept = {path.name: path for path in found}
+    kept.pop(RUN_FILE, None)
+    store = kept.pop(STORE_FILE, None)
+    return not kept and (store is None or is_blank(store))
+
+
+def _leave(folder: Path, *, made: bool) -> None:
+    """Remove a run of which nothing is left to keep, with its folder if the run has made it."""
+    found = run_files(folder)
+    if _is_void(found):
+        _remove(found)
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+            if (
+                path.name == STORE_FILE
+            ):  # a transaction that was cut off would be rolled back into the next store
+                path.with_name(f"{STORE_FILE}-journal").unlink(missing_ok=True)
+        except OSError as error:
+            raise InvalidInputError(f"cannot remove {path}: {error.strerror or error}") from error
+
+
+def _free_name(folder: Path) -> Path:
+    names = (folder.with_name(f"{folder.resolve().name}-{number}") for number in range(2, _TRIED_NAMES))
+    return next((path for path in names if not path.exists()), folder.with_name("another-folder"))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder, which is made if it is not there; the system gives it back if this process dies."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".gapless-probe"
+        probe.write_bytes(b"")
+        probe.unlink()
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write to the folder {folder}: {error.strerror}") from error
+    try:
+        _lock(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InvalidInputError(
+            f"{folder} is in use: {_worker(folder)}; wait for it, or name another folder with --out"
+        ) from None
+    except OSError:  # a file system without locks
+        pass
+
+
+def _worker(folder: Path) -> str:
+    found = _before(folder)
+    if found is None or found.process is None:
+        return "another process works in it"
+    return f"process {found.process.pid} works on {found}"
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
