@@ -29,7 +29,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/gapless tune mobilenetv2 squeezenet --backends native,cpsat --top 6 --out out/demo
+	$(BIN)/gapless tune mobilenetv2 squeezenet --backends native,cpsat --top 6 --out out/demo --overwrite
 	$(BIN)/gapless report out/demo --out out/demo/report.html
 	@echo "Everything is in out/demo: open report.html in a browser, and trace.json at ui.perfetto.dev"
 
@@ -38,7 +38,7 @@ OCR = $$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Pa
 demo-ocr: $(READY)
 	$(BIN)/gapless tune det=$(OCR)/ch_PP-OCRv4_det_infer.onnx cls=$(OCR)/ch_ppocr_mobile_v2.0_cls_infer.onnx \
 	  rec=$(OCR)/ch_PP-OCRv4_rec_infer.onnx --shape det/x=1,3,480,640 --shape cls/x=1,3,48,192 \
-	  --shape rec/x=1,3,48,320 --top 6 --out out/demo-ocr
+	  --shape rec/x=1,3,48,320 --top 6 --out out/demo-ocr --overwrite
 
 # In two processes. Tests that measure this machine run one at a time (the marker `measures`, tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -71,7 +71,7 @@ docs: $(READY)
 PICTURE := squeezenetx3,mobilenetv2x2
 
 picture: $(READY)
-	$(BIN)/gapless tune squeezenet mobilenetv2 --workload "$(PICTURE)" --top 6 --budget 60 --out out/picture
+	$(BIN)/gapless tune squeezenet mobilenetv2 --workload "$(PICTURE)" --top 6 --budget 60 --out out/picture --overwrite
 	$(BIN)/gapless report out/picture --out out/picture/report.html
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1.5 \
 	  --window-size=1200,900 --screenshot=docs/images/report.png file://$(CURDIR)/out/picture/report.html

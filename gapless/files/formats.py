@@ -103,7 +103,7 @@ FORMATS = (
     ),
     FileFormat(
         name="run",
-        location="files.run:RUN",
+        location="files.run_document:RUN",
         what="what the run of a folder is about, and how far it has come",
         written_by="tune, profile",
         read_by="runs, show, report, and the next run in that folder",

@@ -12,17 +12,13 @@ from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
 from ..formulations.json_files import format_of, load
 from .formats import file_format
+from .run_document import RunDocument, RunState, read_run
+from .run_names import RUN_FILE, run_file
 
 MAX_ENTRIES = 60
 
-_OTHERS = {
-    "table.md": "every plan and baseline: predicted, measured, why it left",
-    "table.csv": "the same as table.md, for spreadsheets",
-    "store.sqlite": "every finished measurement; --resume goes on from it",
-    ".html": "a page for a browser, e.g. of `gapless report`",
-    ".svg": "a picture",
-}
-"""Files that are no JSON, by name or ending."""
+_OTHERS = {".html": "a page for a browser, e.g. of `gapless report`", ".svg": "a picture"}
+"""Files that no run writes and that are no JSON, by their ending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +54,8 @@ class Folder:
         Where it is.
     entries
         Its files, by name.
+    run
+        What run it holds; None: it does not say.
     tuning
         What tuning found, if it did.
     notes
@@ -68,6 +66,7 @@ class Folder:
 
     path: str
     entries: tuple[FolderEntry, ...]
+    run: RunDocument | None
     tuning: TuningResult | None
     notes: tuple[str, ...]
     following: tuple[tuple[str, str], ...]
@@ -92,6 +91,8 @@ def read_folder(path: Path) -> Folder:
             f"{path} holds no file of gapless; `gapless tune` and `gapless profile` write run folders"
         )
     tuning, notes = _tuning(path, known)
+    run, more = _run(path, known)
+    notes += more
     if "store.sqlite" in {entry.name for entry in entries} and not known:
         notes.append("nothing was finished here; the same command with --resume goes on")
     if len(files) > MAX_ENTRIES:
@@ -99,6 +100,7 @@ def read_folder(path: Path) -> Folder:
     return Folder(
         path=str(path),
         entries=tuple(entries),
+        run=run,
         tuning=tuning,
         notes=tuple(notes),
         following=tuple(_following(path, {name: entry.kind for name, entry in known.items()})),
@@ -108,8 +110,9 @@ def read_folder(path: Path) -> Folder:
 def _entry(path: Path) -> FolderEntry:
     name, length = path.name, path.stat().st_size
     if path.suffix != ".json":
+        written = run_file(name)
         return FolderEntry(
-            name=name, size_bytes=length, what=_OTHERS.get(name) or _OTHERS.get(path.suffix, "")
+            name=name, size_bytes=length, what=written.what if written else _OTHERS.get(path.suffix, "")
         )
     try:
         kind = format_of(path)
@@ -135,7 +138,29 @@ def _tuning(path: Path, known: dict[str, FolderEntry]) -> tuple[TuningResult | N
         found = load(path / "tuning.json", TUNING)
     except InvalidInputError as error:
         return None, [str(error)]
-    return found, ["it was interrupted: the same command with --resume goes on"] if found.interrupted else []
+    return found, []
+
+
+_UNFINISHED = {
+    RunState.RUNNING: "somebody works on it: what it finds is written when it ends",
+    RunState.INTERRUPTED: "it was interrupted: the same command with --resume goes on",
+    RunState.FAILED: "an error ended it: the same command with --resume goes on from what was measured",
+}
+
+
+def _run(path: Path, known: dict[str, FolderEntry]) -> tuple[RunDocument | None, list[str]]:
+    if RUN_FILE not in known:
+        return None, []
+    try:
+        found = read_run(path)
+    except InvalidInputError as error:
+        return None, [str(error)]
+    if found is None or found.standing not in _UNFINISHED:
+        return found, []
+    notes = [_UNFINISHED[found.standing]]
+    if found.written_at and found.written_at < found.started_at:
+        notes.append(f"the results that are here are those of {found.written_at}, of an earlier session")
+    return found, notes
 
 
 def _following(path: Path, kinds: dict[str, str | None]) -> Iterator[tuple[str, str]]:

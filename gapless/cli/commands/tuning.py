@@ -38,6 +38,7 @@ from ..options.problem import (
 
 if TYPE_CHECKING:
     from ...api.tuning import Tuned
+    from ..tasks.measuring import Target, TuneChoice
 
 _tuning_option = heading("How to tune")
 _SIMULATED = "simulated"
@@ -124,7 +125,7 @@ def tune(
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from ...files import run_files
-    from ..tasks import measuring, running
+    from ..tasks import measuring
 
     _check_simulated(engine, truth, noise)
     choice = measuring.TuneChoice(
@@ -146,15 +147,20 @@ def tune(
         with measuring.begun("tune", problems[0], out, entry, simulated=True) as run:
             tuned = measuring.tune_simulated_watched(*problems, choice, run, noise=noise)
             return _answer(tuned, run_files.write_found(tuned, run))
-    device_choice = measuring.DeviceChoice.of(
-        engine, units=units, emulate=emulate, precision=precision, file=device
-    )
+    here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-    target = measuring.Target.of(subject, device_choice)
+    target = measuring.Target.of(subject, here)
+    return _tuned_here(target, choice, out, entry)
+
+
+def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> Answer:
+    from ...files import run_files
+    from ..tasks import measuring, running
+
     with measuring.begun("tune", target.networks, out, entry) as run:
         tuned, notes = measuring.tune_watched(target, choice, run)
         notes = [*run_files.write_found(tuned, run), *notes]
-        notes += running.trace_winner(tuned, run.place / "trace.json", engine=engine)
+        notes += running.trace_winner(tuned, run.place / "trace.json", engine=target.engine)
     return _answer(tuned, notes)
 
 

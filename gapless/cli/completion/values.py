@@ -136,6 +136,7 @@ VALUES: Mapping[str, Values] = {
     ),
     "executions": FILE,
     "files": PROBLEM,
+    "folders": Values(suffixes=("/",)),
     "format": Values(names=_formats),
     "given": PROBLEM,
     "measured": FILE,

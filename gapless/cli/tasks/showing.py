@@ -301,6 +301,7 @@ def _folder(asked: _Asked) -> Shown:
         kind=FOLDER,
         document={
             "files": plain_data(found.entries),
+            "run": None if found.run is None else plain_data(found.run),
             "winner": None if found.tuning is None else plain_data(found.tuning.winner),
             "notes": list(found.notes),
             "next": [line for line, _ in found.following],
@@ -329,6 +330,7 @@ def _by_schema(asked: _Asked, kind: str) -> Shown:
 _VIEWS = {
     "gapless.measurement": "running:measurement_view",
     "gapless.tuning": "tuning:tuning_view",
+    "gapless.run": "showing:run_view",
     "gapless.platform": "describe:platform_view",
     "gapless.network": "showing:network_view",
     "gapless.contention": "contention:contention_view",

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ...executor.engine import PlacementReceipt
 from ...files.comparison_file import WrittenComparison
+from ...files.run_document import RunDocument
 from ...files.run_folder import Folder, FolderEntry
 from ...formulations.deployment import Deployment
 from ...formulations.history import History
@@ -186,6 +187,26 @@ def network_view(found: Network) -> Group:
     return Group(head, "", indented(table), *more)
 
 
+def run_view(found: RunDocument) -> Group:
+    """Return what a run is."""
+    table = plain_table("", "")
+    facts = (
+        ("begun", found.started_at),
+        ("ended", found.ended_at),
+        ("results of", found.written_at),
+        ("command", found.line),
+        ("engine", found.engine),
+        ("units", ", ".join(found.units)),
+        ("device", found.device),
+        ("gapless", found.gapless),
+        ("files", ", ".join(found.files)),
+    )
+    for name, text in facts:
+        table.add_row(name, Text(text or "-"))
+    table.show_header = False
+    return Group(Text(f"{found} ({found.standing})", style="bold"), "", indented(table))
+
+
 def written_comparison_view(found: WrittenComparison) -> Group:
     """Return what backends answered, from the file of a comparison."""
     numbers = ("objective", "bound", "gap", "time")
@@ -226,7 +247,10 @@ def folder_view(found: Folder) -> Group:
     table = plain_table("file", "size", "what it is", numbers=("size",))
     for entry in found.entries:
         table.add_row(Text(entry.name, style="bold"), size(entry.size_bytes), _entry_words(entry))
-    parts: list[RenderableType] = [Text(found.path, style="bold"), "", indented(table), ""]
+    head = Text(found.path, style="bold")
+    if found.run is not None:
+        head.append(f": {found.run} ({found.run.standing})", style="not bold")
+    parts: list[RenderableType] = [head, "", indented(table), ""]
     if found.tuning is not None:
         parts += [*verdict_view(found.tuning), ""]
     parts += [Text(note, style="yellow") for note in found.notes]

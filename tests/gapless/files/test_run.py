@@ -15,7 +15,8 @@ import pytest
 
 import gapless
 from gapless.executor.tuning.store import Store
-from gapless.files.run import Entry, Run, RunState, begin, read_run
+from gapless.files.run import Entry, Run, begin
+from gapless.files.run_document import RunState, read_run
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import load, load_problem
 from gapless.formulations.problem import Problem
@@ -105,11 +106,15 @@ def test_what_fails_before_it_measures_leaves_nothing(cli: Cli, tmp_path: Path) 
     assert tune(cli, out)[0] == 0
 
 
+def fail(run: Run) -> None:
+    with Store(run.store) as store:
+        store.keep("kind", "key", "measured for hours")
+    raise RuntimeError
+
+
 def test_a_run_that_failed_says_so_and_keeps_what_was_measured(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), begin(tmp_path, "tune", shipped()) as run:
-        with Store(run.store) as store:
-            store.keep("kind", "key", "measured for hours")
-        raise RuntimeError
+        fail(run)
     assert state(tmp_path) is RunState.FAILED
     with (
         pytest.raises(InvalidInputError, match=r"holds a run \(failed\)"),
@@ -206,7 +211,7 @@ def test_python_saves_runs_alike(tmp_path: Path) -> None:
 
 def state(folder: Path) -> RunState:
     """Return how far the run of a folder has come."""
-    from gapless.files.run import RUN
+    from gapless.files.run_document import RUN
 
     return load(folder / "run.json", RUN).standing
 

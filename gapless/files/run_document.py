@@ -1,0 +1,137 @@
+"""What a run is: the file run.json of a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..executor.tuning.leases import Holder
+from ..formulations.canonical import digest
+from ..formulations.files import Schema, load
+from ..formulations.network import Network
+from ..formulations.problem import Problem
+from ..formulations.validation import STRICT
+from .run_names import RUN_FILE
+
+
+class RunState(StrEnum):
+    """How far a run has come.
+
+    RUNNING
+        Somebody works on it; or was killed, so that nobody could say how it ended.
+    FINISHED
+        It has come to its end.
+    INTERRUPTED
+        The user stopped it.
+    FAILED
+        An error ended it.
+    """
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDocument:
+    """What a run is: the file run.json of its folder.
+
+    Attributes
+    ----------
+    command
+        What was asked for: "tune", "profile", or "save_run" of a Python program.
+    networks
+        Names of the networks.
+    subject
+        Digest of what is measured (`subject_of`): runs with the same one can be resumed as each other.
+    gapless
+        Version of gapless.
+    started_at
+        When it began, ISO 8601 with the offset from UTC; of a resumed run, its last session.
+    state
+        How far it has come.
+    simulated
+        Whether the device is a simulated one.
+    line
+        The command line; empty: it was no command.
+    ended_at
+        When it ended; empty: it has not.
+    written_at
+        When the results that are in the folder were written; empty: there are none yet.
+    engine, units, device
+        Who ran it, on which units of which device; empty as long as they are not known.
+    files
+        Names of the results.
+    process
+        Who works on it; null when it has ended.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    command: str
+    networks: tuple[str, ...]
+    subject: str
+    gapless: str
+    started_at: str
+    state: RunState
+    simulated: bool = False
+    line: str = ""
+    ended_at: str = ""
+    written_at: str = ""
+    engine: str = ""
+    units: tuple[str, ...] = ()
+    device: str = ""
+    files: tuple[str, ...] = ()
+    process: Holder | None = None
+
+    @property
+    def standing(self) -> RunState:
+        """How far it has come, as far as that can be told: who was killed has not said that it ended."""
+        killed = self.state is RunState.RUNNING and not (self.process and self.process.alive)
+        return RunState.INTERRUPTED if killed else self.state
+
+    def __str__(self) -> str:
+        simulated = ", simulated" if self.simulated else ""
+        moment = self.started_at[:16].replace("T", " ")
+        return f"{self.command} {', '.join(self.networks)}{simulated}, {moment}"
+
+
+RUN = Schema(format="gapless.run", version=1, content=RunDocument)
+
+
+def subject_of(networks: Sequence[Network], *, device: str = "") -> str:
+    """Return a digest of what is measured: networks by their models, wherever these lie.
+
+    Parameters
+    ----------
+    networks
+        What runs.
+    device
+        For networks that are tables without models: whose tables.
+    """
+    known = [
+        (network.name, [model.digest for model in network.models] or [device, *network.layer_names])
+        for network in networks
+    ]
+    return digest(known)
+
+
+def subject_of_problem(problem: Problem) -> str:
+    """Return the digest of the networks of a problem."""
+    return subject_of(problem.networks, device=problem.platform.name)
+
+
+def read_run(place: Path) -> RunDocument | None:
+    """Return what run is in a folder; None: it does not say.
+
+    Raises
+    ------
+    InvalidInputError
+        Its run.json is not valid.
+    """
+    path = place / RUN_FILE
+    return load(path, RUN) if path.is_file() else None

@@ -1,0 +1,58 @@
+"""Runs for people: a table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ...files.run_document import RunState
+from ...files.runs import RunSummary
+from ..layout import plain_table
+from ..words import microseconds
+
+MAX_ROWS_SHOWN = 200
+
+_STYLES = {
+    RunState.RUNNING: "bold cyan",
+    RunState.FINISHED: "green",
+    RunState.INTERRUPTED: "yellow",
+    RunState.FAILED: "red",
+}
+
+
+def runs_view(found: Sequence[RunSummary], places: Sequence[str]) -> RenderableType:
+    """Return what `gapless runs` shows: the latest first."""
+    if not found:
+        where = ", ".join(places)
+        return Text(f"no runs below {where}; `gapless tune` and `gapless profile` begin them")
+    table = plain_table("run", "begun", "state", "what", "best", "verdict", numbers=("best",))
+    for run in found[:MAX_ROWS_SHOWN]:
+        table.add_row(
+            Text(run.path, style="bold"),
+            run.started_at[:16].replace("T", "\n") or "-",
+            Text(run.state, style=_STYLES[run.state]),
+            _what(run),
+            microseconds(None if run.period_us is None else run.period_us.median),
+            Text(run.problem, style="red") if run.problem else _verdict(run),
+        )
+    hidden = len(found) - MAX_ROWS_SHOWN
+    more = [Text(f"... and {hidden} more (--json shows all)")] if hidden > 0 else []
+    return Group(table, *more)
+
+
+def _what(run: RunSummary) -> Text:
+    """Return command and networks, and below them engine and units."""
+    text = Text(f"{run.command or 'run'} {' '.join(run.networks)}".strip())
+    engine = "simulated" if run.simulated else run.engine
+    count = len(run.units)
+    units = f"{count} unit{'' if count == 1 else 's'}" if count else ""
+    rest = ", ".join(filter(None, (engine, units)))
+    return text.append(f"\n{rest}" if rest else "", style="magenta" if run.simulated else "dim")
+
+
+def _verdict(run: RunSummary) -> Text:
+    text = Text(run.verdict or "-")
+    partly = run.candidates and run.measured < run.candidates
+    return text.append(f"; {run.measured} of {run.candidates} measured", style="dim") if partly else text
