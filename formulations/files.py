@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
 from inspect import cleandoc
@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from .canonical import DIGITS
 from .costs import CostTable, Interference
-from .errors import ExpressionError, InvalidInputError, InvalidPlanError, InvalidProblemError
-from .expr_json import from_data, to_data
+from .errors import InvalidInputError, InvalidPlanError, InvalidProblemError, SchemaVersionError
 from .hardware import Platform
 from .json_files import (
     LINE_LENGTH,
@@ -32,7 +31,7 @@ from .objective import Objective
 from .plan import Chunk, Plan
 from .problem import Problem
 from .registry import data_keys, formulation_by_keys
-from .rules import Rule
+from .rule_files import RuleDocument, with_written_rules, written_rules
 from .validation import STRICT
 
 __all__ = [
@@ -41,49 +40,32 @@ __all__ = [
     "LINE_LENGTH",
     "NETWORK",
     "PLAN",
+    "PLANS",
     "PLATFORM",
     "PROBLEM",
     "Document",
     "Origin",
     "PlanDocument",
+    "PlansDocument",
     "ProblemDocument",
     "RuleDocument",
     "Schema",
     "dump",
     "dump_plan",
+    "dump_plans",
     "dump_problem",
     "format_of",
     "load",
     "load_foreign",
     "load_origin",
     "load_plan",
+    "load_plans",
     "load_problem",
     "parse",
     "parse_problem",
     "save",
     "with_written_rules",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleDocument:
-    """One rule of a problem file.
-
-    Attributes
-    ----------
-    name
-        Name of the rule, as messages call it.
-    expr
-        What must hold, as nested lists (see `expr_json`).
-    text
-        What it means, in words.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    name: str
-    expr: Any
-    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: formulations add fields
@@ -159,8 +141,46 @@ class PlanDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPlan:
+    """One plan of a list.
+
+    Attributes
+    ----------
+    chunks, order, plan_id
+        As in a plan file.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    chunks: tuple[Chunk, ...]
+    order: tuple[str, ...] = ()
+    plan_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlansDocument:
+    """A list of plans for one problem.
+
+    Attributes
+    ----------
+    plans
+        At least one, the best first.
+    problem, asked, rules, opaque_rules
+        As in a plan file: what all of them were made for.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    plans: tuple[ListedPlan, ...]
+    problem: str | None = None
+    asked: dict[str, str] = field(default_factory=dict)
+    rules: tuple[RuleDocument, ...] = ()
+    opaque_rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a plan file knows about the problem that its plan was made for.
+    """What a file of plans knows about the problem that they were made for.
 
     Attributes
     ----------
@@ -185,6 +205,7 @@ NETWORK = Schema(format="gapless.network", version=1, content=Network)
 INTERFERENCE = Schema(format="gapless.slowdowns", version=1, content=Interference)
 COSTS = Schema(format="gapless.costs", version=1, content=CostTable)
 PLAN = Schema(format="gapless.plan", version=1, content=PlanDocument)
+PLANS = Schema(format="gapless.plans", version=1, content=PlansDocument)
 
 
 def load_problem(path: str | Path) -> Problem:
@@ -250,29 +271,6 @@ def _data_of(document: ProblemDocument) -> Any:
 PROBLEM = Schema(format="gapless.problem", version=1, content=ProblemDocument, extended=_with_data)
 
 
-def with_written_rules(problem: Problem, written: Iterable[RuleDocument]) -> Problem:
-    """Return a problem with rules of a file.
-
-    Raises
-    ------
-    InvalidInputError
-        Some of them are not about this problem: each is named.
-    """
-    listed = tuple(written)
-    if not listed:
-        return problem
-    rules, defects, find = [], [], problem.formulation.variables(problem).find
-    for index, rule in enumerate(listed):
-        try:
-            expr = from_data(rule.expr, find)
-            rules.append(Rule(name=rule.name, text=rule.text, expr=expr))
-        except (InvalidInputError, ExpressionError, RecursionError) as error:
-            defects.append(f"rules[{index}] {rule.name!r}: {error}")
-    if defects:
-        raise InvalidProblemError("not all rules are about this problem:", defects)
-    return problem.with_rules(*rules)
-
-
 def dump_problem(problem: Problem) -> str:
     """Return a problem as JSON text.
 
@@ -294,7 +292,7 @@ def dump_problem(problem: Problem) -> str:
         costs=problem.costs,
         objective=problem.objective,
         limits=problem.limits,
-        rules=_written_rules(problem),
+        rules=written_rules(problem),
         interference=problem.interference,
         co_run_costs=problem.co_run_costs,
         **({} if key is None else {key: problem.data}),
@@ -302,21 +300,22 @@ def dump_problem(problem: Problem) -> str:
     return dump(document, PROBLEM)
 
 
-def _written_rules(problem: Problem) -> tuple[RuleDocument, ...]:
-    return tuple(
-        RuleDocument(name=rule.name, text=rule.text, expr=to_data(rule.expr))
-        for rule in problem.expression_rules
-    )
-
-
 def load_plan(path: str | Path) -> Plan:
-    """Read a plan file; errors as for `load`."""
-    return _plan(load(path, PLAN), path)
+    """Read a plan file, or the first plan, which is the best, of a list; errors as for `load`."""
+    return load_plans(path)[0]
+
+
+def load_plans(path: str | Path) -> tuple[Plan, ...]:
+    """Read a list of plans, best first, or the only one of a plan file; errors as for `load`."""
+    document = _plans(path)
+    if not document.plans:
+        raise InvalidPlanError(f"{path}: a list needs at least one plan")
+    return tuple(_plan(listed, path) for listed in document.plans)
 
 
 def load_origin(path: str | Path) -> Origin:
-    """Read what a plan file knows about the problem of its plan; errors as for `load`."""
-    document = load(path, PLAN)
+    """Read what a file of plans knows about the problem that they are for; errors as for `load`."""
+    document = _plans(path)
     known = document.problem is not None and len(document.problem) == DIGITS
     return Origin(
         asked=document.asked,
@@ -326,7 +325,24 @@ def load_origin(path: str | Path) -> Origin:
     )
 
 
-def _plan(document: PlanDocument, path: str | Path) -> Plan:
+def _plans(path: str | Path) -> PlansDocument:
+    """Read a plan file or a list as a list."""
+    try:
+        one = load(path, PLAN)
+    except SchemaVersionError:
+        if format_of(path) != PLANS.format:
+            raise
+        return load(path, PLANS)
+    return PlansDocument(
+        plans=(ListedPlan(chunks=one.chunks, order=one.order, plan_id=one.plan_id),),
+        problem=one.problem,
+        asked=one.asked,
+        rules=one.rules,
+        opaque_rules=one.opaque_rules,
+    )
+
+
+def _plan(document: ListedPlan, path: str | Path) -> Plan:
     if not document.chunks:
         raise InvalidPlanError(f"{path}: a plan needs at least one chunk")
     plan = Plan(chunks=document.chunks, order=document.order)
@@ -349,12 +365,24 @@ def dump_plan(plan: Plan, problem: Problem, asked: Mapping[str, str] | None = No
         How the problem was named. It is then found again, and the file keeps its rules, too.
     """
     document = PlanDocument(
-        chunks=plan.chunks,
-        order=plan.order,
-        plan_id=plan.plan_id,
-        problem=problem.fingerprint,
-        asked=dict(asked or {}),
-        rules=_written_rules(problem) if asked else (),
-        opaque_rules=tuple(rule.name for rule in problem.opaque_rules) if asked else (),
+        chunks=plan.chunks, order=plan.order, plan_id=plan.plan_id, **_origin(problem, asked)
     )
     return dump(document, PLAN)
+
+
+def dump_plans(plans: Sequence[Plan], problem: Problem, asked: Mapping[str, str] | None = None) -> str:
+    """Return several plans of one problem, best first, as JSON text; parameters as for `dump_plan`."""
+    listed = tuple(ListedPlan(chunks=plan.chunks, order=plan.order, plan_id=plan.plan_id) for plan in plans)
+    return dump(PlansDocument(plans=listed, **_origin(problem, asked)), PLANS)
+
+
+def _origin(problem: Problem, asked: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return what a file of plans says about their problem."""
+    found: dict[str, Any] = {"problem": problem.fingerprint}
+    if asked:
+        found |= {
+            "asked": dict(asked),
+            "rules": written_rules(problem),
+            "opaque_rules": tuple(rule.name for rule in problem.opaque_rules),
+        }
+    return found

@@ -33,13 +33,14 @@ from .executor.runner import Budget as Budget
 from .executor.tuning.options import Rung as Rung
 from .executor.tuning.options import TuningOptions as TuningOptions
 from .executor.tuning.result import TuningResult as TuningResult
-from .files.run_files import load_deployment as load_deployment
+from .files.plans import load_deployment as load_deployment
 from .files.run_files import save_run as save_run
 from .formulations.chunking.view import PlanView as PlanView
 from .formulations.co_run import register_co_run_model as register_co_run_model
 from .formulations.deployment import Deployment as Deployment
 from .formulations.errors import GaplessError as GaplessError
 from .formulations.files import load_plan as load_plan
+from .formulations.files import load_plans as load_plans
 from .formulations.hardware import Platform as Platform
 from .formulations.history import History as History
 from .formulations.judge import check as check

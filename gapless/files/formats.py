@@ -57,7 +57,14 @@ FORMATS = (
         location="formulations.files:PLAN",
         what="an answer: which layers run where, and in which order requests are served",
         written_by="plan --out, tune",
-        read_by="check, simulate, run, trace, explain, report, export, interference, show",
+        read_by="check, simulate, run, trace, explain, compare, report, export, interference, show",
+    ),
+    FileFormat(
+        name="plans",
+        location="formulations.files:PLANS",
+        what="several answers to one problem, the best first",
+        written_by="plan --top --out",
+        read_by="whatever reads a plan; --plan chooses one",
     ),
     FileFormat(
         name="platform",
@@ -89,7 +96,7 @@ FORMATS = (
     ),
     FileFormat(
         name="deployment",
-        location="files.run_files:DEPLOYMENT",
+        location="files.plans:DEPLOYMENT",
         what="what a device runs: the streams of a plan, or replicas of a network",
         written_by="tune",
         read_by="run, trace, report, show",

@@ -50,13 +50,13 @@ def origin_of(**given: object) -> dict[str, str]:
     return {name: str(given[name]) for name in _NAMES if given.get(name) is not None}
 
 
-def ask_parameters(asked: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was asked as fields of `cli.options.problem.ProblemOptions`.
+def require_known(asked: Mapping[str, str]) -> None:
+    """Refuse what was asked in words that this gapless does not know.
 
     Raises
     ------
     InvalidInputError
-        It was not written by gapless.
+        It was not written by gapless, or by a later one.
     """
     unknown = sorted(set(asked) - set(_NAMES))
     if unknown:
@@ -64,9 +64,6 @@ def ask_parameters(asked: Mapping[str, str]) -> dict[str, Any]:
         raise InvalidInputError(
             f"the plan file names its problem by {name!r}, which this gapless does not know"
         )
-    parameters: dict[str, Any] = {name: text for name, text in asked.items() if name != "mode"}
-    parameters |= {name: _count(name, asked[name]) for name in _COUNTS if name in asked}
-    return {**parameters, "stream": asked.get("mode") == Mode.STREAM}
 
 
 def on_problem(origin: Origin, problem: str) -> Origin:

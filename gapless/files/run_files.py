@@ -7,7 +7,6 @@ from typing import Any
 
 from ..api.closed_loop import executed_plans
 from ..api.execution import DEFAULT_METHOD, profiled_problem
-from ..api.problems import load_problem
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuning import Tuned
@@ -16,84 +15,21 @@ from ..executor.pipeline.trace_export import trace_parts
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.tables import csv_text, markdown_text, rows_table
 from ..formulations.co_run import possible_models
-from ..formulations.deployment import Deployment
-from ..formulations.errors import InvalidPlanError
 from ..formulations.files import (
-    Schema,
     dump,
     dump_plan,
     dump_problem,
     format_of,
-    load,
-    load_origin,
-    load_plan,
     save,
 )
 from ..formulations.history import History
-from ..formulations.judge import check
-from ..formulations.operation import operation_of
-from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.simulate import trace_usage
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from .documents import comparison_document, json_text
-from .origins import on_problem, problem_of
+from .plans import DEPLOYMENT
 from .run import Entry, Run, begin
-
-DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
-
-
-def problem_for(problem: str, plan: str | Path) -> Problem:
-    """Read the problem of a plan or deployment file: with the workload that the plan was made for, if any.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is not valid.
-    """
-    if _is_deployment(Path(plan)):
-        return load_problem(problem)
-    origin = load_origin(plan)
-    if "workload" not in origin.asked:
-        return load_problem(problem)
-    return problem_of(on_problem(origin, problem))
-
-
-def load_deployment(path: str | Path, problem: Problem) -> Deployment:
-    """Read a plan file, or a deployment file (replicas), for a problem.
-
-    Raises
-    ------
-    InvalidInputError
-        The file is not valid.
-    InvalidPlanError
-        What it holds breaks the problem; everything is named.
-    """
-    if not _is_deployment(Path(path)):
-        plan = load_plan(path)
-        require_valid(problem, plan, path)
-        return operation_of(problem).deploy(problem, plan)
-    deployment = load(path, DEPLOYMENT)
-    for plan in deployment.plans:
-        require_valid(problem, plan, path)
-    return deployment
-
-
-def require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
-    """Refuse the plan of a file that breaks its problem.
-
-    Raises
-    ------
-    InvalidPlanError
-        It does; everything is named.
-    """
-    violations = check(problem, plan)
-    if violations:
-        raise InvalidPlanError(
-            f"{path} cannot be run on this problem:", [violation.message for violation in violations]
-        )
-
 
 Found = Tuned | Profile | Together
 """What a run finds."""

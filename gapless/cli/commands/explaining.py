@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ...files import documents
 from ...view.explaining.explanation import TIME_LIMIT_S
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
 from ..options.problem import Asked, OutOption, asking, check_writable, solving_option
+
+if TYPE_CHECKING:
+    from ...files.plans import NamedPlan
 
 TotalTimeOption = Annotated[
     float, solving_option(help="Seconds for all questions together.", show_default=True)
@@ -20,20 +22,19 @@ TotalTimeOption = Annotated[
 @asking
 def explain(
     asked: Asked,
-    plan: Path,
+    plan: NamedPlan,
     *,
     time_limit: TotalTimeOption = TIME_LIMIT_S,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
     """Explain a plan: why these cuts and units, which demands bind, and what the next best plan costs."""
-    from ...formulations.files import load_plan
     from ...view.explaining.explain import explain as explained
     from ...view.terminal.explanation import explanation_view
     from ..base.progress import StepLine
 
     check_writable(out)
-    problem, judged = asked.problem, load_plan(plan)
+    problem, judged = asked.problem, plan.plan
     with StepLine() as line:
         found = explained(problem, judged, time_limit_s=time_limit, report=line.report)
     document = {

@@ -5,26 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...executor.export.kinds import ExportKind
 from ...files import documents
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading
-from ..options.problem import split_files
+from ..options.problem import FilesArgument, NumberOption, ask_plan
 from .running import ModelAtOption
 
 _export_option = heading("What is written")
 
-PlanFilesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="[PROBLEM] PLAN",
-        help="A plan or deployment file, or a folder of `gapless tune`; before it the problem, if the plan "
-        "does not say which one it is for.",
-        show_default=False,
-    ),
-]
 KindOption = Annotated[
     ExportKind,
     _export_option(
@@ -47,8 +36,9 @@ RuntimeOption = Annotated[
 
 @command
 def export(
-    files: PlanFilesArgument,
+    files: FilesArgument,
     *,
+    number: NumberOption = None,
     to: KindOption,
     out: FolderOption = Path("gapless-export"),
     at: ModelAtOption = None,
@@ -56,11 +46,13 @@ def export(
     json: JsonOption = False,
 ) -> Answer:
     """Write the chunks of a plan as model files, with a manifest and a runner that need only the engine."""
+    from ...executor.export.folder import require_free
     from ...view.terminal import exporting as views
-    from ..tasks.exporting import export_files, notes_of
+    from ..tasks.exporting import export_plan, notes_of
 
-    problem, plan = split_files(files)
-    exported = export_files(problem, plan, to=to, out=out, at=at, engine=engine)
+    require_free(out)
+    asked, plan = ask_plan(files, number=number)
+    exported = export_plan(asked.problem, plan, to=to, out=out, at=at, engine=engine)
     return Answer(
         document=lambda: {
             **documents.header("export_files"),
@@ -69,5 +61,5 @@ def export(
             "bytes": exported.bytes,
         },
         view=lambda: views.export_view(exported),
-        notes=list(notes_of(exported)),
+        notes=[*asked.notes, *notes_of(exported)],
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +20,9 @@ from ..options.problem import (
     check_writable,
     solving_option,
 )
+
+if TYPE_CHECKING:
+    from ...files.plans import NamedPlan
 
 
 @command
@@ -41,7 +43,7 @@ def plan(
     json: JsonOption = False,
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
-    from ...formulations.files import dump_plan
+    from ...formulations.files import dump_plan, dump_plans
     from ...view.terminal import tables
     from ..tasks.solving import plan_watched
 
@@ -53,10 +55,12 @@ def plan(
         solving.solver_options,
         strict_rules=solving.strict_rules,
     )
-    best = result.plan
+    plans = [candidate.plan for candidate in result.candidates]
     notes = ["interrupted: this is the best until then"] if interrupted else []
-    if best is not None:
-        notes += write_out(out, lambda: dump_plan(best, problem, asked.origin))
+    if len(plans) > 1:
+        notes += write_out(out, lambda: dump_plans(plans, problem, asked.origin))
+    elif plans:
+        notes += write_out(out, lambda: dump_plan(plans[0], problem, asked.origin))
     elif out is not None:
         notes += [f"{out} is not written: there is no plan"]
     return Answer(
@@ -111,13 +115,12 @@ def compare(
 
 @command
 @asking
-def check(asked: Asked, plan: Path, *, json: JsonOption = False) -> Answer:
+def check(asked: Asked, plan: NamedPlan, *, json: JsonOption = False) -> Answer:
     """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
-    from ...formulations.files import load_plan
     from ...formulations.judge import score as score_of
     from ...view.terminal import tables
 
-    problem, judged = asked.problem, load_plan(plan)
+    problem, judged = asked.problem, plan.plan
     try:
         score = score_of(problem, judged)
         violations = score.violations
@@ -134,7 +137,7 @@ def check(asked: Asked, plan: Path, *, json: JsonOption = False) -> Answer:
 @asking
 def simulate(
     asked: Asked,
-    plan: Path,
+    plan: NamedPlan,
     *,
     requests: Annotated[
         int | None, typer.Option(min=1, max=100_000, help="Number of requests; otherwise 8.")
@@ -146,11 +149,10 @@ def simulate(
     json: JsonOption = False,
 ) -> Answer:
     """Play a plan and show who works when: a number of requests, or the requests of its workload."""
-    from ...formulations.files import load_plan
     from ...formulations.simulate import simulate as play
     from ...view.terminal import tables
 
-    problem, played = asked.problem, load_plan(plan)
+    problem, played = asked.problem, plan.plan
     if problem.formulation.one_network:
         trace = play(
             problem,

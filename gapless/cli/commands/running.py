@@ -9,7 +9,6 @@ import typer
 from rich.text import Text
 
 from ...files import documents
-from ...files.run import Entry
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading, output_option
@@ -27,7 +26,7 @@ from ..options.models import (
     UnitsOption,
     model_option,
 )
-from ..options.problem import PlanArgument, ProblemArgument, check_writable
+from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 _running_option = heading("How to run")
 
@@ -104,6 +103,7 @@ def profile(
     from ...api.models import open_each, open_models
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
+    from ...files.run import Entry
     from ...view.terminal import running as views
     from ..tasks import measuring
 
@@ -130,9 +130,9 @@ def profile(
 
 @command
 def run(
-    problem: ProblemArgument,
-    plan: PlanArgument,
+    files: FilesArgument,
     *,
+    number: NumberOption = None,
     engine: EngineOption = None,
     at: ModelAtOption = None,
     seconds: SecondsOption = None,
@@ -155,17 +155,18 @@ def run(
     for path in (trace, out, output):
         check_writable(path)
     limits = running.budget(seconds, requests, warm_up)
+    asked, plan = ask_plan(files, number=number)
     with running.opened(
-        problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots
+        asked.problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots
     ) as work:
         if feed is not None:
             count = running.run_file(work.pipeline, feed, output)
             return Answer(
                 document=lambda: {**documents.header("outputs"), "requests": count},
                 view=lambda: Text(f"{count} requests"),
-                notes=[*work.notes, *([f"wrote {output}"] if output else [])],
+                notes=[*asked.notes, *work.notes, *([f"wrote {output}"] if output else [])],
             )
-        notes = [*work.notes, *(work.verify() if check else [])]
+        notes = [*asked.notes, *work.notes, *(work.verify() if check else [])]
         found = work.pipeline.measure(limits)
         notes += running.write_trace(work.pipeline, trace)
     notes += run_files.write_measurement(found, out)
@@ -178,9 +179,9 @@ def run(
 
 @command
 def trace(
-    problem: ProblemArgument,
-    plan: PlanArgument,
+    files: FilesArgument,
     *,
+    number: NumberOption = None,
     engine: EngineOption = None,
     at: ModelAtOption = None,
     requests: Annotated[int, typer.Option(min=1, max=4096, help="How many requests.")] = 20,
@@ -196,9 +197,11 @@ def trace(
     from ..tasks import running
 
     check_writable(out)
-    found, asked = running.traced(problem, plan, requests=requests, simulated=simulated, engine=engine, at=at)
-    events = run_files.save_trace(found, out, problem=asked)
+    asked, plan = ask_plan(files, number=number)
+    found = running.traced(asked.problem, plan, requests=requests, simulated=simulated, engine=engine, at=at)
+    events = run_files.save_trace(found, out, problem=asked.problem)
     return Answer(
         document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},
         view=lambda: written_view(found, out),
+        notes=asked.notes,
     )

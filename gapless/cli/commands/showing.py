@@ -12,15 +12,14 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ...files import documents
-from ...files.origins import ask_parameters
 from ...formulations.errors import InvalidInputError
-from ...formulations.files import PLAN, dump_problem, load_origin
+from ...formulations.files import dump_problem
 from ...solvers.exhaustive import count_plans
 from ...view.terminal import describe
 from ..base.answer import Answer, command, takes, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import Asked, OutOption, ProblemOptions, ask, asking, check_writable
+from ..options.problem import Asked, OutOption, ProblemOptions, ask, ask_plan, asking, check_writable
 
 _shown_option = heading("What is shown")
 
@@ -108,11 +107,8 @@ def show(**given: Any) -> Answer:
     chosen = [name for name, value in known.items() if value]
     problem = None
     if len(files) == 2 or known["workload"]:
-        served = _workload_of(files[-1]) if kind == PLAN.format and not known["workload"] else {}
-        named = {"problem": files[0] if len(files) == 2 else None}
-        problem = ask(
-            ProblemOptions(**{**known, **served, **{name: known[name] for name in chosen}, **named})
-        ).problem
+        options = ProblemOptions(**{**known, "problem": files[0] if len(files) == 2 else None})
+        problem = (ask_plan(files[-1:], options)[0] if kind in showing.PLAN_KINDS else ask(options)).problem
     elif chosen:
         option = chosen[0].replace("_", "-")
         raise InvalidInputError(
@@ -121,13 +117,6 @@ def show(**given: Any) -> Answer:
     if own["out"] is not None:
         raise InvalidInputError(f"--out writes problems; {files[-1]} is a file already")
     return _of_file(files[-1], kind, problem, layers=own["layers"], svg=own["svg"])
-
-
-def _workload_of(plan: str) -> dict[str, Any]:
-    """Return the workload that a plan was made for, if any, as fields of `ProblemOptions`."""
-    asked = load_origin(plan).asked
-    service = {name: text for name, text in asked.items() if name not in ("platform", "problem")}
-    return ask_parameters(service) if "workload" in service else {}
 
 
 def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Path | None) -> Answer:

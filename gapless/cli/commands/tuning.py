@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ...files import documents
-from ...files.run import Entry
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
@@ -38,6 +37,7 @@ from ..options.problem import (
 
 if TYPE_CHECKING:
     from ...api.tuning import Tuned
+    from ...files.run import Entry
     from ..tasks.measuring import Target, TuneChoice
 
 _tuning_option = heading("How to tune")
@@ -125,6 +125,7 @@ def tune(
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from ...files import run_files
+    from ...files.run import Entry
     from ..tasks import measuring
 
     _check_simulated(engine, truth, noise)

@@ -96,6 +96,11 @@ def _units(said: Mapping[str, str]) -> Iterable[str]:
     return detect_platform().unit_names
 
 
+def _before_a_plan(said: Mapping[str, str]) -> Iterable[str]:
+    """Shipped problems; behind one stands a plan, which is a file."""
+    return () if "files" in said else _from(_PROBLEMS)(said)
+
+
 def _objectives(said: Mapping[str, str]) -> Iterable[str]:
     from ...formulations.registry import formulation_named, formulation_names
 
@@ -135,7 +140,7 @@ VALUES: Mapping[str, Values] = {
         names=_from("executor.engines.registry:engine_names", also=("simulated",)), suffixes=PYTHON
     ),
     "executions": FILE,
-    "files": PROBLEM,
+    "files": Values(names=_before_a_plan, suffixes=JSON),
     "folders": Values(suffixes=("/",)),
     "format": Values(names=_formats),
     "given": PROBLEM,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -19,21 +19,13 @@ from ..base.answer import takes
 from ..base.general_options import heading, output_option
 
 if TYPE_CHECKING:
-    from ...formulations.files import Origin
+    from ...files.plans import NamedPlan
     from ...formulations.problem import Problem
     from ...solvers.protocol import SolveOptions
 
 _asked_option = heading("What is asked")
 solving_option = heading("How to solve")
 
-ProblemArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="PROBLEM",
-        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`).",
-        show_default=False,
-    ),
-]
 OptionalProblemArgument = Annotated[
     str | None,
     typer.Argument(
@@ -47,10 +39,15 @@ FilesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="[PROBLEM] PLAN",
-        help="A plan file, as written by `gapless plan --out`; before it the problem, if the plan does not "
-        "say which one it is for, or is to be looked at for another one.",
+        help="A plan or a list of plans, as written by `gapless plan --out`, a deployment, or a folder of "
+        "`gapless tune`; before it the problem, if the plan does not say which one it is for, or is to be "
+        "looked at for another one.",
         show_default=False,
     ),
+]
+NumberOption = Annotated[
+    int | None,
+    typer.Option("--plan", min=1, help="Which plan of a list, from 1; otherwise the first, the best."),
 ]
 WorkloadOption = Annotated[
     str | None,
@@ -80,9 +77,6 @@ ContentionOption = Annotated[
 ]
 StreamOption = Annotated[bool, _asked_option("--stream", help="The requests come over and over.")]
 TaskSlotsOption = Annotated[int | None, _asked_option(min=1, help="Most requests on their way at once.")]
-PlanArgument = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="A plan file, as written by `gapless plan --out`.")
-]
 CostsOption = Annotated[
     str | None,
     _asked_option(
@@ -235,49 +229,93 @@ def ask(options: ProblemOptions) -> Asked:
     InvalidInputError
         A file, a name or a number is not valid.
     """
-    from ...files.origins import asked_problem, origin_of
+    from ...files.origins import asked_problem
+
+    given = _given(options)
+    return _asked(asked_problem(given), options, given)
+
+
+def ask_plan(
+    files: Sequence[str], options: ProblemOptions = ProblemOptions(), number: int | None = None
+) -> tuple[Asked, NamedPlan]:
+    """Return the problem and the plan of [PROBLEM] PLAN.
+
+    What is given counts, and what is not given is as it was when the plan was made.
+
+    Parameters
+    ----------
+    files
+        A plan file, a list, a deployment or the folder of a run; the problem may stand before it.
+    options
+        What else is given.
+    number
+        Which plan of a list is meant; None: the best.
+
+    Raises
+    ------
+    InvalidInputError
+        There are more than two; or as for `named_plan` and `problem_of_plan`.
+    """
+    from ...files.plans import named_plan, problem_of_plan
+
+    if len(files) > 2:
+        raise InvalidInputError(f"give a problem and a plan, or a plan alone; got {' '.join(files)}")
+    if len(files) == 2:
+        options = replace(options, problem=files[0])
+    named, given = named_plan(files[-1], number), _given(options)
+    problem, notes = problem_of_plan(named, given, remembered=options.rules is None)
+    return _asked(problem, options, given, (*named.notes, *notes)), named
+
+
+def _given(options: ProblemOptions) -> dict[str, str]:
+    from ...files.origins import origin_of
+
+    return origin_of(**vars(options), mode=Mode.STREAM if options.stream else None)
+
+
+def _asked(
+    problem: Problem, options: ProblemOptions, origin: dict[str, str], notes: tuple[str, ...] = ()
+) -> Asked:
     from ...files.rules_file import add_rules
 
-    origin = origin_of(**vars(options), mode=Mode.STREAM if options.stream else None)
-    asked = asked_problem(origin)
     return Asked(
-        problem=asked if options.rules is None else add_rules(asked, options.rules),
+        problem=problem if options.rules is None else add_rules(problem, options.rules),
         origin=origin,
-        task_slots=options.task_slots if asked.formulation.one_network else None,
+        task_slots=options.task_slots if problem.formulation.one_network else None,
+        notes=notes,
     )
 
 
 def asking(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command whose first parameter `asked` becomes those of `ProblemOptions`.
 
-    A second parameter `plan`, a file, makes both arguments one list: [PROBLEM] PLAN. A command that
-    plays plans has a parameter `task_slots`. In the place of a parameter `solving` stand those of
-    `SolvingOptions`.
+    A second parameter `plan` makes the arguments one list, [PROBLEM] PLAN, of which it gets the plan; the
+    option --plan chooses one of several. A command that plays plans has a parameter `task_slots`. In the
+    place of a parameter `solving` stand those of `SolvingOptions`.
     """
     shared, own = _parameters(ProblemOptions), _parameters(command)
     own.pop("asked")
     argument, *others = shared.values()
-    if "plan" in own:
-        argument = own.pop("plan").replace(name="files", annotation=FilesArgument)
-
+    takes_plan = own.pop("plan", None) is not None
+    if takes_plan:
+        argument = inspect.Parameter("files", argument.kind, annotation=FilesArgument)
+        number = inspect.Parameter("number", argument.kind, default=None, annotation=NumberOption)
+        own = {"number": number, **own}
     plays = own.pop("task_slots", None) is not None
     solving = _parameters(SolvingOptions) if "solving" in own else {}
 
     @wraps(command)
     def asked(**given: Any) -> Any:
-        files: list[str] = given.pop("files", [])
-        path = None
-        if files:
-            given["problem"], path = split_files(files)
-        options = ProblemOptions(**{name: given.pop(name) for name in shared})
+        files, number = given.pop("files", []), given.pop("number", None)
+        options = ProblemOptions(**{name: given.pop(name, None) for name in shared})
         if solving:
             given["solving"] = SolvingOptions(**{name: given.pop(name) for name in solving})
-        answer = ask(options) if path is None else _ask_again(path, options)
+        answer, plan = ask_plan(files, options, number) if takes_plan else (ask(options), None)
         if plays:
             given["task_slots"] = answer.task_slots
         elif answer.task_slots is not None:
             raise InvalidInputError("--task-slots is about a workload: give --workload, or use simulate")
-        found = command(answer, **given) if path is None else command(answer, path, **given)
+        found = command(answer, **given) if plan is None else command(answer, plan, **given)
         return replace(found, notes=(*answer.notes, *found.notes)) if answer.notes else found
 
     parameters = [argument, *others]
@@ -285,52 +323,6 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         parameters += solving.values() if name == "solving" else [parameter]
     takes(asked, (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters))
     return asked
-
-
-def split_files(files: list[str]) -> tuple[str | None, Path]:
-    """Return the problem, if it is named, and the plan file of [PROBLEM] PLAN.
-
-    Raises
-    ------
-    InvalidInputError
-        There are more than two.
-    """
-    if len(files) > 2:
-        raise InvalidInputError(f"give a problem and a plan, or a plan alone; got {' '.join(files)}")
-    return (None if len(files) == 1 else files[0]), Path(files[-1])
-
-
-def _ask_again(path: Path, options: ProblemOptions) -> Asked:
-    """Return the problem of a plan file, unless another one is named.
-
-    What is given counts, and what is not given is as it was when the plan was made.
-    """
-    if options.problem is not None or options.workload is not None:
-        return ask(options)
-    from ...files.origins import ask_parameters
-    from ...formulations.files import load_origin
-
-    origin = load_origin(path)
-    if not origin.asked:
-        raise InvalidInputError(
-            f"{path} does not say which problem it is for; name it before the plan, or with --workload"
-        )
-    chosen = {
-        name: value for name, value in vars(options).items() if value is not None and value is not False
-    }
-    answer = ask(ProblemOptions(**{**ask_parameters(origin.asked), **chosen}))
-    return _with_rules(answer, origin, path, same=not chosen) if options.rules is None else answer
-
-
-def _with_rules(answer: Asked, origin: Origin, path: Path, *, same: bool) -> Asked:
-    """Return what was asked with the rules of a plan file; `same`: it is to be the problem of the plan."""
-    from ...files.origins import forgotten, with_remembered_rules
-
-    problem = with_remembered_rules(answer.problem, origin)
-    notes = forgotten(origin, problem)
-    if same and not notes and origin.fingerprint not in (None, problem.fingerprint):
-        notes = (f"the problem has changed since {path} was made, so its numbers may differ",)
-    return replace(answer, problem=problem, notes=notes)
 
 
 def check_writable(path: Path | None) -> None:
@@ -351,6 +343,7 @@ def check_writable(path: Path | None) -> None:
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    hints = get_type_hints(function, include_extras=True)
+    # Commands name what they get in the place of arguments, and do not load it: no option is of this type.
+    hints = get_type_hints(function, localns={"NamedPlan": object}, include_extras=True)
     parameters = inspect.signature(function).parameters
     return {name: p.replace(annotation=hints[name]) for name, p in parameters.items()}

@@ -13,11 +13,9 @@ from ...executor.export.manifest import Predicted
 from ...executor.export.settings import ENGINES
 from ...executor.model import Model
 from ...executor.simulation import charged_for
-from ...files.origins import problem_of
-from ...files.run_files import DEPLOYMENT, load_deployment, problem_for
+from ...files.plans import NamedPlan
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
-from ...formulations.files import format_of, load_origin
 from ...formulations.judge import score
 from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
@@ -89,23 +87,21 @@ def export(
     return write_export(draw(order), place)
 
 
-def export_files(
-    problem: str | None,
-    plan: Path,
+def export_plan(
+    problem: Problem,
+    plan: NamedPlan,
     *,
     to: ExportKind,
     out: Path,
     at: Sequence[str] | None = None,
     engine: str | None = None,
 ) -> Exported:
-    """Export a plan or deployment file, or what is best in a folder of `gapless tune`.
+    """Export what the user named as a plan.
 
     Parameters
     ----------
-    problem
-        A problem file or shipped name; None: the plan, or the folder, says it.
-    plan
-        The file or folder.
+    problem, plan
+        What is exported.
     to, out, engine
         As for `export`.
     at
@@ -116,13 +112,10 @@ def export_files(
     InvalidInputError, ExecutionError
         As for `export`; or a file is not valid.
     """
-    require_free(out)
-    asked, path = _named(problem, plan)
-    deployment = load_deployment(path, asked)
-    _require_models(asked, deployment)
-    return export(
-        asked, deployment, to=to, out=out, models=models_for(asked, at=parse_places(at)), engine=engine
-    )
+    deployment = plan.deployed(problem)
+    _require_models(problem, deployment)
+    models = models_for(problem, at=parse_places(at))
+    return export(problem, deployment, to=to, out=out, models=models, engine=engine)
 
 
 def _require_models(problem: Problem, deployment: Deployment) -> None:
@@ -132,21 +125,6 @@ def _require_models(problem: Problem, deployment: Deployment) -> None:
                 f"network {network.name!r} is a table without a model, so there is nothing to export; "
                 "profile a model first (`gapless profile model.onnx`), and plan for that"
             )
-
-
-def _named(problem: str | None, plan: Path) -> tuple[Problem, Path]:
-    """Return the problem of a plan, and the file of the plan."""
-    if plan.is_dir():
-        found = [plan / name for name in ("deployment.json", "plan.json") if (plan / name).is_file()]
-        if not found:
-            raise InvalidInputError(f"{plan} holds neither deployment.json nor plan.json: name a plan file")
-        return problem_for(problem or str(plan / "problem.json"), found[0]), found[0]
-    if problem is not None:
-        return problem_for(problem, plan), plan
-    origin = None if format_of(plan) == DEPLOYMENT.format else load_origin(plan)
-    if origin is None or not origin.asked:
-        raise InvalidInputError(f"{plan} does not say which problem it is for; name it before the plan")
-    return problem_of(origin), plan
 
 
 def _kind(text: str | ExportKind) -> ExportKind:

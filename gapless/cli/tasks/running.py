@@ -14,7 +14,8 @@ from ...executor.model import Model
 from ...executor.pipeline.pipeline import Pipeline
 from ...executor.pipeline.verify import References, verify
 from ...executor.runner import Budget
-from ...files.run_files import load_deployment, problem_for, save_trace
+from ...files.plans import NamedPlan, require_valid
+from ...files.run_files import save_trace
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.history import History
 from ...formulations.problem import Problem
@@ -55,30 +56,29 @@ def budget(seconds: float | None, requests: int | None, warm_up: int) -> Budget:
 
 @contextmanager
 def opened(
-    problem: str,
-    plan: Path,
+    problem: Problem,
+    plan: NamedPlan,
     *,
     engine: str | None,
     at: Sequence[str] | None,
     restarts: int = 0,
     task_slots: int | None = None,
 ) -> Iterator[Work]:
-    """Open a plan file as a running pipeline.
+    """Open a plan as a running pipeline.
 
     Raises
     ------
     InvalidInputError, ExecutionError
-        A file is not valid, or the plan cannot be run here.
+        The plan breaks the problem, or cannot be run here.
     """
-    asked = problem_for(problem, plan)
-    deployment = load_deployment(plan, asked)
+    deployment = plan.deployed(problem)
     if task_slots is not None:
         streams = tuple(replace(stream, task_slots=task_slots) for stream in deployment.streams)
         deployment = replace(deployment, streams=streams)
-    models = models_for(asked, at=parse_places(at))
+    models = models_for(problem, at=parse_places(at))
     notes: list[str] = []
     with open_pipeline(
-        asked,
+        problem,
         deployment,
         model=models,
         engine=engine,
@@ -145,36 +145,20 @@ def write_trace(pipeline: Pipeline, out: Path | None) -> list[str]:
 
 
 def traced(
-    problem: str,
-    plan: Path,
+    problem: Problem,
+    plan: NamedPlan,
     *,
     requests: int,
     simulated: bool,
     engine: str | None,
     at: Sequence[str] | None,
-) -> tuple[History, Problem | None]:
-    """Return the trace of a plan file, and of a simulated one the problem, too; errors as for `opened`."""
+) -> History:
+    """Return the trace of a plan; errors as for `opened`."""
     if simulated:
-        asked, played = simulated_trace(problem, plan, requests=requests)
-        return played, asked
+        require_valid(problem, plan.plan, plan.path)
+        return simulate(problem, plan.plan, requests=requests if problem.formulation.one_network else None)
     with opened(problem, plan, engine=engine, at=at) as work:
-        return work.pipeline.trace(requests=requests), None
-
-
-def simulated_trace(problem: str, plan: Path, *, requests: int) -> tuple[Problem, History]:
-    """Play a plan file on its table; return the problem, too.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is not valid, or holds replicas.
-    """
-    asked = problem_for(problem, plan)
-    played = load_deployment(plan, asked).plan
-    if played is None:
-        raise InvalidInputError(f"{plan} holds replicas; --simulated is for plans")
-    endless = asked.formulation.one_network
-    return asked, simulate(asked, played, requests=requests if endless else None)
+        return work.pipeline.trace(requests=requests)
 
 
 def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:

@@ -12,10 +12,9 @@ from rich.console import RenderableType
 
 from ...executor.pipeline.trace_check import check_trace
 from ...files.formats import file_format
-from ...files.origins import forgotten, problem_of
-from ...formulations.deployment import Deployment
+from ...files.plans import NamedPlan, named_plan, problem_of_plan
 from ...formulations.errors import InvalidInputError, SchemaVersionError
-from ...formulations.files import PLAN, load, load_origin, load_plan, load_problem
+from ...formulations.files import load, load_problem
 from ...formulations.json_files import format_of, load_foreign, load_tree
 from ...formulations.judge import check
 from ...formulations.problem import Problem
@@ -23,6 +22,9 @@ from ...view.terminal.heat_map import Grid
 
 PROBLEM = "gapless.problem"
 FOLDER = "folder"
+PLAN_KINDS = ("gapless.plan", "gapless.plans", "gapless.deployment")
+"""What `gapless show` puts on its problem."""
+
 CHROME = "Chrome trace"
 """A trace of another program: it has no format."""
 
@@ -133,20 +135,29 @@ def _shown(asked: _Asked, kind: str, view: Callable[[], RenderableType], **more:
 
 
 def _plan(asked: _Asked) -> Shown:
+    """Show a plan, a list of plans, or a deployment, on its problem where that is known."""
     from ...view.terminal.layer_times import layer_grid, layer_map
-    from ...view.terminal.showing import plan_view
+    from ...view.terminal.showing import deployment_view, plans_view
 
-    plan = load_plan(asked.path)
-    problem, notes = _problem_of_plan(asked)
+    named = named_plan(asked.path)
+    problem, notes = _problem_of(named, asked)
     grids: tuple[Grid, ...] = ()
-    broken = () if problem is None else tuple(violation.message for violation in check(problem, plan))
-    if problem is not None and problem.formulation.one_network and not broken:
-        found = layer_map(problem.network, problem.costs, layers=asked.layers, plan=plan)
-        grids = (layer_grid(found, title=f"{problem.network.name} on {problem.platform.name}: [{plan}]"),)
+    broken: tuple[str, ...] = ()
+    if problem is not None and named.plans:
+        broken = tuple(violation.message for violation in check(problem, named.plan))
+        if problem.formulation.one_network and not broken:
+            found = layer_map(problem.network, problem.costs, layers=asked.layers, plan=named.plan)
+            title = f"{problem.network.name} on {problem.platform.name}: [{named.plan}]"
+            grids = (layer_grid(found, title=title),)
+    replicas = named.deployment if not named.plans else None
     return _shown(
         asked,
-        PLAN.format,
-        lambda: plan_view(plan, problem, layers=asked.layers),
+        str(format_of(asked.path)),
+        lambda: (
+            plans_view(named.plans, problem, layers=asked.layers)
+            if replicas is None
+            else deployment_view(replicas)
+        ),
         grids=grids,
         defects=broken,
         notes=notes,
@@ -154,23 +165,16 @@ def _plan(asked: _Asked) -> Shown:
     )
 
 
-def _problem_of_plan(asked: _Asked) -> tuple[Problem | None, tuple[str, ...]]:
-    """Return the problem of a plan file: the given one, the one it names, or the same one beside it."""
+def _problem_of(named: NamedPlan, asked: _Asked) -> tuple[Problem | None, tuple[str, ...]]:
+    """Return the problem of a plan: the given one, or its own, as far as that is known."""
     if asked.problem is not None:
         return asked.problem, ()
-    origin = load_origin(asked.path)
-    notes = []
-    if origin.asked:
-        try:
-            problem = problem_of(origin)
-            return problem, forgotten(origin, problem)
-        except InvalidInputError as error:
-            notes.append(f"the problem that {asked.path} names cannot be read: {error}")
-    for path in sorted(asked.path.parent.glob("problem*.json")):
-        found = _problem_at(path)
-        if found is not None and found.fingerprint == origin.fingerprint:
-            return found, (f"its problem is {path}",)
-    return None, (*notes, f"its problem is not known; name it: `gapless show PROBLEM {asked.path}`")
+    try:
+        return problem_of_plan(named)
+    except InvalidInputError as error:
+        named_one = (f"the problem that {asked.path} names cannot be read: {error}",)
+        unknown = f"its problem is not known; name it: `gapless show PROBLEM {asked.path}`"
+        return None, (*(named_one if named.origin.asked else ()), unknown)
 
 
 def _problem_at(path: Path) -> Problem | None:
@@ -178,29 +182,6 @@ def _problem_at(path: Path) -> Problem | None:
         return load_problem(path)
     except InvalidInputError:
         return None
-
-
-def _deployment(asked: _Asked) -> Shown:
-    from ...files.run_files import DEPLOYMENT
-    from ...view.terminal.showing import deployment_view
-
-    found = load(asked.path, DEPLOYMENT)
-    problem, notes = asked.problem, tuple[str, ...]()
-    if problem is None:
-        beside = _problem_at(asked.path.parent / "problem.json")
-        if beside is not None and _fits(beside, found):
-            problem, notes = beside, (f"its problem is taken to be {asked.path.parent / 'problem.json'}",)
-    return _shown(
-        asked,
-        DEPLOYMENT.format,
-        lambda: deployment_view(found, problem, layers=asked.layers),
-        notes=notes,
-        takes_layers=True,
-    )
-
-
-def _fits(problem: Problem, deployment: Deployment) -> bool:
-    return not any(check(problem, plan) for plan in deployment.plans)
 
 
 def _profile(asked: _Asked) -> Shown:
@@ -342,8 +323,7 @@ _VIEWS = {
 _READERS: dict[str, Callable[[_Asked], Shown]] = {
     FOLDER: _folder,
     CHROME: _chrome,
-    "gapless.plan": _plan,
-    "gapless.deployment": _deployment,
+    **dict.fromkeys(PLAN_KINDS, _plan),
     "gapless.profile": _profile,
     "gapless.rounds": _rounds,
     "gapless.executions": _executions,

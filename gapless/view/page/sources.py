@@ -14,11 +14,11 @@ from ...executor.tuning.documents import MEASUREMENT, TUNING
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
 from ...files.origins import forgotten, on_problem
-from ...files.run_files import DEPLOYMENT, load_deployment, require_valid
+from ...files.plans import DEPLOYMENT, load_deployment, named_plan, require_valid
 from ...formulations.canonical import may_be
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
-from ...formulations.files import PLAN, PROBLEM, Origin, format_of, load, load_origin, load_plan
+from ...formulations.files import PLAN, PLANS, PROBLEM, Origin, format_of, load
 from ...formulations.history import History
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -116,6 +116,7 @@ class _Reader:
         self._readers: dict[str, Callable[[Path], None]] = {
             PROBLEM.format: self._take_problem_file,
             PLAN.format: self._take_plan,
+            PLANS.format: self._take_plan,
             DEPLOYMENT.format: self._take_deployment,
             MEASUREMENT.format: self._take_measurement,
             TUNING.format: self._take_tuning,
@@ -194,8 +195,9 @@ class _Reader:
         self._problem, self._named, self._used = problem, name, False
 
     def _take_plan(self, path: Path) -> None:
-        origin = load_origin(path)
-        plan = load_plan(path)
+        named = named_plan(path)
+        origin, plan = named.origin, named.plan
+        self.notes += named.notes
         if self._problem is None:
             if not origin.asked:
                 raise InvalidInputError(

@@ -23,7 +23,7 @@ from ...profiler.prediction.executions import Executions
 from ...profiler.profile import MeasuredChunk, Profile
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from ..words import microseconds, millis, percent, seconds, size
+from ..words import microseconds, millis, percent, seconds, size, term_name, term_value
 from .gantt import traced_view
 from .layer_times import layer_map
 from .running import profile_view, receipt_words
@@ -48,15 +48,30 @@ def plan_view(plan: Plan, problem: Problem | None, *, layers: range | None = Non
     return Group(*parts, *presenter_of(problem).file_parts(problem, plan, layers=layers))
 
 
+def plans_view(plans: Sequence[Plan], problem: Problem | None, *, layers: range | None = None) -> Group:
+    """Return a list of plans, and the first of them in detail."""
+    if len(plans) == 1:
+        return plan_view(plans[0], problem, layers=layers)
+    terms = () if problem is None else problem.objective.terms
+    infos = {} if problem is None else problem.formulation.terms
+    names = [term_name(infos, term) for term in terms]
+    table = plain_table("#", *names, "plan", numbers=("#", *names))
+    for number, plan in enumerate(plans[:MAX_ROWS_SHOWN], start=1):
+        judged = None if problem is None or check(problem, plan) else score(problem, plan)
+        values = ("-" if judged is None else term_value(infos, term, judged.value(term)) for term in terms)
+        table.add_row(str(number), *values, str(plan))
+    hidden = len(plans) - MAX_ROWS_SHOWN
+    more = [Text(f"  ... and {hidden} more (--json shows all)")] if hidden > 0 else []
+    return Group(indented(table), *more, "", plan_view(plans[0], problem, layers=layers))
+
+
 def _plan_head(plan: Plan) -> Text:
     networks = ", ".join(dict.fromkeys(chunk.network for chunk in plan.chunks))
     return Text(networks, style="bold").append(f": {plan}  (plan_id {plan.plan_id})", style="not bold")
 
 
-def deployment_view(found: Deployment, problem: Problem | None, *, layers: range | None = None) -> Group:
-    """Return what a device runs."""
-    if found.plan is not None:
-        return plan_view(found.plan, problem, layers=layers)
+def deployment_view(found: Deployment) -> Group:
+    """Return replicas, which are no plan: which network runs where."""
     head = Text(", ".join(found.networks), style="bold")
     head.append(f": {len(found.streams)} streams side by side", style="not bold")
     streams = ((stream.name, Plan(chunks=stream.chunks)) for stream in found.streams)

@@ -16,7 +16,7 @@ import pytest
 from gapless.api.models import open_model
 from gapless.executor.export.folder import load_manifest
 from gapless.executor.model import Model
-from gapless.files.run_files import DEPLOYMENT
+from gapless.files.plans import DEPLOYMENT
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.deployment import replicas
 from gapless.formulations.files import dump, dump_plan, dump_problem
@@ -148,8 +148,12 @@ def test_a_folder_prefers_its_deployment(cli: Cli, small: Path, tmp_path: Path) 
     assert (len(manifest.streams), manifest.plan_id, manifest.predicted.period_us) == (2, None, None)
     assert ran(out, "--requests", "5")["worst_error"] < 1e-5
     alone = cli("export", small / "deployment.json", "--to", "onnx", "--out", tmp_path / "other")
-    assert alone.code == 2
-    assert "does not say which problem it is for" in alone.err.replace("\n", " ")
+    assert (alone.code, f"its problem is taken to be {small}" in alone.err.replace("\n", " ")) == (0, True)
+    lonely = tmp_path / "deployment.json"
+    lonely.write_text((small / "deployment.json").read_text())
+    lost = cli("export", lonely, "--to", "onnx", "--out", tmp_path / "lost")
+    assert lost.code == 2
+    assert "does not say which problem it is for" in lost.err.replace("\n", " ")
     named = ["export", small / "problem.json", small / "deployment.json", "--to", "onnx"]
     assert cli(*named, "--out", tmp_path / "other").code == 0
 
@@ -239,4 +243,5 @@ def test_the_predictions_are_those_of_the_judge(cli: Cli, small: Path, tmp_path:
     judged, manifest = score(problem, plan), load_manifest(tmp_path / "out")
     assert manifest.predicted.period_us == judged.period_us
     assert manifest.predicted.latency_us == judged.latency_us
-    assert (manifest.plan_id, manifest.problem) == (plan.plan_id, problem.fingerprint)
+    limited = problem.with_limits(max_period_us=1_000_000)  # as the plan says that it was made for
+    assert (manifest.plan_id, manifest.problem) == (plan.plan_id, limited.fingerprint)

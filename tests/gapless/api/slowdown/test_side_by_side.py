@@ -16,14 +16,16 @@ from gapless.api.models import open_model
 from gapless.api.problems import with_workload
 from gapless.api.slowdown.side_by_side import Together, calibrated, profile_together
 from gapless.api.tuning import tune, tune_simulated
-from gapless.cli.tasks.running import opened, run_file, simulated_trace
+from gapless.cli.options.problem import ask_plan
+from gapless.cli.tasks.running import opened, run_file, traced
 from gapless.executor.model import Model
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
-from gapless.files.run_files import DEPLOYMENT, load_deployment, save_run, save_trace
+from gapless.files.plans import DEPLOYMENT, load_deployment, named_plan
+from gapless.files.run_files import save_run, save_trace
 from gapless.formulations.costs import Interference
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError
@@ -152,13 +154,14 @@ def test_files_lead_to_the_same_run(problem: Problem, plan: Plan, tmp_path: Path
     served = deploy_rounds(plan, workload_of(problem))
     save(dump(served, DEPLOYMENT), kept)
     assert load_deployment(written, problem) == load_deployment(kept, problem) == served
-    with opened(str(asked), written, engine=None, at=None) as work:
+    with opened(problem, named_plan(written), engine=None, at=None) as work:
         assert "numbers agree" in work.verify()[0]
         assert set(work.models) == {"add", "mul", "sum"}
     out = tmp_path / "trace.json"
-    found, played = simulated_trace(str(asked), written, requests=1)
-    assert found == problem
-    assert save_trace(played, out, problem=found) == len(plan.chunks)
+    found, named = ask_plan([str(asked), str(written)])
+    assert found.problem == problem
+    played = traced(found.problem, named, requests=1, simulated=True, engine=None, at=None)
+    assert save_trace(played, out, problem=problem) == len(plan.chunks)
     assert check_trace(json.loads(out.read_text())) == []
 
 
@@ -169,7 +172,8 @@ def test_a_plan_brings_its_workload_along(problem: Problem, tmp_path: Path) -> N
     planned = plan_of(other, (1, 2, 0), (0, 0, 2), (0, 2, 2), (0, 1, 3))
     written = tmp_path / "plan.json"
     save(dump_plan(planned, other, {"problem": "elsewhere.json", "workload": "mulx2,sum"}), written)
-    with opened(str(asked), written, engine=None, at=None) as work:
+    found, named = ask_plan([str(asked), str(written)])
+    with opened(found.problem, named, engine=None, at=None) as work:
         measured = work.pipeline.measure(Budget(requests=2))
         inputs: dict[str, Any] = {
             f"{name}/x": np.full((2, 4, 4), index, np.float32) for index, name in enumerate(planned.order)

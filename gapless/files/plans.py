@@ -1,0 +1,265 @@
+"""What users name as a plan (a plan file, a list, a deployment, the folder of a run), and its problem."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..formulations.deployment import Deployment
+from ..formulations.errors import InvalidInputError, InvalidPlanError
+from ..formulations.files import (
+    Origin,
+    Schema,
+    format_of,
+    load,
+    load_origin,
+    load_plan,
+    load_plans,
+    load_problem,
+)
+from ..formulations.judge import check
+from ..formulations.operation import operation_of
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from .origins import asked_problem, forgotten, on_problem, require_known, with_remembered_rules
+
+DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
+
+_IN_FOLDER = ("deployment.json", "plan.json")
+"""What is taken from the folder of a run: the first that is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPlan:
+    """What the user named as a plan.
+
+    Attributes
+    ----------
+    path
+        The file that it was read from.
+    plans
+        All plans of that file, the best first; none where it holds replicas, which are no plan.
+    number
+        Which of them is meant, from 1.
+    deployment
+        What a deployment file holds, or None.
+    origin
+        What is known of the problem that they were made for.
+    notes
+        Which file, and which of several plans, was taken.
+    """
+
+    path: Path
+    plans: tuple[Plan, ...]
+    number: int = 1
+    deployment: Deployment | None = None
+    origin: Origin = Origin(asked={})
+    notes: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is meant.
+
+        Raises
+        ------
+        InvalidInputError
+            There is none: these are replicas.
+        """
+        if not self.plans:
+            raise InvalidInputError(
+                f"{self.path} holds replicas: a network that runs as a whole on several units at once. They "
+                "are no plan; `gapless run`, `gapless show` and `gapless export` take them"
+            )
+        return self.plans[self.number - 1]
+
+    def deployed(self, problem: Problem) -> Deployment:
+        """Return what runs.
+
+        Raises
+        ------
+        InvalidPlanError
+            It breaks the problem; everything is named.
+        """
+        if self.deployment is None:
+            require_valid(problem, self.plan, self.path)
+            return operation_of(problem).deploy(problem, self.plan)
+        for plan in self.deployment.plans:
+            require_valid(problem, plan, self.path)
+        return self.deployment
+
+
+def named_plan(name: str | Path, number: int | None = None) -> NamedPlan:
+    """Read what the user named as a plan.
+
+    Parameters
+    ----------
+    name
+        A plan file, a list of plans, a deployment file, or a folder of `gapless tune` or `gapless profile`.
+    number
+        Which plan of a list is meant, from 1; None: the first, which is the best.
+
+    Raises
+    ------
+    InvalidInputError
+        A file is not valid, a folder holds no plan, or a list has fewer plans.
+    """
+    path = Path(name)
+    if not path.is_dir():
+        return _read(path, number)
+    found = [path / known for known in _IN_FOLDER if (path / known).is_file()]
+    if not found:
+        raise InvalidInputError(
+            f"{path} holds neither {' nor '.join(_IN_FOLDER)}: name a plan file; `gapless plan` makes one"
+        )
+    taken = _read(found[0], number)
+    return replace(taken, notes=(f"{taken.path} is taken", *taken.notes))
+
+
+def problem_of_plan(
+    named: NamedPlan, given: Mapping[str, str] | None = None, *, remembered: bool = True
+) -> tuple[Problem, tuple[str, ...]]:
+    """Return the problem of a plan, and notes: what is given counts, the rest is as when the plan was made.
+
+    Parameters
+    ----------
+    named
+        The plan.
+    given
+        What the user asks for, by the name of an option, as in `Origin`. With a problem or a workload it is
+        another problem; a plan for a workload brings that along to a problem that has none.
+    remembered
+        Whether the rules that the file remembers count.
+
+    Raises
+    ------
+    InvalidInputError
+        It does not say which problem it is for, and none lies beside it; or that one cannot be read.
+    """
+    given = given or {}
+    if "problem" in given or "workload" in given:
+        return asked_problem(_with_workload(named.origin, given)), ()
+    asked, notes = _asked(named)
+    problem = asked_problem({**asked, **given})
+    if not remembered:
+        return problem, notes
+    problem = with_remembered_rules(problem, named.origin)
+    lost = forgotten(named.origin, problem)
+    if not given and not lost and named.origin.fingerprint not in (None, problem.fingerprint):
+        notes += (f"the problem has changed since {named.path} was made, so its numbers may differ",)
+    return problem, (*notes, *lost)
+
+
+def load_deployment(path: str | Path, problem: Problem) -> Deployment:
+    """Read a plan file, or a deployment file (replicas), for a problem.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is not valid.
+    InvalidPlanError
+        What it holds breaks the problem; everything is named.
+    """
+    return _read(Path(path)).deployed(problem)
+
+
+def require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
+    """Refuse the plan of a file that breaks its problem.
+
+    Raises
+    ------
+    InvalidPlanError
+        It does; everything is named.
+    """
+    violations = check(problem, plan)
+    if violations:
+        raise InvalidPlanError(
+            f"{path} cannot be run on this problem:", [violation.message for violation in violations]
+        )
+
+
+def _read(path: Path, number: int | None = None) -> NamedPlan:
+    if format_of(path) == DEPLOYMENT.format:
+        deployment = load(path, DEPLOYMENT)
+        own = () if deployment.plan is None else (deployment.plan,)
+        return NamedPlan(
+            path=path,
+            plans=own,
+            number=_chosen(path, 1, number),
+            deployment=deployment,
+            origin=_beside(path, own),
+        )
+    plans = load_plans(path)
+    chosen = _chosen(path, len(plans), number)
+    which = "the best" if chosen == 1 else f"number {chosen}"
+    note = f"{path} holds {len(plans)} plans: {which} is taken, [{plans[chosen - 1]}]; --plan takes another"
+    return NamedPlan(
+        path=path,
+        plans=plans,
+        number=chosen,
+        origin=load_origin(path),
+        notes=(note,) if len(plans) > 1 else (),
+    )
+
+
+def _chosen(path: Path, count: int, number: int | None) -> int:
+    if number is not None and not 1 <= number <= count:
+        holds = "one plan" if count == 1 else f"{count} plans"
+        raise InvalidInputError(f"--plan is {number}, but {path} holds {holds}")
+    return number or 1
+
+
+def _beside(path: Path, own: Sequence[Plan]) -> Origin:
+    """Return the origin of a deployment: that of the plan file beside it, where that is the same plan."""
+    plan = path.parent / "plan.json"
+    try:
+        if plan.is_file() and load_plan(plan) in own:
+            return load_origin(plan)
+    except InvalidInputError:  # it is nothing that the deployment needs
+        pass
+    return Origin(asked={})
+
+
+def _with_workload(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is given, with the workload that the plan was made for, unless another one is given."""
+    if "workload" in given or "workload" not in origin.asked:
+        return given
+    return {**on_problem(origin, given["problem"]).asked, **given}
+
+
+def _asked(named: NamedPlan) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return how the problem of a plan is named, and notes: by what its file says, or by what lies beside it.
+
+    A problem that is not where it was can lie beside the plan, under the same name.
+    """
+    asked, folder = named.origin.asked, named.path.parent
+    require_known(asked)
+    if asked:
+        near = folder / Path(asked.get("problem", "")).name
+        if not asked.get("problem", "").endswith(".json") or os.path.exists(asked["problem"]):
+            return asked, ()
+        return (
+            ({**asked, "problem": str(near)}, (f"its problem is {near}",)) if near.is_file() else (asked, ())
+        )
+    for path in sorted(folder.glob("problem*.json")):
+        if _fits(path, named, exactly=True):
+            return {"problem": str(path)}, (f"its problem is {path}",)
+    path = folder / "problem.json"
+    if _fits(path, named, exactly=False):
+        return {"problem": str(path)}, (f"its problem is taken to be {path}",)
+    raise InvalidInputError(
+        f"{named.path} does not say which problem it is for; name it before the plan, or with --workload"
+    )
+
+
+def _fits(path: Path, named: NamedPlan, *, exactly: bool) -> bool:
+    """Return whether a problem file is what plans were made for: exactly, or as far as can be told."""
+    try:
+        problem = load_problem(path)
+    except InvalidInputError:
+        return False
+    if exactly:
+        return named.origin.fingerprint == problem.fingerprint
+    plans = named.deployment.plans if named.deployment else named.plans
+    return not any(check(problem, plan) for plan in plans)
