@@ -10,6 +10,8 @@ from pathlib import Path
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.files import (
+    PLAN,
+    PLANS,
     Origin,
     Schema,
     format_of,
@@ -27,6 +29,7 @@ from .origins import asked_problem, forgotten, on_problem, require_known, with_r
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
 
+_KINDS = (PLAN.format, PLANS.format, DEPLOYMENT.format)
 _IN_FOLDER = ("deployment.json", "plan.json")
 """What is taken from the folder of a run: the first that is there."""
 
@@ -149,6 +152,50 @@ def problem_of_plan(
     if not given and not lost and named.origin.fingerprint not in (None, problem.fingerprint):
         notes += (f"the problem has changed since {named.path} was made, so its numbers may differ",)
     return problem, (*notes, *lost)
+
+
+def problem_named(
+    given: Mapping[str, str], *, remembered: bool = True
+) -> tuple[Problem, Mapping[str, str], tuple[str, ...]]:
+    """Return the problem that is asked for, what is asked, and notes.
+
+    A plan, a list, a deployment and the folder of a run stand for their problem; what else is given counts.
+
+    Parameters
+    ----------
+    given
+        What the user asks for, by the name of an option, as in `Origin`.
+    remembered
+        Whether the rules that a file of plans remembers count.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `problem_of_plan`.
+    """
+    name = given.get("problem")
+    if not name or not _stands_for_problem(Path(name)):
+        return asked_problem(given), given, ()
+    rest = {key: text for key, text in given.items() if key != "problem"}
+    own = Path(name) / "problem.json"
+    if own.is_file() and not any((Path(name) / known).is_file() for known in _IN_FOLDER):
+        asked = {**rest, "problem": str(own)}
+        return asked_problem(asked), asked, (f"{own} is taken",)
+    named = named_plan(name)
+    asked = {**_asked(named)[0], **rest}
+    problem, notes = asked_problem(asked), (f"the problem of {name} is taken",)
+    if not remembered:
+        return problem, asked, notes
+    problem = with_remembered_rules(problem, named.origin)
+    return problem, asked, (*notes, *forgotten(named.origin, problem))
+
+
+def _stands_for_problem(path: Path) -> bool:
+    """Return whether a name is that of a folder, or of a file of plans."""
+    try:
+        return path.is_dir() if path.suffix != ".json" else format_of(path) in _KINDS
+    except (InvalidInputError, OSError, ValueError):  # that is for who reads it as a problem to say
+        return False
 
 
 def load_deployment(path: str | Path, problem: Problem) -> Deployment:

@@ -30,8 +30,9 @@ OptionalProblemArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="PROBLEM",
-        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); "
-        "not needed with --workload and --platform.",
+        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); a "
+        "plan or a folder of `gapless tune` stands for its problem. Not needed with --workload and "
+        "--platform.",
         show_default=False,
     ),
 ]
@@ -229,10 +230,10 @@ def ask(options: ProblemOptions) -> Asked:
     InvalidInputError
         A file, a name or a number is not valid.
     """
-    from ...files.origins import asked_problem
+    from ...files.plans import problem_named
 
-    given = _given(options)
-    return _asked(asked_problem(given), options, given)
+    problem, asked, notes = problem_named(_given(options), remembered=options.rules is None)
+    return _asked(problem, options, dict(asked), notes)
 
 
 def ask_plan(
