@@ -147,21 +147,24 @@ def _verdict(document: RunDocument | None, tuning: TuningResult | None) -> str:
     return f"{beaten.ratio:.2f} x the best baseline's speed"
 
 
-def _run_folders(top: Path) -> Iterator[Path]:
-    if not top.is_dir():
-        raise InvalidInputError(f"{top} is no folder; `gapless runs` lists the runs below folders")
-    start = len(top.parts)
-    for name, folders, files in os.walk(top):
-        place = Path(name)
-        if _is_run(place) if RUN_FILE in files else {_TUNING_FILE, STORE_FILE} <= set(files):
-            yield place
-        deep = len(place.parts) - start >= MAX_DEPTH
-        known = () if deep else (f for f in folders if not f.startswith(".") and f not in _NOT_ENTERED)
-        folders[:] = sorted(known)
-
-
-def _is_run(place: Path) -> bool:
+def is_run(place: Path) -> bool:
+    """Return whether a folder holds a run; one of an earlier gapless goes by what it holds."""
+    if not (place / RUN_FILE).is_file():
+        return all((place / name).is_file() for name in (_TUNING_FILE, STORE_FILE))
     try:
         return format_of(place / RUN_FILE) == "gapless.run"
     except InvalidInputError:
         return True  # a broken one is shown as such
+
+
+def _run_folders(top: Path) -> Iterator[Path]:
+    if not top.is_dir():
+        raise InvalidInputError(f"{top} is no folder; `gapless runs` lists the runs below folders")
+    start = len(top.parts)
+    for name, folders, _ in os.walk(top):
+        place = Path(name)
+        if is_run(place):
+            yield place
+        deep = len(place.parts) - start >= MAX_DEPTH
+        known = () if deep else (f for f in folders if not f.startswith(".") and f not in _NOT_ENTERED)
+        folders[:] = sorted(known)

@@ -51,6 +51,13 @@ def microseconds(time_us: float | None) -> str:
     return f"{time_us / 1000:,.2f} ms" if time_us >= 1000 else f"{time_us:,.1f} us"
 
 
+def interval_words(least_us: float, most_us: float) -> str:
+    """Return the interval in which measured times lie; a unit that both ends have is said once."""
+    least, most = microseconds(least_us), microseconds(most_us)
+    number, _, unit = least.partition(" ")
+    return f"{number if most.endswith(f' {unit}') else least} to {most}"
+
+
 def size(count: int | None) -> str:
     """Return a number of bytes."""
     if count is None:

@@ -12,6 +12,8 @@ from rich.text import Text
 from ...api.planning import Comparison, default_backends
 from ...files.origins import asked_problem, problem_of
 from ...files.rules_file import add_rules
+from ...files.run_differences import RunDifferences, run_differences
+from ...files.runs import is_run
 from ...formulations.files import Origin
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -20,6 +22,7 @@ from ...solvers.result import SolveResult
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, answers_of, subject, write_report
+from ...view.terminal.runs import differences_view
 from ...view.words import size
 from ..base.progress import StepLine
 from ..options.models import parse_names
@@ -87,11 +90,14 @@ class WrittenReport:
         Its size.
     subjects
         Title and deployment of each subject.
+    runs
+        Of several runs, how each differs from the first.
     """
 
     path: str
     size_bytes: int
     subjects: tuple[tuple[str, str], ...]
+    runs: tuple[RunDifferences, ...] = ()
 
 
 def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tuple[WrittenReport, list[str]]:
@@ -112,12 +118,15 @@ def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tup
         if not known.answers and asked.backends != NO_BACKENDS and key not in compared:
             compared[key] = _compared(known.problem, asked)
         subjects.append(_subject(known, compared.get(key), asked))
-    write_report(out, subjects, title=asked.title, command=asked.command)
+    folders = [Path(name) for name in given if is_run(Path(name))]
+    runs = tuple(run_differences(folders[0], other) for other in folders[1:])
+    write_report(out, subjects, title=asked.title, command=asked.command, runs=runs)
     return (
         WrittenReport(
             path=str(out),
             size_bytes=out.stat().st_size,
             subjects=tuple((one.title, str(one.deployment)) for one in subjects),
+            runs=runs,
         ),
         notes,
     )
@@ -162,4 +171,5 @@ def written_view(written: WrittenReport) -> RenderableType:
     """Return where the page is and what it shows."""
     head = Text(written.path, style="bold")
     head.append(f" ({size(written.size_bytes)}): open it in a browser; it needs no network", style="not bold")
-    return Group(head, *(Text(f"  {title}: {deployment}") for title, deployment in written.subjects))
+    subjects = (Text(f"  {title}: {deployment}") for title, deployment in written.subjects)
+    return Group(head, *subjects, *map(differences_view, written.runs))

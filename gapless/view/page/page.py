@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...files.run_differences import RunDifferences
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..presenter import presenter_of
 from .contents import Contents, comparison_table, contents
 from .layers import MOST_ROWS
 from .race import SHAPES
+from .run_tables import run_tables
 from .subject import Subject
 from .texts import GLOSSARY, prose, visible
 
@@ -24,7 +26,12 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def report_page(
-    subjects: Sequence[Subject], *, title: str = "", command: str = "", made_at: datetime | None = None
+    subjects: Sequence[Subject],
+    *,
+    title: str = "",
+    command: str = "",
+    made_at: datetime | None = None,
+    runs: Sequence[RunDifferences] = (),
 ) -> str:
     """Return a report as HTML: one file, without anything that is loaded from elsewhere.
 
@@ -38,6 +45,8 @@ def report_page(
         The command that made it; empty: not said.
     made_at
         When; None: now.
+    runs
+        Differences of runs, to be shown above all.
 
     Returns
     -------
@@ -60,6 +69,7 @@ def report_page(
             title=title or _title(subjects),
             subjects=_sections(subjects, keys),
             compared=comparison_table(subjects, keys) if len(subjects) > 1 else None,
+            runs=[run_tables(found) for found in runs],
             glossary=_glossary(subjects),
             shape_paths=SHAPES,
             version=__version__,

@@ -11,6 +11,7 @@ from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import WrittenResult
+from ...files.run_differences import RunDifferences
 from ...formulations.deployment import Deployment
 from ...formulations.errors import BackendError
 from ...formulations.files import save
@@ -151,6 +152,7 @@ def write_report(
     *,
     title: str = "",
     command: str = "",
+    runs: Sequence[RunDifferences] = (),
 ) -> Path:
     """Write a report: one self-contained HTML file that needs no network.
 
@@ -164,6 +166,8 @@ def write_report(
         Of the page; empty: made from the problem.
     command
         The command that made it, for its last section.
+    runs
+        Differences of runs (`run_differences`), which are shown first.
 
     Returns
     -------
@@ -180,7 +184,7 @@ def write_report(
     from .page import report_page
 
     given = [subjects] if isinstance(subjects, Subject) else list(subjects)
-    save(report_page(given, title=title, command=command), out)
+    save(report_page(given, title=title, command=command, runs=runs), out)
     return Path(out)
 
 

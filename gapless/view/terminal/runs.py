@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...files.run_differences import RunDifferences
 from ...files.run_document import RunState
 from ...files.runs import RunSummary
-from ..layout import plain_table
-from ..words import microseconds
+from ..layout import indented, plain_table
+from ..words import interval_words, microseconds
 
 MAX_ROWS_SHOWN = 200
 
@@ -40,6 +41,30 @@ def runs_view(found: Sequence[RunSummary], places: Sequence[str]) -> RenderableT
     hidden = len(found) - MAX_ROWS_SHOWN
     more = [Text(f"... and {hidden} more (--json shows all)")] if hidden > 0 else []
     return Group(table, *more)
+
+
+def differences_view(found: RunDifferences) -> RenderableType:
+    """Return what differs between two runs."""
+    first, second = found.first.path, found.second.path
+    head = Text(f"{second} against {first}", style="bold")
+    facts = plain_table("what differs", first, second)
+    for fact in found.facts:
+        facts.add_row(fact.name, fact.first or "-", fact.second or "-")
+    parts: list[RenderableType] = ["", head, indented(facts)]
+    if found.same:
+        parts.append(Text(f"  the same in both: {', '.join(found.same)}", style="dim"))
+    lines = [found.best] if found.best else []
+    if lines or found.shared:
+        names = (first, second, "change")
+        times = plain_table("runs", *names, "that is", numbers=names)
+        for one in (*lines, *found.shared):
+            measured = (
+                f"{microseconds(spread.median)}\n{interval_words(spread.least, spread.most)}"
+                for spread in (one.first, one.second)
+            )
+            times.add_row(one.what, *measured, f"{one.percent:+.1f} %", str(one.noise))
+        parts += ["", indented(times)]
+    return Group(*parts)
 
 
 def _what(run: RunSummary) -> Text:
