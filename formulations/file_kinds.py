@@ -30,7 +30,7 @@ _INSTEAD = {
     "`gapless check {name}` looks at the best of them alone",
     (PROBLEM, PLAN): "it holds a problem. A plan comes behind its problem; "
     "`gapless plan {name} --out plan.json` makes one",
-    (_DEPLOYMENT, PLAN): "it holds a deployment: `gapless run PROBLEM {name}` runs it",
+    (_DEPLOYMENT, PLAN): "it holds a deployment: `gapless run {name}` runs it",
     (_DEPLOYMENT, PROBLEM): "it holds a deployment. Its problem comes first: `gapless run PROBLEM {name}`",
     (_PROFILE, PROBLEM): "it holds measurements; the problem was written beside it, as problem.json",
     (PROBLEM, _EXECUTIONS): "it holds a problem; executed plans are in the executions.json of `gapless tune`",

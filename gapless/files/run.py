@@ -26,6 +26,9 @@ from ..version import __version__
 from .run_document import RUN, RunDocument, RunState, read_run, subject_of, subject_of_problem
 from .run_names import RUN_FILE, STORE_FILE, run_files, strangers
 
+SAVE = "save_run"
+"""The command of runs that a Python program saves."""
+
 _TRIED_NAMES = 1000
 _SHOWN_NAMES = 4
 _OF_RESULTS = ("written_at", "files", "engine", "units", "device")
@@ -79,7 +82,7 @@ class Run:
         return self.place / STORE_FILE
 
     def write(self, texts: Mapping[str, str], *, interrupted: bool = False, **known: Any) -> list[str]:
-        """Write the results, by name, in the place of all that were there; return what was written.
+        """Write the results, by name, in the place of all that were there; return notes that say so.
 
         Parameters
         ----------
@@ -91,12 +94,15 @@ class Run:
             What is known now: fields of `RunDocument`.
         """
         keep = {*texts, RUN_FILE, STORE_FILE}
-        _remove(path for path in run_files(self.place, self.document.files) if path.name not in keep)
+        stale = [path for path in run_files(self.place, self.document.files) if path.name not in keep]
+        _remove(stale)
         for name, text in texts.items():
             save(text, self.place / name)
         self.document = replace(self.document, written_at=_now(), files=tuple(texts), **known)
         self._end(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
-        return [f"wrote {', '.join(str(self.place / name) for name in texts)}"]
+        wrote = f"wrote {', '.join(str(self.place / name) for name in texts)}"
+        gone = f"removed {', '.join(map(str, stale))}: of the session before"
+        return [wrote, gone] if stale else [wrote]
 
     def _end(self, state: RunState) -> None:
         if not self._ended:
@@ -189,16 +195,17 @@ def _admit(folder: Path, about: RunDocument, entry: Entry) -> RunDocument | None
     if entry.resume and same:
         return before
     what = "files of a run" if before is None else f"a run ({before.standing}): {before}"
-    other = "" if same else " It is about another model or problem, so --resume cannot go on with it."
-    again = ["go on with it, nothing is measured twice: --resume"] if same else []
+    other = "" if same else " It is about another model or problem, so it cannot be resumed."
+    option = "{}=True" if about.command == SAVE else "--{}"
+    again = [f"go on with it, nothing is measured twice: {option.format('resume')}"] if same else []
     names = [path.name for path in found]
     listed = ", ".join(names[:_SHOWN_NAMES]) + (f", {len(names)} in all" if names[_SHOWN_NAMES:] else "")
     raise InvalidInputError(
         f"{folder} holds {what}.{other} Nothing was changed. What you can do:",
         [
-            f"keep it, and write to another folder: --out {shlex.quote(str(_free_name(folder)))}",
+            f"keep it, and write to another folder, e.g. {shlex.quote(str(_free_name(folder)))}",
             *again,
-            f"remove its files first ({listed}): --overwrite",
+            f"remove its files first ({listed}): {option.format('overwrite')}",
         ],
     )
 

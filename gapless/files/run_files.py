@@ -29,7 +29,7 @@ from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from .documents import comparison_document, json_text
 from .plans import DEPLOYMENT
-from .run import Entry, Run, begin
+from .run import SAVE, Entry, Run, begin
 
 Found = Tuned | Profile | Together
 """What a run finds."""
@@ -70,7 +70,7 @@ def save_run(
     """
     with begin(
         out,
-        "save_run",
+        SAVE,
         [found.network] if isinstance(found, Profile) else found.problem,
         entry=Entry(resume=resume, overwrite=overwrite),
         simulated=is_simulated(found),

@@ -103,7 +103,7 @@ def read_folder(path: Path) -> Folder:
         run=run,
         tuning=tuning,
         notes=tuple(notes),
-        following=tuple(_following(path, {name: entry.kind for name, entry in known.items()})),
+        following=tuple(_following(path, {name: entry.kind for name, entry in known.items()}, run)),
     )
 
 
@@ -163,18 +163,18 @@ def _run(path: Path, known: dict[str, FolderEntry]) -> tuple[RunDocument | None,
     return found, notes
 
 
-def _following(path: Path, kinds: dict[str, str | None]) -> Iterator[tuple[str, str]]:
+def _following(
+    path: Path, kinds: dict[str, str | None], run: RunDocument | None
+) -> Iterator[tuple[str, str]]:
     """Yield commands for what is there."""
-    place = {name: shlex.quote(str(path / name)) for name in kinds}
-    if "problem.json" in kinds:
-        problem, plan = place["problem.json"], place.get("deployment.json", place.get("plan.json"))
-        if plan is None:
-            yield f"gapless plan {problem} --top 5", "the best plans for what was measured"
-            yield f"gapless compare {problem}", "every backend on it"
-        else:
-            yield f"gapless run {problem} {plan}", "run the winner and measure it"
-        if "plan.json" in kinds:
-            yield f"gapless explain {problem} {place['plan.json']}", "why the plan is as it is"
+    place, whole = {name: shlex.quote(str(path / name)) for name in kinds}, shlex.quote(str(path))
+    if "problem.json" in kinds and not kinds.keys() & {"deployment.json", "plan.json"}:
+        yield f"gapless plan {whole} --top 5", "the best plans for what was measured"
+        yield f"gapless compare {whole}", "every backend on it"
+    elif "problem.json" in kinds and (run is None or not run.simulated):
+        yield f"gapless run {whole}", "run the winner and measure it"
+    if "plan.json" in kinds:
+        yield f"gapless explain {whole}", "why the plan is as it is"
     if "trace.json" in kinds:
         yield f"gapless show {place['trace.json']}", "the winner at work"
     if "executions.json" in kinds:
@@ -182,4 +182,4 @@ def _following(path: Path, kinds: dict[str, str | None]) -> Iterator[tuple[str, 
     if "profile.json" in kinds:
         yield f"gapless show {place['profile.json']}", "layer times, noise, receipts"
     if kinds.keys() & {"plan.json", "deployment.json", "tuning.json"}:
-        yield f"gapless report {shlex.quote(str(path))} -o report.html", "all of it as one page"
+        yield f"gapless report {whole} -o report.html", "all of it as one page"

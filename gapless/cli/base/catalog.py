@@ -69,7 +69,10 @@ COMMANDS = {
     "check": CommandEntry(
         "planning",
         PLAN,
-        ("gapless check plan.json", "gapless check pixel7a/alexnet-sparse plan.json --min-balance 60%"),
+        (
+            "gapless check plan.json --plan 2",
+            "gapless check pixel7a/alexnet-sparse plan.json --min-balance 60%",
+        ),
     ),
     "simulate": CommandEntry(
         "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
@@ -79,29 +82,30 @@ COMMANDS = {
         "tuning",
         HERE,
         (
-            "gapless tune squeezenet --top 5 --budget 60",
+            "gapless tune squeezenet --top 5 --budget 60 --out squeezenet",
             "gapless tune pixel7a/alexnet-sparse --engine simulated --top 5",
+            "gapless tune pixel7a/alexnet-sparse --engine simulated --noise 5% --out noisy",
         ),
     ),
     "profile": CommandEntry(
         "running",
         HERE,
         (
-            "gapless profile squeezenet --units core0",
-            "gapless profile model.onnx --shape x=1,3,480,640 --out gapless-out",
+            "gapless profile squeezenet --units core0 --out profile",
+            "gapless profile model.onnx --shape x=1,3,480,640 --out profile --overwrite",
         ),
     ),
-    "run": CommandEntry(
-        "running", HERE, ("gapless run gapless-out/problem.json gapless-out/plan.json --seconds 2",)
-    ),
-    "trace": CommandEntry(
-        "running", HERE, ("gapless trace pixel7a/alexnet-sparse plan.json --simulated --out trace.json",)
-    ),
-    "export": CommandEntry(
-        "exporting", HERE, ("gapless export gapless-out/problem.json gapless-out/plan.json --to onnx",)
-    ),
+    "run": CommandEntry("running", HERE, ("gapless run gapless-out --seconds 2",)),
+    "trace": CommandEntry("running", HERE, ("gapless trace plan.json --simulated --out trace.json",)),
+    "export": CommandEntry("exporting", HERE, ("gapless export gapless-out --to onnx",)),
     "report": CommandEntry(
-        "reporting", LOOK, ("gapless report gapless-out --out report.html", "gapless report plan.json")
+        "reporting",
+        LOOK,
+        (
+            "gapless report gapless-out --out report.html",
+            "gapless report plan.json",
+            "gapless report gapless-out noisy    # two runs: how they differ",
+        ),
     ),
     "show": CommandEntry(
         "showing",
