@@ -131,7 +131,7 @@ def problem_of_plan(
         The plan.
     given
         What the user asks for, by the name of an option, as in `Origin`. With a problem or a workload it is
-        another problem; a plan for a workload brings that along to a problem that has none.
+        another problem; a plan that was made for a workload brings that along to a problem.
     remembered
         Whether the rules that the file remembers count.
 

@@ -10,7 +10,7 @@ import fcntl
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -166,11 +166,10 @@ def begin(
         try:
             yield run
             run._end(RunState.FINISHED)
-        except KeyboardInterrupt:
-            run._end(RunState.INTERRUPTED)
-            raise
-        except BaseException:
-            run._end(RunState.FAILED)
+        except BaseException as error:
+            state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
+            with suppress(InvalidInputError):  # on a full disk, what happened matters more
+                run._end(state)
             raise
         finally:
             _leave(folder, made=made)
@@ -247,14 +246,13 @@ def _leave(folder: Path, *, made: bool) -> None:
 
 def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
-        try:
-            path.unlink(missing_ok=True)
-            if (
-                path.name == STORE_FILE
-            ):  # a transaction that was cut off would be rolled back into the next store
-                path.with_name(f"{STORE_FILE}-journal").unlink(missing_ok=True)
-        except OSError as error:
-            raise InvalidInputError(f"cannot remove {path}: {error.strerror or error}") from error
+        # A transaction of an old store that was cut off would be rolled back into the next one.
+        journal = [path.with_name(f"{STORE_FILE}-journal")] if path.name == STORE_FILE else []
+        for each in (path, *journal):
+            try:
+                each.unlink(missing_ok=True)
+            except OSError as error:
+                raise InvalidInputError(f"cannot remove {each}: {error.strerror or error}") from error
 
 
 def _free_name(folder: Path) -> Path:
