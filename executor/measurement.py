@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ..formulations.deployment import Deployment
 from ..formulations.validation import STRICT
 from .engine import PlacementReceipt
+from .machine.state import MachineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +141,8 @@ class Measurement:
         When, ISO 8601 with the offset from UTC.
     makespan_us
         Of a batch: from the beginning of each round to its last output. None: it is no batch.
+    machine
+        What the machine was like meanwhile; None: it was not looked at, as on a simulated device.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -156,6 +159,7 @@ class Measurement:
     device: str = ""
     taken_at: str = ""
     makespan_us: Spread | None = None
+    machine: MachineState | None = None
 
     @property
     def latency_us(self) -> Spread:

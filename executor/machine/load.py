@@ -33,17 +33,17 @@ def machine_load(
         None where the system does not say (Android does not, to apps).
     """
     watched = frozenset(usable_cores() if cores is None else cores)
-    before = _ticks(proc, watched)
+    before = core_ticks(proc, watched)
     time.sleep(interval_s)
-    after = _ticks(proc, watched)
+    after = core_ticks(proc, watched)
     if before is None or after is None:
         return None
     busy, total = (later - earlier for earlier, later in zip(before, after, strict=True))
     return busy / total if total > 0 else None
 
 
-def _ticks(proc: Path, cores: frozenset[int]) -> tuple[int, int] | None:
-    """Return (busy, total) clock ticks of some cores since the boot."""
+def core_ticks(proc: Path, cores: frozenset[int]) -> tuple[int, int] | None:
+    """Return (busy, total) clock ticks of some cores since the boot; None where the system does not say."""
     busy = total = 0
     for line in (read_text(proc / "stat") or "").splitlines():
         name, *fields = line.split()

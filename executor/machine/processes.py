@@ -17,8 +17,20 @@ def boot_id(*, proc: Path = _PROC) -> str | None:
 
 def started_at(pid: int, *, proc: Path = _PROC) -> int | None:
     """Return when a process was started, in clock ticks since the boot; None when it has ended."""
+    fields = _fields(pid, proc)
+    return None if fields is None else int(fields[18])
+
+
+def processor_ticks(pid: int, *, proc: Path = _PROC) -> int | None:
+    """Return the processor time of a process so far, all threads, in clock ticks; None when it has ended."""
+    fields = _fields(pid, proc)
+    return None if fields is None else int(fields[10]) + int(fields[11])
+
+
+def _fields(pid: int, proc: Path) -> list[str] | None:
+    """Return what follows the state in proc_pid_stat(5); None when the process has ended."""
     text = read_text(proc / str(pid) / "stat")
     if text is None:
         return None
     state, *fields = text.rpartition(")")[2].split()  # its name may hold anything, brackets too
-    return None if state in _ENDED else int(fields[18])
+    return None if state in _ENDED else fields

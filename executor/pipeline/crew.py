@@ -83,6 +83,11 @@ class Crew:
         """For each stream: the descriptor from which a parent that feeds it reads what is through."""
         return tuple(self._pipes.exits)
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The process number of each worker."""
+        return tuple(worker.pid for worker in self._workers)
+
     def begin(self, run: PipelineRun) -> None:
         """Start a run on all workers."""
         self._state.board.reset()

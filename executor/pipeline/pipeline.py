@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +13,7 @@ from ...formulations.errors import ExecutionError, InvalidInputError, UnitLostEr
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ..engine import Engine, PlacementReceipt
+from ..machine.state import MachineWatch, own_processes
 from ..measurement import Measurement
 from ..model import Model
 from ..progress import Report, Step, silent
@@ -130,9 +132,9 @@ class Pipeline:
             An engine failed; the message names the request.
         """
         run = run_for(budget, len(self.deployment.streams))
-        with self._running():
+        with self._running(), MachineWatch(own_processes(self._workers().pids)) as watch:
             evidence = self._execute(run)
-        return measurement(evidence, self.receipts, self._device)
+        return replace(measurement(evidence, self.receipts, self._device), machine=watch.state)
 
     def trace(self, *, requests: int) -> History:
         """Run some requests of each stream on sample inputs, and return when everything happened.

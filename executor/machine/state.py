@@ -1,0 +1,122 @@
+"""What this machine was like while something was measured: other programs, clock, temperature."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, ClassVar, Self
+
+from ...formulations.validation import STRICT
+from .cores import usable_cores
+from .kernel_files import read_number
+from .load import core_ticks
+from .processes import processor_ticks
+
+_EVERY_S = 0.5
+"""Time between two looks at clocks and temperatures."""
+
+_PLAUSIBLE_MILLICELSIUS = range(1, 150_000)
+"""Zones that are asleep report zero, negative or absurd temperatures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineState:
+    """What a machine was like for a while; what the system does not tell is None.
+
+    Attributes
+    ----------
+    others
+        Share of the usable cores that other programs kept busy, 0 to 1.
+    mhz
+        Mean clock of the usable cores.
+    celsius
+        Temperature of the hottest zone.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    others: float | None = None
+    mhz: float | None = None
+    celsius: float | None = None
+
+
+class MachineWatch:
+    """Watches the machine inside a `with` block; `state` says afterwards what it was like.
+
+    Parameters
+    ----------
+    processes
+        Numbers of the processes that are not "other programs": those that are measured, and this one.
+    root
+        What stands for "/".
+    """
+
+    def __init__(self, processes: Iterable[int], *, root: Path = Path("/")) -> None:
+        self.state = MachineState()
+        self._own = tuple(processes)
+        self._proc = root / "proc"
+        self._cores = frozenset(usable_cores())
+        cpus = root / "sys/devices/system/cpu"
+        self._clocks = _told(cpus / f"cpu{core}/cpufreq/scaling_cur_freq" for core in self._cores)
+        self._zones = _told(sorted(root.glob("sys/class/thermal/thermal_zone*/temp")))
+        self._mhz: list[float] = []
+        self._celsius: list[float] = []
+        self._over = threading.Event()
+        self._looking: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._before = self._ticks()
+        if self._clocks or self._zones:
+            self._looking = threading.Thread(target=self._look, daemon=True)
+            self._looking.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        after = self._ticks()
+        if self._looking is not None:
+            self._over.set()
+            self._looking.join()
+        self.state = MachineState(
+            others=_others(self._before, after),
+            mhz=fmean(self._mhz) if self._mhz else None,
+            celsius=max(self._celsius, default=None),
+        )
+
+    def _look(self) -> None:
+        """Look at clocks and temperatures now and then, while what is measured is at work."""
+        while True:
+            self._mhz += [khz / 1000 for khz in map(read_number, self._clocks) if khz is not None]
+            heat = map(read_number, self._zones)
+            self._celsius += [
+                milli / 1000 for milli in heat if milli is not None and milli in _PLAUSIBLE_MILLICELSIUS
+            ]
+            if self._over.wait(_EVERY_S):
+                return
+
+    def _ticks(self) -> tuple[int, int, int] | None:
+        """Return (busy, total, our own) clock ticks; None where the system does not say."""
+        cores = core_ticks(self._proc, self._cores)
+        own = [processor_ticks(pid, proc=self._proc) for pid in self._own]
+        if cores is None or None in own:
+            return None
+        return *cores, sum(filter(None, own))
+
+
+def own_processes(workers: Iterable[int]) -> tuple[int, ...]:
+    """Return the numbers of this process and of its workers."""
+    return os.getpid(), *workers
+
+
+def _told(paths: Iterable[Path]) -> Sequence[Path]:
+    return [path for path in paths if read_number(path) is not None]
+
+
+def _others(before: tuple[int, int, int] | None, after: tuple[int, int, int] | None) -> float | None:
+    if before is None or after is None:
+        return None
+    busy, total, own = (later - earlier for earlier, later in zip(before, after, strict=True))
+    return min(1.0, max(0.0, (busy - own) / total)) if total > 0 else None
