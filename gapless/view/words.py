@@ -12,6 +12,9 @@ from ..solvers.result import SolveResult
 Terms = Mapping[str, TermInfo]
 """Objective terms of a formulation by name (`Formulation.terms`)."""
 
+WELL_PREDICTED = 10.0
+"""Percent by which a prediction may be off."""
+
 MOST_NAMED = 3
 """Layers, units or demands that a sentence names; the others are counted."""
 

@@ -167,12 +167,16 @@ def run(
                 notes=[*asked.notes, *work.notes, *([f"wrote {output}"] if output else [])],
             )
         notes = [*asked.notes, *work.notes, *(work.verify() if check else [])]
-        found = work.pipeline.measure(limits)
+        found, predicted = work.pipeline.measure(limits), work.predicted()
         notes += running.write_trace(work.pipeline, trace)
     notes += run_files.write_measurement(found, out)
     return Answer(
-        document=lambda: {**documents.header("measurement"), **documents.plain_data(found)},
-        view=lambda: views.measurement_view(found),
+        document=lambda: {
+            **documents.header("measurement"),
+            **documents.plain_data(found),
+            "predicted_us": predicted.period_us,
+        },
+        view=lambda: views.measurement_view(found, predicted),
         notes=notes,
     )
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from ...api.execution import models_for, open_pipeline
 from ...api.tuning import Tuned
+from ...executor.measurement import Measurement
 from ...executor.model import Model
 from ...executor.pipeline.pipeline import Pipeline
 from ...executor.pipeline.verify import References, verify
 from ...executor.runner import Budget
+from ...executor.simulated import SimulatedRunner
 from ...files.plans import NamedPlan, require_valid
 from ...files.run_files import save_trace
 from ...formulations.errors import GaplessError, InvalidInputError
@@ -28,9 +30,14 @@ TRACE_REQUESTS = 20
 class Work:
     """A plan at work, and what the user should know of it."""
 
+    problem: Problem
     pipeline: Pipeline
     models: Mapping[str, Model]
     notes: list[str]
+
+    def predicted(self) -> Measurement:
+        """Return what the table of the problem says of the plan, as if it had been measured."""
+        return SimulatedRunner(self.problem).measure(self.pipeline.deployment, Budget(requests=1))
 
     def verify(self) -> list[str]:
         """Compare the numbers with those of the uncut model; return the note that says so.
@@ -85,7 +92,7 @@ def opened(
         restarts=restarts,
         report=lambda step: notes.append(step.text),
     ) as pipeline:
-        yield Work(pipeline=pipeline, models=models, notes=notes)
+        yield Work(problem=problem, pipeline=pipeline, models=models, notes=notes)
 
 
 def run_file(pipeline: Pipeline, source: Path, target: Path | None) -> int:

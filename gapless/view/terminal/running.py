@@ -11,7 +11,7 @@ from ...executor.engine import PlacementReceipt
 from ...executor.measurement import Measurement
 from ...profiler.profile import Profile
 from ..layout import indented, notes_view, plain_table
-from ..words import microseconds, millis, size
+from ..words import WELL_PREDICTED, microseconds, millis, size
 
 
 def profiles_view(profiles: Sequence[Profile]) -> Group:
@@ -58,17 +58,28 @@ def profile_view(profile: Profile) -> Group:
     return Group(*parts, *notes_view(profile.warnings))
 
 
-def measurement_view(found: Measurement) -> Group:
-    """Return what `gapless run` shows."""
+def measurement_view(found: Measurement, predicted: Measurement | None = None) -> Group:
+    """Return what `gapless run` shows.
+
+    Parameters
+    ----------
+    found
+        What was measured.
+    predicted
+        What the table says of the same deployment; None: that is not known, and not shown.
+    """
     heads = _workload_heads(found) if found.deployment.rounds else [_head(found)]
-    numbers = ("busy", "p95", "copy in", "run", "copy out")
+    foretold = () if predicted is None else ("predicted",)
+    numbers = (*foretold, "busy", "p95", "copy in", "run", "copy out")
     chunks = plain_table("stream", "chunk", "unit", *numbers, numbers=numbers)
+    said = {} if predicted is None else {(c.stream, c.chunk): c.busy_us.median for c in predicted.chunks}
     for chunk in found.chunks:
         layers = next(s for s in found.deployment.streams if s.name == chunk.stream).chunks[chunk.chunk]
         chunks.add_row(
             chunk.stream,
             f"{layers.start}-{layers.stop - 1}",
             chunk.unit,
+            *(microseconds(said.get((chunk.stream, chunk.chunk))) for _ in foretold),
             microseconds(chunk.busy_us.median),
             microseconds(chunk.busy_us.p95),
             microseconds(chunk.copy_in_us.median),
@@ -85,7 +96,31 @@ def measurement_view(found: Measurement) -> Group:
             microseconds(unit.bubble_us),
             size(unit.rss_bytes),
         )
-    return Group(*heads, Text(str(found.deployment)), "", indented(chunks), "", indented(units))
+    lines = [Text(str(found.deployment)), *_against(found, predicted), *_machine(found)]
+    return Group(*heads, *lines, "", indented(chunks), "", indented(units))
+
+
+def _against(found: Measurement, predicted: Measurement | None) -> list[Text]:
+    """Return what was predicted, and by how much it was wrong."""
+    if predicted is None:
+        return []
+    slower = 100 * (found.period_us / predicted.period_us - 1)
+    words = f"predicted {microseconds(predicted.period_us)}: measured {slower:+.1f} % against that"
+    return [Text(words, style="yellow" if abs(slower) > WELL_PREDICTED else "")]
+
+
+def _machine(found: Measurement) -> list[Text]:
+    """Return what the machine was like meanwhile, as far as it says."""
+    state = found.machine
+    if state is None:
+        return []
+    words = [
+        "" if state.others is None else f"other programs kept {100 * state.others:.0f} % of the cores busy",
+        "" if state.mhz is None else f"clock {state.mhz:.0f} MHz",
+        "" if state.celsius is None else f"{state.celsius:.0f} C",
+    ]
+    told = "; ".join(filter(None, words))
+    return [Text(f"meanwhile {told}", style="dim")] if told else []
 
 
 def _head(found: Measurement) -> Text:
