@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
+from math import inf
 from typing import Any, ClassVar
 
 from ...formulations.deployment import Deployment
@@ -74,6 +75,11 @@ class TuningCandidate:
     def label(self) -> str:
         """All labels in one."""
         return " = ".join(self.labels)
+
+    @property
+    def expected_us(self) -> float:
+        """What the table that plans were made from predicts; infinite where nothing is predicted."""
+        return next((time_us for _, time_us in self.predicted_us), inf)
 
     def predicted(self, table: str) -> int | None:
         """Return the period that a cost table predicts, or None."""
@@ -155,6 +161,13 @@ def baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
 def _runs_all(problem: Problem, unit: int) -> bool:
     tables = (problem.costs.of(network.name).layer_us for network in problem.formulation.placed(problem))
     return all(row[unit] is not None for rows in tables for row in rows)
+
+
+def strongest_first(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
+    """Return candidates by prediction, but the best plan and the best baseline before everybody else."""
+    ordered = sorted(candidates, key=lambda candidate: candidate.expected_us)
+    best = [next((one for one in ordered if one.kind is kind), None) for kind in CandidateKind]
+    return tuple(dict.fromkeys([*(one for one in best if one is not None), *ordered]))
 
 
 def without_duplicates(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:

@@ -59,12 +59,13 @@ class TuningOptions:
         Difference in speed that does not matter, as a share: who is clearly slower than the fastest by
         more than this leaves the race, and who cannot be told from it may win instead of it only within this.
     budget_s
-        Seconds after which no further visit begins; None: no limit. A run that is resumed counts what
-        it has spent before.
+        Seconds of racing after which no further visit begins; None: no limit. Opening, checking and
+        warming up candidates counts, profiling and planning do not. A run that is resumed counts what its
+        race has spent before.
     warm_up_requests
         Requests of each stream before each visit that are not counted.
     seed
-        Decides the order of the candidates in each round.
+        Decides the order of the candidates in each round but the first.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -7,22 +7,21 @@ resumed by running it again: visits that were recorded are read instead of made.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterable, Sequence
+from math import inf
 from statistics import median
 
-from ...formulations.errors import EngineUnavailableError, ExecutionError, StoreError
 from ...formulations.files import dump, parse
 from ..measurement import Measurement
 from ..progress import Report, Step
-from ..runner import Budget, Runner, Verification
+from ..runner import Budget, Runner
 from . import racing
-from .candidates import CandidateKind, TuningCandidate
+from .candidates import CandidateKind, TuningCandidate, strongest_first
 from .documents import TRIAL
 from .options import TuningMode, TuningOptions
 from .result import TuningStop
 from .store import TuningRun
-from .trials import DRIFT_RUNG, Failure, Trial, Visit
+from .trials import Failure, Trial, Visit, attempt
 
 LEAST_REQUESTS = 8
 """A visit lasts at least this many periods, once the candidate has survived the first rung."""
@@ -47,7 +46,7 @@ class Race:
     left_after, failures
         Rung after which a candidate left; why it could not be executed.
     spent_s
-        Time of all visits.
+        Time of all visits, with preparation, checks and warm-up: what the budget limits.
     number, reused
         Number of the run in the store; how many trials it had when this race began.
     """
@@ -86,11 +85,22 @@ class Race:
         StoreError, EngineUnavailableError
             Nothing can be recorded or executed, whatever the candidate.
         """
-        self._open()
-        stop = self._climb()
-        if not self._over_budget:
-            self._close()
-        return stop
+        for number, rung in enumerate(self.options.steps):
+            for turn in range(rung.rounds):
+                order = self._order(number, turn)
+                for done, key in enumerate(order):
+                    if self._over_budget:
+                        return TuningStop.BUDGET
+                    visit = Visit(key, number, turn)
+                    if visit not in self._recorded:
+                        self._say(visit, len(order) - done)
+                    self._visit(visit)
+                    self._climbed_s += rung.seconds
+            if not self.alive:
+                break
+            if self.options.mode is TuningMode.RACE and self._decided(number):
+                return TuningStop.DECIDED
+        return TuningStop.COMPLETE
 
     def measurements(self, key: str, *, rung: int | None = None) -> dict[int, Measurement]:
         """Return what was measured of a candidate in the race, or in one rung, by number of the round."""
@@ -99,7 +109,7 @@ class Race:
             first[visit.rung] + visit.round: trial.measurement
             for visit, trial in self.trials.items()
             if visit.candidate == key and trial.measurement is not None
-            if (visit.rung != DRIFT_RUNG if rung is None else visit.rung == rung)
+            if rung is None or visit.rung == rung
         }
 
     def periods(self, keys: Iterable[str]) -> racing.Periods:
@@ -107,68 +117,28 @@ class Race:
         found = {key: {n: m.period_us for n, m in self.measurements(key).items()} for key in keys}
         return {key: periods for key, periods in found.items() if periods}
 
-    @property
-    def drift_percent(self) -> float | None:
-        """By how much the reference was slower after the race than before; None: not known."""
-        before, after = (
-            [t.measurement for v, t in self.trials.items() if v[1:] == (DRIFT_RUNG, n) and t.measurement]
-            for n in (0, 1)
-        )
-        return 100 * (after[0].period_us / before[-1].period_us - 1) if before and after else None
-
-    def _open(self) -> None:
-        """Visit the reference: the first candidate that can be executed."""
-        for key in tuple(self.alive):
-            if self._over_budget:
-                return
-            self._report(Step(text=f"before the race: {self.alive[key].label}"))
-            if self._visit(Visit(key, DRIFT_RUNG, 0)).failure is None:
-                return
-
-    def _close(self) -> None:
-        """Visit the reference again."""
-        reference = [visit.candidate for visit in self.trials if visit.rung == DRIFT_RUNG]
-        for key in (key for key in reference if key not in self.failures):
-            self._report(Step(text=f"after the race: {self._candidate(key).label} again"))
-            self._visit(Visit(key, DRIFT_RUNG, 1))
-
-    def _climb(self) -> TuningStop:
-        for number, rung in enumerate(self.options.steps):
-            order = [key for turn in range(rung.rounds) for key in self._order(number, turn)]
-            turns = dict.fromkeys(order, 0)
-            for done, key in enumerate(order):
-                if self._over_budget:
-                    return TuningStop.BUDGET
-                if key in self.alive:
-                    visit = Visit(key, number, turns[key])
-                    if visit not in self._recorded:
-                        self._say(number, key, order[done:])
-                    self._visit(visit)
-                    self._climbed_s += rung.seconds
-                    turns[key] += 1
-            if not self.alive:
-                break
-            if self.options.mode is TuningMode.RACE and self._decided(number):
-                return TuningStop.DECIDED
-        return TuningStop.COMPLETE
-
     def _order(self, number: int, turn: int) -> list[str]:
+        """Return who is visited in a round (rule 1 of `racing`)."""
+        if not self.trials:
+            return [candidate.key for candidate in strongest_first(self.candidates)]
+        usual = {key: median(own.values()) for key, own in self.periods(self.alive).items()}
+        enough = (1 + racing.HUGE) * min(usual.values(), default=inf)
         order = list(self.alive)
         random.Random(f"{self.options.seed} {number} {turn}").shuffle(order)
-        return order
+        return sorted(order, key=lambda key: usual[key] > enough)
 
     def _decided(self, number: int) -> bool:
         """Let the clearly slower leave; return whether everybody but the leader is clearly slower."""
-        periods = self.periods(self.alive)
-        slower = racing.slower_ones(periods, tuple(self.alive), margin=self.options.margin)
-        kept = {
-            racing.leader(periods, keys)
-            for kind in CandidateKind
-            if (keys := [key for key, candidate in self.alive.items() if candidate.kind is kind])
-        }
-        for key in slower - kept:
-            self.left_after[key] = number
-            del self.alive[key]
+        periods = self.periods(one.key for one in self.candidates if one.key not in self.failures)
+        slower = racing.slower_ones(periods, racing.leader(periods, self.alive), margin=self.options.margin)
+        kinds = [[key for key, one in self.alive.items() if one.kind is kind] for kind in CandidateKind]
+        kept = {racing.leader(periods, keys) for keys in kinds if keys}
+        for candidate in self.candidates:
+            if candidate.key in slower - kept:
+                self.left_after.setdefault(candidate.key, number)
+            else:
+                self.left_after.pop(candidate.key, None)
+        self.alive = {key: self._candidate(key) for key in periods if key not in self.left_after}
         rounds = min(len(periods[key]) for key in self.alive)
         return len(self.alive) == 1 or (
             rounds >= racing.FEW_ROUNDS and len(self.alive) == len(slower & kept) + 1
@@ -177,7 +147,9 @@ class Race:
     def _visit(self, visit: Visit) -> Trial:
         trial = self._recorded.get(visit)
         if trial is None:
-            trial = self._try(visit)
+            known = any(done.candidate == visit.candidate for done in self.trials)
+            deployment = self._candidate(visit.candidate).deployment
+            trial = attempt(self._runner, deployment, self._budget(visit), verifies=not known)
             self._run.record(visit, dump(trial, TRIAL))
         self.trials[visit] = trial
         self.spent_s += trial.spent_s
@@ -186,29 +158,8 @@ class Race:
             self.alive.pop(visit.candidate, None)
         return trial
 
-    def _try(self, visit: Visit) -> Trial:
-        """Execute a candidate; its failure is data, unless it would befall every candidate."""
-        deployment = self._candidate(visit.candidate).deployment
-        started = time.monotonic()
-        verification: Verification | None = None
-        measurement, failure = None, None
-        try:
-            if all(done.candidate != visit.candidate for done in self.trials):
-                verification = self._runner.verify(deployment)
-            measurement = self._runner.measure(deployment, self._budget(visit))
-        except (StoreError, EngineUnavailableError):
-            raise
-        except ExecutionError as error:
-            failure = Failure.of(error)
-        return Trial(
-            spent_s=time.monotonic() - started,
-            measurement=measurement,
-            failure=failure,
-            verification=verification,
-        )
-
     def _budget(self, visit: Visit) -> Budget:
-        seconds = self.options.steps[max(visit.rung, 0)].seconds
+        seconds = self.options.steps[visit.rung].seconds
         if visit.rung > 0:
             known = [m.period_us for m in self.measurements(visit.candidate).values()]
             seconds = max(seconds, LEAST_REQUESTS * median(known) / 1e6)
@@ -221,17 +172,24 @@ class Race:
     def _over_budget(self) -> bool:
         return self.options.budget_s is not None and self.spent_s >= self.options.budget_s
 
-    def _say(self, number: int, key: str, rest: Sequence[str]) -> None:
-        """Report how far the race is, in milliseconds of measuring, as if nobody left from now on."""
+    def _say(self, visit: Visit, rest: int) -> None:
+        """Report how far the race is, in milliseconds of measuring, as if nobody left from now on.
+
+        Parameters
+        ----------
+        visit, rest
+            The next one, and how many are left in its round.
+        """
         rungs = self.options.steps
-        left_s = rungs[number].seconds * sum(each in self.alive for each in rest)
-        left_s += len(self.alive) * sum(rung.seconds * rung.rounds for rung in rungs[number + 1 :])
+        rung = rungs[visit.rung]
+        left_s = rung.seconds * (rest + len(self.alive) * (rung.rounds - visit.round - 1))
+        left_s += len(self.alive) * sum(later.seconds * later.rounds for later in rungs[visit.rung + 1 :])
         if self.options.budget_s is not None:
             left_s = min(left_s, self.options.budget_s - self.spent_s)
         done_ms = round(1000 * self._climbed_s)
         self._report(
             Step(
-                text=f"rung {number + 1} of {len(rungs)}: {self.alive[key].label}",
+                text=f"rung {visit.rung + 1} of {len(rungs)}: {self.alive[visit.candidate].label}",
                 done=done_ms,
                 total=done_ms + round(1000 * left_s),
             )

@@ -1,7 +1,10 @@
 """Which candidates are clearly slower than the fastest, though the machine is noisy.
 
 1. A *visit* runs one candidate for a short time and yields one period. A *round* visits every candidate
-   that is still in the race once, in random order. A *rung* is a few rounds; visits grow from rung to rung.
+   that is still in the race once: the strong ones first, in random order, then those that are 1.3 times as
+   slow or worse. The first round goes by prediction, the best plan and the best baseline before everybody
+   else, so that a race that is cut short has measured what matters. A *rung* is a few rounds; visits grow
+   from rung to rung.
 2. Candidates are compared within rounds only: ratio = period of the candidate / period of the leader in
    the same round. What slows a whole round (clock, heat, neighbours) cancels.
 3. The leader is the candidate with the least median of (period / median period of its round).
@@ -10,16 +13,21 @@
    of 16 cases. (Sign test: nothing is assumed about the noise, and one disturbed visit decides nothing.)
 5. *Clearly slower by a margin* means: lower limit > 1 + margin. With fewer than four rounds only those
    that are 1.3 times as slow in every round are clearly slower, and never after a single round.
-6. After each rung the clearly slower leave, except the best plan and the best baseline.
+6. After each rung the clearly slower leave, except the best plan and the best baseline. Whoever has left and
+   is not clearly slower than a new leader comes back.
 7. The race is over when everybody else is clearly slower than the leader, or the rungs are used up.
-8. A *tie* with the leader: the lower limit is not above 1 (but for what cannot be resolved). Of those that
-   tie, the cheapest whose median ratio is within the margin is chosen, so that a choice costs no more.
+8. Two candidates *tie* unless one of them is clearly slower, by more than what cannot be resolved. Of those
+   that tie with the leader, the cheapest whose median ratio is within the margin wins, so that a choice
+   costs no more.
+9. *Places*: whoever ties with the winner shares the first place, and whoever ties with the first of another
+   place shares that one. Nothing else says who is better than whom.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from math import comb
+from itertools import combinations
+from math import comb, exp, log
 from statistics import median
 
 Periods = Mapping[str, Mapping[int, float]]
@@ -75,15 +83,43 @@ def clearly_slower(found: list[float], *, margin: float) -> bool:
 
 
 def ties(found: list[float]) -> bool:
-    """Return whether ratios to the leader leave open which of both is faster (rule 8)."""
-    return bool(found) and lower_limit(found) <= 1 + RESOLUTION
+    """Return whether ratios to another candidate leave open which of both is faster (rule 8)."""
+    return bool(found) and not clearly_slower(found, margin=RESOLUTION)
 
 
-def slower_ones(periods: Periods, among: Collection[str], *, margin: float) -> set[str]:
-    """Return those of some measured candidates that are clearly slower than the fastest of them."""
-    first = leader(periods, among)
+def slower_ones(periods: Periods, first: str, *, margin: float) -> set[str]:
+    """Return the measured candidates that are clearly slower than the leader."""
     return {
         candidate
-        for candidate in among
+        for candidate in periods
         if candidate != first and clearly_slower(ratios(periods, candidate, first), margin=margin)
     }
+
+
+def noise(periods: Periods, first: str) -> float | None:
+    """Return by how much ratios to the winner vary from round to round, as a share; None: not known.
+
+    The median of |ratio / median ratio of its candidate - 1|, over candidates that were visited in enough
+    rounds (`FEW_ROUNDS`), or over all while there is none.
+    """
+    found = [ratios(periods, candidate, first) for candidate in periods if candidate != first]
+    enough = [each for each in found if len(each) >= FEW_ROUNDS] or [each for each in found if len(each) > 1]
+    deviations = [abs(ratio / median(each) - 1) for each in enough for ratio in each]
+    return median(deviations) if deviations else None
+
+
+def drift(periods: Periods) -> float | None:
+    """Return by how much the machine was slower in the last round than in the first, as a share.
+
+    Of the candidates that took part in most rounds: the slope of Theil and Sen of the logarithm of their
+    periods, each relative to its own median, over the rounds; so one disturbed round decides nothing.
+    None: nobody was visited twice.
+    """
+    most = max(map(len, periods.values()), default=0)
+    steady = [own for own in periods.values() if len(own) == most]
+    rounds = sorted(set.intersection(*map(set, steady))) if steady else []
+    if len(rounds) < 2:
+        return None
+    speed = {n: log(median(own[n] / median(own.values()) for own in steady)) for n in rounds}
+    slope = median((speed[b] - speed[a]) / (b - a) for a, b in combinations(rounds, 2))
+    return exp(slope * (rounds[-1] - rounds[0])) - 1

@@ -13,7 +13,9 @@ from ..runner import Verification
 from .candidates import CandidateKind, TuningCandidate
 from .options import TuningOptions
 from .statistics import PredictionQuality
+from .sustained import Sustained
 from .trials import Failure
+from .trust import Verdict
 
 
 class TuningStop(StrEnum):
@@ -69,6 +71,8 @@ class TuningRow:
         Why it could not be executed: it is out, whatever was measured before.
     left_after
         Rung after which it left the race, being clearly slower; None: it stayed to the end.
+    place
+        Its place, from 1; candidates that cannot be told apart share one. None: not measured, or it failed.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -88,6 +92,7 @@ class TuningRow:
     verification: Verification | None = None
     failure: Failure | None = None
     left_after: int | None = None
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +104,9 @@ class TuningResult:
     options
         What was asked.
     rows
-        Winner first, then by ratio, failures last.
+        Winner first, then its ties, then others, by ratio; what was not measured, and failures last.
     ties
-        Keys of the candidates that cannot be told from the fastest, the winner first; one key: the winner
+        Keys of the candidates that cannot be told from the winner, which is the first; one key: the winner
         is alone. Empty without a winner. Of a tie, among those within the margin of the fastest, the one on
         the fewest units wins, then the one with the least latency, then the one with the least prediction:
         equal speed at a lower price.
@@ -110,10 +115,11 @@ class TuningResult:
     stop
         Why it ended.
     drift_percent
-        By how much a reference candidate was slower after the race than before it; None: not known,
-        because the race was interrupted or the budget used up.
+        By how much the machine was slower in the last round than in the first (`racing.drift`); None: not
+        known, because nobody was visited twice.
     spent_s
-        Time in all, with preparation and warm-up; of all sessions of a resumed run.
+        Time of the race, with preparation, checks and warm-up, without profiling and planning; of all
+        sessions of a resumed run.
     run
         Number of the run in the store.
     reused
@@ -122,6 +128,12 @@ class TuningResult:
         Device of the measurements.
     quality
         Predicted against measured.
+    noise_percent
+        By how much ratios vary from round to round (`racing.noise`); None: not known.
+    verdict
+        How far all of this can be trusted; None: it was not judged.
+    sustained
+        What the finalists did for longer; None: that was not asked for.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -137,6 +149,9 @@ class TuningResult:
     reused: int
     device: str
     quality: tuple[PredictionQuality, ...]
+    noise_percent: float | None = None
+    verdict: Verdict | None = None
+    sustained: Sustained | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -160,15 +175,16 @@ class TuningResult:
         return self.rows[0] if self.ties else None
 
     @property
+    def measured(self) -> int:
+        """How many candidates were measured at least once."""
+        return sum(row.period_us is not None for row in self.rows)
+
+    @property
     def measured_s(self) -> float:
         """Seconds that were measured in all, without preparation and warm-up."""
         return sum(row.measured_s for row in self.rows)
 
     def best(self, kind: CandidateKind) -> TuningRow | None:
-        """Return the fastest working candidate of a kind, or None."""
-        found = [
-            (row.ratio, row)
-            for row in self.rows
-            if row.candidate.kind is kind and row.failure is None and row.ratio is not None
-        ]
-        return min(found, key=lambda pair: pair[0], default=(None, None))[1]
+        """Return the first working candidate of a kind, or None."""
+        found = (row for row in self.rows if row.candidate.kind is kind and row.place is not None)
+        return next(found, None)

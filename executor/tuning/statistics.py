@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...formulations.validation import STRICT
 
 FEWEST = 3
-"""Fewest plans of which a correlation is said."""
+"""Fewest plans of which anything is said: of two, a correlation is always 1 or -1."""
 
 TOPS = (1, 3, 5, 10)
 
@@ -33,10 +33,11 @@ class PredictionQuality:
     pearson, spearman
         Correlations; None for fewer than three plans, or where one side does not vary.
     mape_percent
-        Mean of |predicted - measured| / measured, percent; None without plans.
+        Mean of |predicted - measured| / measured, percent; None for fewer than three plans.
     regret_percent
         (k, by how much the best of the k plans with the least prediction is slower than the best of
-        all, percent): what trusting the table without measuring more than k plans would have cost.
+        all, percent): what trusting the table without measuring more than k plans would have cost. Empty
+        for fewer than three plans.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -49,6 +50,15 @@ class PredictionQuality:
     mape_percent: float | None
     regret_percent: tuple[tuple[int, float], ...]
 
+    @property
+    def absent(self) -> str:
+        """Why some of it is not known, in words; empty where all of it is."""
+        if self.plans < FEWEST:
+            return f"{self.plans} measured: {FEWEST} plans are the fewest of which anything can be said"
+        if self.pearson is None or self.spearman is None:
+            return "no correlation: all predictions, or all measurements, are equal"
+        return ""
+
 
 def quality(
     predicted_us: Sequence[float], measured_us: Sequence[float], *, table: str, scope: str
@@ -56,14 +66,17 @@ def quality(
     """Compare predictions with measurements of the same plans, in the same order."""
     predicted, measured = np.asarray(predicted_us, float), np.asarray(measured_us, float)
     count = len(measured)
+    enough = count >= FEWEST
     return PredictionQuality(
         table=table,
         scope=scope,
         plans=count,
         pearson=pearson(predicted, measured),
         spearman=pearson(_ranks(predicted), _ranks(measured)),
-        mape_percent=float(100 * np.mean(np.abs(predicted - measured) / measured)) if count else None,
-        regret_percent=tuple((k, _regret_percent(predicted, measured, k)) for k in TOPS if k <= count),
+        mape_percent=float(100 * np.mean(np.abs(predicted - measured) / measured)) if enough else None,
+        regret_percent=tuple(
+            (k, _regret_percent(predicted, measured, k)) for k in TOPS if enough and k <= count
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
@@ -10,43 +10,69 @@ from statistics import median
 from ..measurement import Measurement, Spread
 from . import racing
 from .candidates import CandidateKind, TuningCandidate
+from .judging import judged
 from .race import Race
 from .result import TuningResult, TuningRow, TuningStop
 from .statistics import PredictionQuality, quality
+from .trials import Trial
+from .trust import TableFacts
 
 
-def summarise(race: Race, stop: TuningStop) -> TuningResult:
-    """Return what a race has found."""
-    ties = _ties(race)
+def summarise(race: Race, stop: TuningStop, facts: TableFacts) -> TuningResult:
+    """Return what a race has found, and how far it can be trusted."""
+    contenders = [one.key for one in race.candidates if one.key not in race.failures]
+    ties = _ties(race, race.periods(contenders))
     periods = race.periods(candidate.key for candidate in race.candidates)
     rows = [_row(race, candidate, periods, ties) for candidate in race.candidates]
-    rows.sort(key=lambda row: _place(row, ties))
+    rows.sort(key=lambda row: _order(row, ties))
     devices = [trial.measurement.device for trial in race.trials.values() if trial.measurement]
-    return TuningResult(
+    found = TuningResult(
         options=race.options,
-        rows=tuple(rows),
+        rows=tuple(_placed(rows, periods)),
         ties=ties,
         baseline_wins=bool(ties) and rows[0].candidate.kind is CandidateKind.BASELINE,
         stop=stop,
-        drift_percent=race.drift_percent,
+        drift_percent=_percent(racing.drift(periods)),
+        noise_percent=_percent(racing.noise(periods, ties[0]) if ties else None),
         spent_s=race.spent_s,
         run=race.number,
         reused=race.reused,
         device=devices[-1] if devices else "",
         quality=tuple(_qualities(rows)),
     )
+    return judged(found, facts, _others(race.trials.values()))
 
 
-def _ties(race: Race) -> tuple[str, ...]:
-    """Return the keys of those that cannot be told from the fastest, the one to choose first."""
-    periods = race.periods(race.alive)
-    if not periods:
+def _others(trials: Iterable[Trial]) -> float | None:
+    """Return which share of the cores other programs kept busy while candidates ran; None: not known."""
+    known = [
+        (one.measurement.machine.others, one.measurement.seconds)
+        for one in trials
+        if one.measurement is not None and one.measurement.machine is not None
+    ]
+    told = [(share, seconds) for share, seconds in known if share is not None]
+    return sum(share * seconds for share, seconds in told) / sum(s for _, s in told) if told else None
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _ties(race: Race, periods: racing.Periods) -> tuple[str, ...]:
+    """Return the winner and those that cannot be told from it, by their keys (rule 8 of `racing`)."""
+    alive = [key for key in race.alive if key in periods]
+    if not alive:
         return ()
-    first = racing.leader(periods, periods)
-    found = {key: racing.ratios(periods, key, first) for key in periods}
-    equal = [key for key in periods if key == first or racing.ties(found[key])]
+    first = racing.leader(periods, alive)
+    found = {key: racing.ratios(periods, key, first) for key in alive}
     near = 1 + race.options.margin
-    return tuple(sorted(equal, key=lambda key: (median(found[key]) > near, *_price(race, key))))
+    equal = (key for key in alive if key == first or racing.ties(found[key]))
+    winner = min(equal, key=lambda key: (median(found[key]) > near, *_price(race, key)))
+    told = {key: racing.ratios(periods, key, winner) for key in periods if key != winner}
+    return (
+        winner,
+        *sorted((key for key in told if racing.ties(told[key])), key=lambda key: median(told[key])),
+    )
 
 
 def _price(race: Race, key: str) -> tuple[int, float, float]:
@@ -98,10 +124,22 @@ def _rung_us(race: Race, key: str, rung: int) -> float | None:
     return median(found) if found else None
 
 
-def _place(row: TuningRow, ties: tuple[str, ...]) -> tuple[bool, bool, float]:
-    """Return the key of the order of rows: the winner, then by ratio, then failures."""
-    winner = row.candidate.key in ties[:1]
-    return row.failure is not None, not winner, inf if row.ratio is None else row.ratio
+def _order(row: TuningRow, ties: tuple[str, ...]) -> tuple[bool, bool, bool, float, float]:
+    """Return the key of the order of rows: the winner, its ties, others by ratio, not measured, failures."""
+    key, ratio = row.candidate.key, inf if row.ratio is None else row.ratio
+    return row.failure is not None, key not in ties[:1], key not in ties, ratio, row.candidate.expected_us
+
+
+def _placed(rows: Sequence[TuningRow], periods: racing.Periods) -> Iterator[TuningRow]:
+    """Yield rows with their places (rule 9 of `racing`)."""
+    first, place = "", 0
+    for number, row in enumerate(rows, start=1):
+        if row.failure is not None or row.ratio is None:
+            yield row
+            continue
+        if not first or not racing.ties(racing.ratios(periods, row.candidate.key, first)):
+            first, place = row.candidate.key, number
+        yield replace(row, place=place)
 
 
 def _qualities(rows: Sequence[TuningRow]) -> Iterator[PredictionQuality]:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 
 from .result import TuningResult, TuningRow
+from .trust import Trust
 
 Table = Sequence[Sequence[str]]
 """Rows of cells, all of the same length; the first row names the columns."""
@@ -15,8 +16,9 @@ Table = Sequence[Sequence[str]]
 def rows_table(result: TuningResult) -> Table:
     """Return one row for each candidate, the winner first, with all that was measured.
 
-    Times are milliseconds; an empty cell was not measured, or has no meaning. "Comparable" periods are
-    freed from drift (`TuningRow.comparable_us`); the others are as they were measured.
+    Times are milliseconds; an empty cell was not measured, or has no meaning. Candidates that cannot be told
+    apart share a place. "Comparable" periods are freed from drift (`TuningRow.comparable_us`); the others are
+    as they were measured.
     """
     tables = result.tables
     rungs = range(len(result.options.steps))
@@ -40,7 +42,7 @@ def rows_table(result: TuningResult) -> Table:
         "numbers",
         "outcome",
     )
-    return [header, *(_cells(row, place, tables, result) for place, row in enumerate(result.rows, start=1))]
+    return [header, *(_cells(row, tables, result) for row in result.rows)]
 
 
 def csv_text(table: Table) -> str:
@@ -66,22 +68,21 @@ def outcome(row: TuningRow, result: TuningResult) -> str:
     key = row.candidate.key
     if row.failure is not None:
         return f"failed: {row.failure.message}"
+    if key in result.ties and result.verdict is not None and result.verdict.trust is Trust.NONE:
+        return "measured, without its strongest rival"
     if key in result.ties:
-        alone = len(result.ties) == 1
-        return (
-            ("wins" if alone else "wins the tie")
-            if key == result.ties[0]
-            else "within the noise of the fastest"
-        )
+        if key != result.ties[0]:
+            return "ties with the winner"
+        return "wins" if len(result.ties) == 1 else "wins the tie"
     if row.left_after is not None:
         return f"clearly slower after rung {row.left_after + 1}"
     return "slower" if row.period_us is not None else "not measured"
 
 
-def _cells(row: TuningRow, place: int, tables: Sequence[str], result: TuningResult) -> tuple[str, ...]:
+def _cells(row: TuningRow, tables: Sequence[str], result: TuningResult) -> tuple[str, ...]:
     candidate, period = row.candidate, row.period_us
     return (
-        str(place),
+        "" if row.place is None else str(row.place),
         candidate.label,
         str(candidate.kind),
         str(candidate.deployment),

@@ -1,18 +1,17 @@
-"""One visit to one candidate, and what came of it: what the store keeps."""
+"""One visit to one candidate, how it is made, and what came of it: what the store keeps."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from ...formulations import errors
-from ...formulations.errors import ExecutionError
+from ...formulations.deployment import Deployment
+from ...formulations.errors import EngineUnavailableError, ExecutionError, StoreError
 from ...formulations.validation import STRICT
 from ..measurement import Measurement
-from ..runner import Verification
-
-DRIFT_RUNG = -1
-"""Rung of the two visits to the reference: round 0 before the race, round 1 after it."""
+from ..runner import Budget, Runner, Verification
 
 
 class Visit(NamedTuple):
@@ -75,3 +74,30 @@ class Trial:
     measurement: Measurement | None = None
     failure: Failure | None = None
     verification: Verification | None = None
+
+
+def attempt(runner: Runner, deployment: Deployment, budget: Budget, *, verifies: bool) -> Trial:
+    """Execute a candidate; its failure is data, unless it would befall every candidate.
+
+    Raises
+    ------
+    StoreError, EngineUnavailableError
+        Nothing can be recorded or executed, whatever the candidate.
+    """
+    started = time.monotonic()
+    verification: Verification | None = None
+    measurement, failure = None, None
+    try:
+        if verifies:
+            verification = runner.verify(deployment)
+        measurement = runner.measure(deployment, budget)
+    except (StoreError, EngineUnavailableError):
+        raise
+    except ExecutionError as error:
+        failure = Failure.of(error)
+    return Trial(
+        spent_s=time.monotonic() - started,
+        measurement=measurement,
+        failure=failure,
+        verification=verification,
+    )

@@ -15,6 +15,7 @@ from .race import Race
 from .result import TuningResult, TuningStop
 from .store import RunDescription, Store
 from .summary import summarise
+from .trust import TableFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ def tune(
     store: Store,
     options: TuningOptions = TuningOptions(),
     subject: TuningSubject = TuningSubject(),
+    facts: TableFacts = TableFacts(),
     resume: bool = False,
     report: Report = silent,
 ) -> TuningResult:
@@ -59,6 +61,8 @@ def tune(
         Keeps every trial.
     options, subject
         How to tune, and what it is about.
+    facts
+        What is known of the table that the plans were made from, for the verdict.
     resume
         Go on with the latest run of the same candidates, options and subject: what it has recorded, failures
         too, is not done again. A run that had come to its end gives its result again.
@@ -93,7 +97,7 @@ def tune(
             run.finish()
     if len(race.failures) == len(contest):
         raise _total_failure(race)
-    return summarise(race, stop)
+    return summarise(race, stop, facts)
 
 
 def _description(

@@ -28,9 +28,12 @@ from ..executor.tuning.candidates import (
     predicted,
     predicted_us,
 )
+from ..executor.tuning.endurance import endure, finalists
+from ..executor.tuning.judging import sustained
 from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult, TuningRow
 from ..executor.tuning.store import Store
+from ..executor.tuning.trust import TableFacts
 from ..executor.tuning.tuner import TuningSubject, tune
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import dump_problem
@@ -61,7 +64,7 @@ class TuningSetup:
         Fingerprint of the device and of the engine.
     backends, solving
         Who plans, and how: how many plans, how different, for how long.
-    options, store, resume, report
+    options, store, facts, resume, report
         As for `executor.tuning.tuner.tune`; the budget is for all rounds together.
     """
 
@@ -73,6 +76,7 @@ class TuningSetup:
     store: Store
     resume: bool
     report: Report
+    facts: TableFacts = TableFacts()
 
     def named(self, name: str) -> TuningSetup:
         """Return the same setup, whose steps bear the name of a round."""
@@ -91,20 +95,43 @@ class TuningSetup:
         budget_s = self.options.budget_s
         if budget_s is not None:
             budget_s -= sum(result.spent_s for result in after)
-        written = replace(problem, rules=problem.expression_rules)  # what is only Python has no written form
         return tune(
             candidates,
             self.runner,
             store=self.store,
             options=replace(self.options, budget_s=budget_s),
             subject=TuningSubject(
-                problem=dump_problem(written),
+                problem=_written(problem),
                 device=self.device,
                 after=tuple(result.run for result in after),
             ),
+            facts=self.facts,
             resume=self.resume,
             report=self.report,
         )
+
+    def sustain(self, result: TuningResult, problem: Problem, *, seconds: float) -> TuningResult:
+        """Run the finalists of a race for longer; return its result with what they did."""
+        if result.interrupted or result.winner is None:
+            return result
+        found = endure(
+            finalists(result),
+            self.runner,
+            seconds=seconds,
+            store=self.store,
+            options=self.options,
+            problem=_written(problem),
+            device=self.device,
+            after=result.run,
+            resume=self.resume,
+            report=self.report,
+        )
+        return sustained(result, found)
+
+
+def _written(problem: Problem) -> str:
+    """Return a problem as a file has it: what is only Python has no written form."""
+    return dump_problem(replace(problem, rules=problem.expression_rules))
 
 
 def check_rounds(rounds: int, *, workload: bool, objective: Objective | None = None) -> None:
@@ -258,7 +285,7 @@ def _next_round(
     tables: Mapping[str, Problem], learned: _Learned, done: Sequence[Round], setup: TuningSetup
 ) -> Round:
     """Race the most promising plans against the best so far."""
-    known = {**tables, CORRECTED: learned.problem}
+    known = {CORRECTED: learned.problem, **tables}
     rank = 1 + max(row.candidate.rank or 0 for one in done for row in one.result.rows)
     new = plan_candidates(learned.plans[: _batch(setup.solving.top)], tables=known, first_rank=rank)
     # Corrections say nothing of baselines.

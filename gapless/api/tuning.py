@@ -17,6 +17,7 @@ from ..executor.tuning.candidates import TuningCandidate, baselines, plan_candid
 from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
+from ..executor.tuning.trust import TableFacts
 from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
@@ -27,6 +28,7 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
+from ..profiler.quality import defects
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, check_rounds, close_loop
 from .device import this_device
@@ -43,6 +45,9 @@ from .planning import Comparison, with_objective_and_rules
 from .rounds import Loop, LoopStop
 
 DEFAULT_TOP = 10
+
+MOST_SUSTAINED_S = 86_400.0
+"""Longest time that finalists run: a day."""
 
 PROFILING = ProfileOptions(most_far=2.0)
 """A noisy profile is no reason to give up: what it proposes is measured, beside the baselines."""
@@ -61,7 +66,7 @@ class Tuned:
     comparison
         What the backends answered.
     result
-        What was measured; of several rounds, in the last one that came to its end.
+        What was measured; of several rounds, in the last one that came to its end. With the sustained run.
     loop
         All rounds, where more than one was asked for.
     """
@@ -106,6 +111,7 @@ def tune(
     rules: Iterable[RuleFunction | AnyRule] = (),
     costs: str | None = None,
     rounds: int = 1,
+    sustain_s: float | None = None,
     options: TuningOptions = TuningOptions(),
     profile_options: ProfileOptions = PROFILING,
     time_limit_s: float | None = None,
@@ -130,8 +136,12 @@ def tune(
     rounds
         Most rounds of the closed loop: with more than one, the costs are corrected by what was measured,
         planned with again, and so on (`closed_loop`). For one network without a workload.
+    sustain_s
+        For how many seconds the finalists run in turns after the race (`executor.tuning.endurance`), to see
+        whether they slow down and whether their order holds; None: not at all.
     options
-        How to tune; the budget is for all rounds together.
+        How to tune; the budget is for all rounds together, and for racing alone: profiling, planning and
+        `sustain_s` do not count.
     store
         File of measurements; ":memory:" keeps none.
     resume
@@ -152,6 +162,7 @@ def tune(
     """
     wanted = _wanted(subject, objective)
     check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
+    _check_sustain(sustain_s)
     models = _opened(subject)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
@@ -188,8 +199,9 @@ def tune(
             store=kept,
             resume=resume,
             report=report,
+            facts=TableFacts() if taken is None else _facts(taken),
         )
-        return _tuned(asked, taken, setup, rounds=rounds)
+        return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s)
 
 
 def tune_simulated(
@@ -204,6 +216,7 @@ def tune_simulated(
     noise_permille: int = 0,
     seed: int = 0,
     rounds: int = 1,
+    sustain_s: float | None = None,
     options: TuningOptions = TuningOptions(),
     time_limit_s: float | None = None,
     store: Store | str | Path = ":memory:",
@@ -220,7 +233,7 @@ def tune_simulated(
         The same problem with the table that the simulated device obeys.
     noise_permille, seed
         Random variation of every execution.
-    backends, top, distance, objective, rules, rounds, options, time_limit_s, store, resume, report
+    backends, top, distance, objective, rules, rounds, sustain_s, options, time_limit_s, store, resume, report
         As for `tune`.
     """
     tables = {
@@ -228,6 +241,7 @@ def tune_simulated(
         truth.costs.provenance.method or "truth": truth,
     }
     check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
+    _check_sustain(sustain_s)
     with ExitStack() as stack:
         setup = TuningSetup(
             runner=SimulatedRunner(truth, noise_permille=noise_permille, seed=seed),
@@ -240,7 +254,7 @@ def tune_simulated(
             report=report,
         )
         asked = {name: with_objective_and_rules(table, objective, rules) for name, table in tables.items()}
-        return _tuned(asked, None, setup, rounds=rounds)
+        return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s)
 
 
 def default_costs(objective: Objective) -> str:
@@ -267,7 +281,27 @@ def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dic
     return {model.network.name: model}
 
 
-def _tuned(tables: Mapping[str, Problem], taken: Profile | None, setup: TuningSetup, *, rounds: int) -> Tuned:
+def _check_sustain(seconds: float | None) -> None:
+    if seconds is not None and not 0 < seconds <= MOST_SUSTAINED_S:
+        raise InvalidInputError(f"sustain_s is {seconds}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
+
+
+def _facts(taken: Profile) -> TableFacts:
+    """Return what is known of measured tables."""
+    unsteady = [bool(defects(one.busy)) for one in taken.measured]
+    return TableFacts(
+        sums_error=taken.check_error, unsteady=sum(unsteady) / len(unsteady) if unsteady else None
+    )
+
+
+def _tuned(
+    tables: Mapping[str, Problem],
+    taken: Profile | None,
+    setup: TuningSetup,
+    *,
+    rounds: int,
+    sustain_s: float | None,
+) -> Tuned:
     problem = next(iter(tables.values()))
     comparison, plans = setup.plan(problem, top=setup.solving.top)
     if not plans:
@@ -276,13 +310,10 @@ def _tuned(tables: Mapping[str, Problem], taken: Profile | None, setup: TuningSe
         )
     first = setup.race([*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)], problem)
     loop = close_loop(tables, first, setup, rounds=rounds) if rounds > 1 else None
-    return Tuned(
-        problem=problem,
-        profile=taken,
-        comparison=comparison,
-        result=first if loop is None else loop.answer,
-        loop=loop,
-    )
+    result = first if loop is None else loop.answer
+    if sustain_s is not None and (loop is None or loop.stop is not LoopStop.INTERRUPTED):
+        result = setup.sustain(result, problem, seconds=sustain_s)
+    return Tuned(problem=problem, profile=taken, comparison=comparison, result=result, loop=loop)
 
 
 def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:

@@ -17,7 +17,7 @@ from gapless.api.problems import table_problem
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget, Verification
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.tuning.candidates import TuningCandidate, baselines, plan_candidates
+from gapless.executor.tuning.candidates import TuningCandidate, baselines, plan_candidates, predicted
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.executor.tuning.result import TuningResult
 from gapless.executor.tuning.store import Store
@@ -38,7 +38,8 @@ def contest(top: int = 6) -> tuple[TuningCandidate, ...]:
     """Return the best plans and the baselines of the problem."""
     asked = problem()
     plans = [candidate.plan for candidate in gapless.plan(asked, top=top).candidates]
-    return plan_candidates(plans, tables={"truth": asked}) + baselines(asked)
+    tables = {"truth": asked}
+    return plan_candidates(plans, tables=tables) + tuple(predicted(one, tables) for one in baselines(asked))
 
 
 class Repeatable(SimulatedRunner):

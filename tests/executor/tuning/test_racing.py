@@ -43,7 +43,9 @@ def test_drift_that_hits_whole_rounds_cancels() -> None:
         name: {n: own * drift[n] * rng.uniform(0.995, 1.005) for n in range(6)} for name, own in speed.items()
     }
     assert racing.leader(periods, periods) == "fast"
-    assert racing.slower_ones(periods, periods, margin=0.01) == {"near", "slow"}
+    assert racing.slower_ones(periods, "fast", margin=0.01) == {"near", "slow"}
+    assert racing.drift(periods) == pytest.approx(1.5, abs=0.25)
+    assert racing.noise(periods, "fast") == pytest.approx(0.003, abs=0.002)
 
 
 def test_candidates_are_compared_by_the_rounds_that_they_share() -> None:
@@ -63,10 +65,34 @@ def test_ties_are_differences_below_the_noise() -> None:
     assert not racing.ties([])
 
 
+def test_few_rounds_leave_a_tie_unless_the_difference_is_huge() -> None:
+    assert racing.ties([1.2])
+    assert racing.ties([1.1, 1.2, 1.1])
+    assert not racing.ties([1.4, 1.5])
+
+
+def test_noise_is_no_drift_and_one_disturbed_round_is_neither() -> None:
+    rng = random.Random(3)
+    noisy = {name: {n: 10 * rng.uniform(0.98, 1.02) for n in range(10)} for name in "abcd"}
+    found = racing.drift(noisy)
+    assert found is not None
+    assert abs(found) < 0.02
+    noise = racing.noise(noisy, "a")
+    assert noise == pytest.approx(0.012, abs=0.006)
+    disturbed = {name: {**own, 9: 3 * own[9]} for name, own in noisy.items()}
+    assert abs(racing.drift(disturbed) or 0) < 0.05
+    assert racing.noise(disturbed, "a") == pytest.approx(noise)
+
+
+def test_who_was_visited_once_knows_neither_noise_nor_drift() -> None:
+    once = {"a": {0: 10.0}, "b": {0: 11.0}}
+    assert (racing.noise(once, "a"), racing.drift(once), racing.drift({})) == (None, None, None)
+
+
 def test_equal_candidates_are_seldom_dropped_however_noisy() -> None:
     rng = random.Random(5)
     dropped = 0
     for _ in range(200):
         periods = {name: {n: 10 * rng.gauss(1, 0.1) for n in range(6)} for name in "abcdef"}
-        dropped += len(racing.slower_ones(periods, periods, margin=0.01))
+        dropped += len(racing.slower_ones(periods, racing.leader(periods, periods), margin=0.01))
     assert dropped < 0.1 * 200 * 5
