@@ -72,7 +72,22 @@ ModeOption = Annotated[
     ),
 ]
 BudgetOption = Annotated[
-    float | None, _tuning_option(min=1.0, help="Seconds after which no more is measured.")
+    float | None,
+    _tuning_option(
+        min=1.0,
+        help="Seconds of racing after which no further visit begins, the strongest candidates first; "
+        "profiling and planning do not count.",
+    ),
+]
+SustainOption = Annotated[
+    float | None,
+    _tuning_option(
+        min=0.01,
+        max=1440.0,
+        metavar="MINUTES",
+        help="Afterwards run the finalists in turns for so many minutes: whether they slow down (heat, "
+        "throttling), and whether the order of the first minute holds.",
+    ),
 ]
 TruthOption = Annotated[
     str | None,
@@ -114,6 +129,7 @@ def tune(
     time_limit: TimeLimitOption = None,
     mode: ModeOption = "race",
     budget: BudgetOption = None,
+    sustain: SustainOption = None,
     seed: SeedOption = 0,
     truth: TruthOption = None,
     noise: NoiseOption = _NOISE,
@@ -139,6 +155,7 @@ def tune(
         costs=costs,
         rounds=rounds,
         time_limit_s=time_limit,
+        sustain_s=None if sustain is None else 60 * sustain,
         options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
         store=store,
     )
@@ -171,9 +188,15 @@ def _answer(tuned: Tuned, notes: list[str]) -> Answer:
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
         view=lambda: tuned_view(tuned),
-        code=ExitCode.INTERRUPTED if tuned.interrupted else ExitCode.OK,
+        code=_code(tuned),
         notes=notes,
     )
+
+
+def _code(tuned: Tuned) -> ExitCode:
+    if tuned.interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAILURE if tuned.result.winner is None else ExitCode.OK
 
 
 def _check_simulated(engine: str | None, truth: str | None, noise: str) -> None:

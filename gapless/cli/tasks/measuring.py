@@ -97,6 +97,7 @@ class TuneChoice:
     distance: int
     costs: str | None
     rounds: int
+    sustain_s: float | None
     time_limit_s: float | None
     options: TuningOptions
     store: Path | None
@@ -132,6 +133,7 @@ class TuneChoice:
             "top": self.top,
             "distance": self.distance,
             "rounds": self.rounds,
+            "sustain_s": self.sustain_s,
             "objective": self.objective,
             "rules": () if self.rules is None else load_rules(self.rules),
             "options": self.options,

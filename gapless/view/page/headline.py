@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...executor.tuning.candidates import CandidateKind
+from ...executor.tuning.result import TuningResult
+from ...executor.tuning.trust import Trust
 from ..presenter import presenter_of
+from ..verdict import compared, rivals
 from ..words import (
+    WELL_PREDICTED,
     capital,
     listed,
     microseconds,
@@ -23,9 +26,6 @@ from .standing import Standing, standing
 from .subject import Subject
 
 _MOST_UNITS = 6
-
-_WELL_PREDICTED = 10.0
-"""Percent by which a prediction may be off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,16 +139,15 @@ def _race_words(subject: Subject) -> list[str]:
     if result is None or row is None or row.ratio is None:
         return []
     if row is not result.winner:
-        return [f"In the race it took {row.ratio:.3f} times as long as the winner."]
-    words = f"It won a race of {len(result.rows)}"
-    if result.baseline_wins:
-        plan = result.best(CandidateKind.PLAN)
-        beaten = f"; the best plan takes {plan.ratio:.3f} times as long" if plan and plan.ratio else ""
-        return [f"{words}, although it is a baseline: no plan is faster beyond the noise{beaten}."]
-    best = result.best(CandidateKind.BASELINE)
-    if best is None or best.ratio is None:
-        return [f"{words}."]
-    return [f"{words}; the best baseline ({best.candidate.label}) takes {best.ratio:.3f} times as long."]
+        return [f"In a race of {result.measured} it {compared(row, result, 'the winner')}."]
+    place = "won" if len(result.ties) == 1 else "won a tie in"
+    return [f"It {place} a race of {result.measured}.", *rivals(result), *_trust_words(result)]
+
+
+def _trust_words(result: TuningResult) -> list[str]:
+    """Return how far the answer of a race can be trusted, unless that is high."""
+    verdict = result.verdict
+    return [] if verdict is None or verdict.trust is Trust.HIGH else [verdict.line]
 
 
 def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Iterator[Figure]:
@@ -163,7 +162,7 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
         notes = [f"{1e6 * count / found.pace_us:,.1f} requests/s"]
         notes += [] if off is None else [f"{off:+.1f} % against the prediction"]
         notes += [f"in the {found.source}"] if found.source != "execution" else []
-        kind = "" if off is None else "good" if abs(off) <= _WELL_PREDICTED else "warn"
+        kind = "" if off is None else "good" if abs(off) <= WELL_PREDICTED else "warn"
         yield Figure(
             label=f"{name}, measured", value=microseconds(found.pace_us), note="; ".join(notes), kind=kind
         )

@@ -6,15 +6,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...executor.tuning.candidates import CandidateKind
-from ...executor.tuning.result import TuningResult, TuningRow, TuningStop
+from ...executor.tuning.result import TuningResult, TuningRow
 from ...executor.tuning.tables import outcome
-from ..words import microseconds
+from ...executor.tuning.trust import Trust
+from ..verdict import (
+    effort,
+    evidence_rows,
+    place_words,
+    quality_notes,
+    rivals,
+    sustained_rows,
+    sustained_words,
+)
+from ..words import capital, microseconds
 from .scale import Axis, Tick
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
 from .texts import clipped, visible
 
 _MOST_ROWS = 60
+
+_KINDS = {Trust.HIGH: "good", Trust.LIMITED: "warn", Trust.NONE: "bad"}
 
 SHAPES = {
     "circle": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z",
@@ -24,13 +36,6 @@ SHAPES = {
     "cross": "M-4.5 -4.5L4.5 4.5M-4.5 4.5L4.5 -4.5",
 }
 """What tells the tables of a scatter plot apart, beside colours, as SVG paths; they repeat."""
-
-_STOPS = {
-    TuningStop.DECIDED: "decided: everybody else was clearly slower",
-    TuningStop.COMPLETE: "all rungs were climbed",
-    TuningStop.BUDGET: "the time was used up",
-    TuningStop.INTERRUPTED: "interrupted",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +89,36 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSection:
-    """A race: how it went in words, the scatter (None: nothing to compare), qualities, candidates."""
+    """A race and how far its answer can be trusted.
+
+    Attributes
+    ----------
+    words
+        How it went.
+    verdict, kind
+        How far its answer can be trusted, in a line, and what to think of it ("good", "warn", "bad").
+    evidence
+        What that is based on.
+    scatter
+        Predicted against measured; None: nothing to compare.
+    quality, quality_words
+        How good predictions were, and why some of it is not known.
+    candidates
+        Everybody who was measured.
+    sustained, sustained_words
+        What the finalists did for longer; no words where that was not asked for.
+    """
 
     words: str
+    verdict: str
+    kind: str
+    evidence: Table
     scatter: Scatter | None
     quality: Table
+    quality_words: str
     candidates: Table
+    sustained: Table
+    sustained_words: str
 
 
 def race(subject: Subject) -> RaceSection | None:
@@ -97,30 +126,36 @@ def race(subject: Subject) -> RaceSection | None:
     result = subject.tuning
     if result is None:
         return None
+    verdict = result.verdict
     return RaceSection(
         words=_words(result),
+        verdict="" if verdict is None else verdict.line,
+        kind="" if verdict is None else _KINDS[verdict.trust],
+        evidence=table(
+            "What trust is based on",
+            columns("what", *numbers("value", "fine up to"), "meaning"),
+            evidence_rows(result),
+        ),
         scatter=_scatter(result),
         quality=_quality(result),
+        quality_words="; ".join(quality_notes(result)),
         candidates=_candidates(result, subject.deployment.deployment_id),
+        sustained=table(
+            "Finalists under sustained load",
+            columns("finalist", *numbers("at first", "at the end", "difference", "visits")),
+            sustained_rows(result),
+        ),
+        sustained_words=" ".join(sustained_words(result)),
     )
 
 
 def _words(result: TuningResult) -> str:
-    simulated = result.spent_s < result.measured_s
-    parts = [
-        f"{len(result.rows)} candidates; {_STOPS[result.stop]}; {result.measured_s:.1f} s measured"
-        f"{'' if simulated else f' of {result.spent_s:.1f} s spent'}."
-    ]
+    parts = [f"{capital(effort(result))}."]
     if result.pace == "latency":
         parts.append("The latency counts first, so one request was run at a time.")
-    if result.drift_percent is not None:
-        parts.append(f"The machine changed its speed by {result.drift_percent:+.1f} % meanwhile.")
-    ties = [row.candidate.label for row in result.rows if row.candidate.key in result.ties[1:]]
-    if ties:
-        parts.append(f"Within the noise of the fastest: {', '.join(ties)}.")
-    if result.baseline_wins:
-        parts.append("A baseline wins: no plan is faster beyond the noise.")
-    return " ".join(parts)
+    if result.winner is not None:
+        parts.append(f"{result.winner.candidate.label} wins.")
+    return " ".join([*parts, *rivals(result)])
 
 
 def _scatter(result: TuningResult) -> Scatter | None:
@@ -214,14 +249,14 @@ def _candidates(result: TuningResult, key: str) -> Table:
 
 
 def _candidate_rows(result: TuningResult, names: Sequence[str]) -> Iterator[list[TableCell | str]]:
-    for place, row in enumerate(result.rows, start=1):
+    for row in result.rows:
         candidate, kind = row.candidate, ""
         if row.failure is not None:
             kind = "bad"
         elif row is result.winner:
             kind = "good"
         yield [
-            str(place),
+            place_words(row),
             TableCell(text=candidate.label, kind="name"),
             str(candidate.kind),
             TableCell(text=clipped(str(candidate.deployment)), kind="code"),

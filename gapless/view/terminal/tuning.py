@@ -9,23 +9,27 @@ from rich.text import Text
 
 from ...api.rounds import Loop, LoopStop
 from ...api.tuning import Tuned
-from ...executor.tuning.candidates import CandidateKind
-from ...executor.tuning.result import TuningResult, TuningRow, TuningStop
+from ...executor.tuning.result import TuningResult, TuningRow
 from ...executor.tuning.statistics import PredictionQuality
 from ...executor.tuning.tables import outcome
+from ...executor.tuning.trust import Trust
 from ..layout import indented, plain_table
+from ..verdict import (
+    effort,
+    evidence_rows,
+    next_step,
+    place_words,
+    quality_notes,
+    rivals,
+    sustained_rows,
+    sustained_words,
+)
 from ..words import microseconds
 
 MAX_ROWS_SHOWN = 30
-DRIFT_PERCENT = 10.0
-"""Drift from which on a warning is due."""
 
-_STOPS = {
-    TuningStop.DECIDED: "decided: everybody else is clearly slower",
-    TuningStop.COMPLETE: "all rungs climbed",
-    TuningStop.BUDGET: "the time was used up",
-    TuningStop.INTERRUPTED: "interrupted; go on with --resume",
-}
+_TRUST_STYLE = {Trust.HIGH: "green", Trust.LIMITED: "yellow", Trust.NONE: "bold magenta"}
+
 _LOOP_STOPS = {
     LoopStop.SETTLED: "Settled: the best has stood the last round, and nothing is predicted to be faster",
     LoopStop.EXHAUSTED: "Ended: no plan is left that was not measured",
@@ -37,9 +41,14 @@ _LOOP_STOPS = {
 
 def tuned_view(tuned: Tuned) -> Group:
     """Return what `gapless tune` shows: the rounds, if several were asked for, and the result."""
-    if tuned.loop is None:
-        return tuning_view(tuned.result)
-    return loop_view(tuned.loop, tuned.result, units=tuned.problem.platform.unit_names)
+    shown = (
+        tuning_view(tuned.result)
+        if tuned.loop is None
+        else loop_view(tuned.loop, tuned.result, units=tuned.problem.platform.unit_names)
+    )
+    if tuned.profile is None:
+        return shown
+    return Group(shown, "", Text(f"before the race: {tuned.profile.seconds:.1f} s of profile", style="dim"))
 
 
 def loop_view(loop: Loop, result: TuningResult, *, units: Sequence[str] = ()) -> Group:
@@ -74,7 +83,7 @@ def _rounds(loop: Loop, answer: TuningResult, units: Sequence[str]) -> Renderabl
             "-" if not errors or errors[0] is None else f"{errors[0]:.1f} %",
             *([f"{factor:.2f}" for factor in factors] or ["-" for _ in units]),
             f"{result.spent_s:.1f}",
-            style="bold" if result is answer else "",
+            style="bold" if result.run == answer.run else "",
         )
     return table
 
@@ -92,63 +101,66 @@ def _loop_words(loop: Loop) -> str:
 
 
 def tuning_view(result: TuningResult) -> Group:
-    """Return what `gapless tune` shows: the verdict first, then everybody."""
+    """Return what `gapless tune` shows: the answer first, how far it can be trusted, then everybody."""
     parts: list[RenderableType] = [
         *verdict_view(result),
-        Text(
-            f"{_STOPS[result.stop]}; {result.measured_s:.1f} s measured of {result.spent_s:.1f} s spent"
-            + (f"; drift {result.drift_percent:+.1f} %" if result.drift_percent is not None else ""),
-            style="dim",
-        ),
-        *_drift(result),
+        Text(effort(result), style="dim"),
         "",
         indented(_rows(result)),
+        *_sustained(result),
+        *_evidence(result),
     ]
     if result.quality:
         parts += ["", Text("predicted against measured:"), indented(_quality(result.quality))]
+        parts += [Text(f"  {note}", style="dim") for note in quality_notes(result)]
     return Group(*parts)
 
 
-def _drift(result: TuningResult) -> list[Text]:
-    if result.drift_percent is None or abs(result.drift_percent) < DRIFT_PERCENT:
-        return []
-    words = (
-        f"The machine changed its speed by {result.drift_percent:+.0f} % meanwhile. Candidates were compared "
-        "within rounds, so the order holds; do not trust the times themselves."
-    )
-    return [Text(words, style="yellow")]
-
-
 def verdict_view(result: TuningResult) -> list[Text]:
-    """Return who is the fastest, who ties, and whether a baseline wins."""
+    """Return who wins, who ties, whether a baseline wins, and how far that can be trusted."""
     winner = result.winner
     if winner is None or winner.period_us is None:
-        return [Text("nothing was measured", style="bold magenta")]
-    text = Text(winner.candidate.label, style="bold green")
-    deployment, median_us = winner.candidate.deployment, winner.period_us.median
-    rate = (len(deployment.streams) if deployment.rounds else 1) * 1e6 / median_us
-    text.append(
-        f" is the fastest: {deployment.pace} {microseconds(median_us)}, "
-        f"{rate:,.1f} requests/s  [{deployment}]",
-        style="not bold default",
-    )
-    lines = [text]
-    others = [row.candidate.label for row in result.rows if row.candidate.key in result.ties[1:]]
-    if others:
-        lines.append(
-            Text(f"tie with {', '.join(others)}: the difference is within the noise", style="yellow")
-        )
-    plan = result.best(CandidateKind.PLAN)
-    if result.baseline_wins:
-        beaten = f" (the best one takes {plan.ratio:.3f} times as long)" if plan and plan.ratio else ""
-        lines.append(Text(f"A baseline wins: no plan is faster beyond the noise{beaten}.", style="yellow"))
+        lines = [Text("nothing was measured", style="bold magenta")]
     else:
-        best = result.best(CandidateKind.BASELINE)
-        if best is not None and best.ratio is not None:
-            lines.append(
-                Text(f"The best baseline, {best.candidate.label}, takes {best.ratio:.3f} times as long.")
-            )
+        lines = [_winner_line(result, winner, winner.period_us.median)]
+        lines += [Text(sentence, style="yellow" if result.ties[1:] else "") for sentence in rivals(result)]
+    if result.verdict is not None:
+        lines.append(Text(result.verdict.line, style=_TRUST_STYLE[result.verdict.trust]))
+    if step := next_step(result):
+        lines.append(Text(step))
     return lines
+
+
+def _winner_line(result: TuningResult, winner: TuningRow, median_us: float) -> Text:
+    deployment = winner.candidate.deployment
+    rate = (len(deployment.streams) if deployment.rounds else 1) * 1e6 / median_us
+    open_ = result.verdict is not None and result.verdict.trust is Trust.NONE
+    what = "is the fastest so far" if open_ else "is the fastest" if len(result.ties) == 1 else "wins a tie"
+    return Text.assemble(
+        (winner.candidate.label, "yellow" if open_ else "bold green"),
+        f" {what}: {deployment.pace} {microseconds(median_us)}, {rate:,.1f} requests/s  [{deployment}]",
+    )
+
+
+def _sustained(result: TuningResult) -> list[RenderableType]:
+    """Return what the finalists did for longer."""
+    if result.sustained is None:
+        return []
+    numbers = ("at first", "at the end", "difference", "visits")
+    table = plain_table("finalist", *numbers, numbers=numbers)
+    for row in sustained_rows(result):
+        table.add_row(*row)
+    return ["", *map(Text, sustained_words(result)), indented(table)]
+
+
+def _evidence(result: TuningResult) -> list[RenderableType]:
+    """Return what the verdict is based on."""
+    if result.verdict is None:
+        return []
+    table = plain_table("what", "value", "fine up to", "meaning", numbers=("value", "fine up to"))
+    for one, row in zip(result.verdict.evidence, evidence_rows(result), strict=True):
+        table.add_row(*row, style="yellow" if one.doubtful else "dim" if one.percent is None else "")
+    return ["", Text("what trust is based on:"), indented(table)]
 
 
 def _rows(result: TuningResult) -> RenderableType:
@@ -158,10 +170,10 @@ def _rows(result: TuningResult) -> RenderableType:
     numbers = ("#", *(f"{name} says" for name in tables), str(pace), "ratio")
     numbers += () if pace == "latency" else ("latency p50",)
     table = plain_table("#", "candidate", "chunks", *numbers[1:], "outcome", numbers=numbers)
-    for place, row in enumerate(result.rows[:MAX_ROWS_SHOWN], start=1):
+    for row in result.rows[:MAX_ROWS_SHOWN]:
         candidate = row.candidate
         table.add_row(
-            str(place),
+            place_words(row),
             candidate.label,
             str(candidate.deployment),
             *(microseconds(candidate.predicted(name)) for name in tables),

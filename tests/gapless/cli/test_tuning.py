@@ -1,0 +1,85 @@
+"""What `gapless tune` says of its answer: small budgets, trust, sustained load; the page says the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gapless.cli.base.exits import ExitCode
+from gapless.executor.simulated import SimulatedRunner
+from gapless.executor.tuning import trials
+from gapless.formulations.errors import UnitLostError
+
+from ..conftest import Cli, Run
+
+SPARSE = "pixel7a/alexnet-sparse"
+WORDS = ("tune", SPARSE, "--engine", "simulated", "--noise", "0%", "--top", "3")
+
+
+def flat(run: Run) -> str:
+    """Return what was printed, as if lines were never broken."""
+    return " ".join(run.out.split())
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every visit take a second more than it does."""
+    attempt = trials.attempt
+
+    def late(*given: object, **named: object) -> trials.Trial:
+        trial = attempt(*given, **named)  # type: ignore[arg-type]
+        return replace(trial, spent_s=trial.spent_s + 1)
+
+    monkeypatch.setattr("gapless.executor.tuning.race.attempt", late)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_budget_too_small_for_the_strongest_rival_gives_no_verdict(cli: Cli, tmp_path: Path) -> None:
+    run = cli(*WORDS, "--budget", "1", "--out", tmp_path / "run")
+    assert run.code == ExitCode.OK
+    assert "plan 1 is the fastest so far" in run.out
+    assert "No verdict: the strongest baseline, replicas on" in flat(run)
+    assert "1 of 9 candidates measured" in flat(run)
+    assert "Go on with a larger --budget and --resume" in run.out
+    assert "3 plans are the fewest of which anything can be said" in run.out
+    more = cli(*WORDS, "--budget", "60", "--resume", "--out", tmp_path / "run")
+    assert "Trust is high" in more.out
+    assert "9 of 9 candidates measured" in flat(more)
+
+
+@pytest.mark.usefixtures("slow")
+def test_nothing_measured_is_a_failure_with_a_next_step(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise UnitLostError("the unit is lost")
+
+    monkeypatch.setattr(SimulatedRunner, "measure", fails)
+    run = cli(*WORDS, "--budget", "1", "--out", tmp_path)
+    assert run.code == ExitCode.FAILURE
+    assert "No verdict: nothing was measured" in run.out
+    assert "Go on with a larger --budget and --resume" in run.out
+
+
+def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_path: Path) -> None:
+    run = cli(*WORDS, "--sustain", "0.2", "--out", tmp_path / "run", "--json")
+    assert run.code == ExitCode.OK
+    verdict = run.document["verdict"]
+    assert verdict["trust"] == "high"
+    assert {one["ground"] for one in verdict["evidence"]} > {"noise", "drift", "other programs"}
+    assert run.document["sustained"]["asked_s"] == pytest.approx(12)
+    page = tmp_path / "page.html"
+    shown = flat(cli("show", tmp_path / "run" / "tuning.json"))
+    assert cli("report", tmp_path / "run", "--backends", "none", "--no-explain", "--out", page).code == 0
+    text = " ".join(page.read_text().split())
+    for words in ("Trust is high: ", "The order of the first 4 s held.", "Clock and temperature: not told"):
+        assert words in shown
+        assert words in text
+
+
+def test_sustain_takes_minutes(cli: Cli, tmp_path: Path) -> None:
+    run = cli(*WORDS, "--sustain", "0", "--out", tmp_path)
+    assert run.code == ExitCode.USAGE
+    assert "--sustain" in run.err
