@@ -160,9 +160,7 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
         asked for a workload.
     """
-    wanted = _wanted(subject, objective)
-    check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
-    _check_sustain(sustain_s)
+    wanted = _checked(subject, objective, rounds=rounds, sustain_s=sustain_s)
     models = _opened(subject)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
@@ -240,8 +238,7 @@ def tune_simulated(
         problem.costs.provenance.method or "planned": problem,
         truth.costs.provenance.method or "truth": truth,
     }
-    check_rounds(rounds, workload=_has_workload(problem), objective=_wanted(problem, objective))
-    _check_sustain(sustain_s)
+    _checked(problem, objective, rounds=rounds, sustain_s=sustain_s)
     with ExitStack() as stack:
         setup = TuningSetup(
             runner=SimulatedRunner(truth, noise_permille=noise_permille, seed=seed),
@@ -262,6 +259,23 @@ def default_costs(objective: Objective) -> str:
     return str(Method.ISOLATED) if objective.first == "latency" else DEFAULT_METHOD
 
 
+def _checked(
+    subject: object, objective: str | Objective | None, *, rounds: int, sustain_s: float | None
+) -> Objective:
+    """Return what counts, and refuse what cannot be done before anything is measured.
+
+    Raises
+    ------
+    InvalidInputError
+        A number is out of its range, or several rounds are asked of what has none.
+    """
+    wanted = _wanted(subject, objective)
+    check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
+    if sustain_s is not None and not 0 < sustain_s <= MOST_SUSTAINED_S:
+        raise InvalidInputError(f"sustain_s is {sustain_s}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
+    return wanted
+
+
 def _wanted(subject: object, objective: str | Objective | None) -> Objective:
     """Return what counts: what is asked for, or else what a problem says."""
     if objective is None:
@@ -279,11 +293,6 @@ def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dic
         return models_for(subject)
     model = resolve_model(subject)
     return {model.network.name: model}
-
-
-def _check_sustain(seconds: float | None) -> None:
-    if seconds is not None and not 0 < seconds <= MOST_SUSTAINED_S:
-        raise InvalidInputError(f"sustain_s is {seconds}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
 
 
 def _facts(taken: Profile) -> TableFacts:

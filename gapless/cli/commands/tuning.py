@@ -160,12 +160,12 @@ def tune(
         store=store,
     )
     entry = Entry(resume=resume, overwrite=overwrite)
+    here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     if engine == _SIMULATED:
         problems = measuring.simulated_problems(subjects, choice, truth=truth)
         with measuring.begun("tune", problems[0], out, entry, simulated=True) as run:
             tuned = measuring.tune_simulated_watched(*problems, choice, run, noise=noise)
             return _answer(tuned, run_files.write_found(tuned, run))
-    here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
     target = measuring.Target.of(subject, here)
     return _tuned_here(target, choice, out, entry)
