@@ -147,7 +147,7 @@ def run(
     out: Annotated[Path | None, output_option(help="Also write the measurement here.")] = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Run a plan on this device and measure it: period, latency, bubbles, receipts."""
+    """Run a plan on this device and measure it beside its prediction: period, latency, bubbles, receipts."""
     from ...files import run_files
     from ...view.terminal import running as views
     from ..tasks import running
@@ -174,7 +174,7 @@ def run(
         document=lambda: {
             **documents.header("measurement"),
             **documents.plain_data(found),
-            "predicted_us": predicted.period_us,
+            "predicted_us": None if predicted is None else predicted.period_us,
         },
         view=lambda: views.measurement_view(found, predicted),
         notes=notes,

@@ -35,9 +35,15 @@ class Work:
     models: Mapping[str, Model]
     notes: list[str]
 
-    def predicted(self) -> Measurement:
-        """Return what the table of the problem says of the plan, as if it had been measured."""
-        return SimulatedRunner(self.problem).measure(self.pipeline.deployment, Budget(requests=1))
+    def predicted(self) -> Measurement | None:
+        """Return what the table of the problem says of the plan, as if it had been measured.
+
+        None: it says nothing of such a deployment, e.g. of streams that share cores.
+        """
+        try:
+            return SimulatedRunner(self.problem).measure(self.pipeline.deployment, Budget(requests=1))
+        except GaplessError:
+            return None
 
     def verify(self) -> list[str]:
         """Compare the numbers with those of the uncut model; return the note that says so.

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...executor.tuning.result import TuningResult
-from ...executor.tuning.trust import Trust
 from ..presenter import presenter_of
 from ..verdict import compared, rivals
 from ..words import (
@@ -145,9 +144,8 @@ def _race_words(subject: Subject) -> list[str]:
 
 
 def _trust_words(result: TuningResult) -> list[str]:
-    """Return how far the answer of a race can be trusted, unless that is high."""
-    verdict = result.verdict
-    return [] if verdict is None or verdict.trust is Trust.HIGH else [verdict.line]
+    """Return how far the answer of a race can be trusted, where that was judged."""
+    return [] if result.verdict is None else [result.verdict.line]
 
 
 def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Iterator[Figure]:
