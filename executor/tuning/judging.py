@@ -44,10 +44,7 @@ def sustained(result: TuningResult, found: Sustained) -> TuningResult:
     """Return a result that was judged, with what its finalists did for longer."""
     known = [] if result.verdict is None else result.verdict.evidence
     slowest = max((row.change_percent for row in found.rows), default=None)
-    stop = TuningStop.INTERRUPTED if found.interrupted else result.stop
-    return _with_verdict(
-        replace(result, sustained=found, stop=stop), [*known, _evidence(Ground.SUSTAINED, slowest)]
-    )
+    return _with_verdict(replace(result, sustained=found), [*known, _evidence(Ground.SUSTAINED, slowest)])
 
 
 def _with_verdict(result: TuningResult, evidence: Sequence[Evidence]) -> TuningResult:
@@ -84,6 +81,8 @@ def _cut(result: TuningResult) -> Iterator[str]:
             else ""
         )
         yield f"{_CUTS[result.stop]}{tried}"
+    if result.sustained is not None and result.sustained.interrupted:
+        yield "the sustained run was interrupted"
     if result.sustained is not None and result.sustained.order_held is False:
         yield f"the order of the {result.sustained.beginning} did not hold"
 

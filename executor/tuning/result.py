@@ -155,8 +155,9 @@ class TuningResult:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody stopped it."""
-        return self.stop is TuningStop.INTERRUPTED
+        """Whether somebody stopped the race, or the sustained run after it."""
+        sustained = self.sustained is not None and self.sustained.interrupted
+        return sustained or self.stop is TuningStop.INTERRUPTED
 
     @property
     def pace(self) -> str:

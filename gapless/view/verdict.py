@@ -100,7 +100,7 @@ def sustained_words(result: TuningResult) -> list[str]:
     found = result.sustained
     if found is None:
         return []
-    asked = "" if found.seconds >= found.asked_s else f" of {_duration(found.asked_s)}"
+    asked = f" of {_duration(found.asked_s)}; go on with --resume" if found.interrupted else ""
     order = {
         True: f"The order of the {found.beginning} held.",
         False: f"The order of the {found.beginning} did not hold: somebody who was slower is clearly faster.",

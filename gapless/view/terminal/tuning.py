@@ -150,7 +150,7 @@ def _sustained(result: TuningResult) -> list[RenderableType]:
     table = plain_table("finalist", *numbers, numbers=numbers)
     for row in sustained_rows(result):
         table.add_row(*row)
-    return ["", *map(Text, sustained_words(result)), indented(table)]
+    return ["", *map(Text, sustained_words(result)), *([indented(table)] if table.rows else [])]
 
 
 def _evidence(result: TuningResult) -> list[RenderableType]:

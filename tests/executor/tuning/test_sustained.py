@@ -122,7 +122,10 @@ def test_ctrl_c_keeps_what_is_there_and_it_can_be_resumed_and_prolonged(tmp_path
     store = tmp_path / "tuning.db"
     part = run(Heating({}, stops_at=7), store=store)
     assert (part.interrupted, len(part.visits)) == (True, 7)
-    assert sustained(tuned(), part).stop is TuningStop.INTERRUPTED
+    judged = sustained(tuned(), part)
+    assert (judged.interrupted, judged.stop) == (True, TuningStop.DECIDED)
+    assert judged.verdict is not None
+    assert judged.verdict.reasons == ("the sustained run was interrupted",)
     rest = Heating({})
     whole = run(rest, store=store)
     assert not whole.interrupted
