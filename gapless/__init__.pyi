@@ -35,6 +35,7 @@ from .executor.tuning.options import TuningOptions as TuningOptions
 from .executor.tuning.result import TuningResult as TuningResult
 from .files.plans import load_deployment as load_deployment
 from .files.run_files import save_run as save_run
+from .files.saving import save as save
 from .formulations.chunking.view import PlanView as PlanView
 from .formulations.co_run import register_co_run_model as register_co_run_model
 from .formulations.deployment import Deployment as Deployment
