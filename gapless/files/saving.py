@@ -24,8 +24,8 @@ def save(value: Any, path: str | Path, *, problem: Problem | str | Path | None =
     ----------
     value
         A `Problem`, `Plan`, `SolveResult` (all its plans), `Platform`, `Deployment`, `Profile`,
-        `Measurement`, `Comparison`, `TuningResult`, or what `measure_contention` and `measure_interference` return. A run as
-        a whole is written by `save_run`.
+        `Measurement`, `Comparison`, `TuningResult`, or what `measure_contention` and
+        `measure_interference` return. A run as a whole is written by `save_run`.
     path
         The file; it takes the place of an earlier one only when it is whole.
     problem

@@ -167,8 +167,7 @@ def tune(
             tuned = measuring.tune_simulated_watched(*problems, choice, run, noise=noise)
             return _answer(tuned, run_files.write_found(tuned, run))
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-    target = measuring.Target.of(subject, here)
-    return _tuned_here(target, choice, out, entry)
+    return _tuned_here(measuring.Target.of(subject, here), choice, out, entry)
 
 
 def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> Answer:
