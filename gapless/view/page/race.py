@@ -154,7 +154,7 @@ def _words(result: TuningResult) -> str:
     if result.pace == "latency":
         parts.append("The latency counts first, so one request was run at a time.")
     if result.winner is not None:
-        parts.append(f"{result.winner.candidate.label} wins.")
+        parts.append(f"The winner is {result.winner.candidate.label}.")
     return " ".join([*parts, *rivals(result)])
 
 
