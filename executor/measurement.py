@@ -76,7 +76,7 @@ class StreamTimes:
         Time between two outputs, mean over the measured window.
     latency_us
         From the start of the first chunk to the end of the last, for each request; in a batch from its
-        arrival.
+        arrival. With several task slots it contains the waiting between chunks (`Deployment.latency_name`).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -143,6 +143,8 @@ class Measurement:
         Of a batch: from the beginning of each round to its last output. None: it is no batch.
     machine
         What the machine was like meanwhile; None: it was not looked at, as on a simulated device.
+    simulated
+        Whether no device ran: a cost table was played.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -160,6 +162,7 @@ class Measurement:
     taken_at: str = ""
     makespan_us: Spread | None = None
     machine: MachineState | None = None
+    simulated: bool = False
 
     @property
     def latency_us(self) -> Spread:

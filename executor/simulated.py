@@ -185,6 +185,7 @@ def _measurement(deployment: Deployment, runs: Sequence[_Run], device: str) -> M
         units=tuple(_unit_use(deployment, runs, unit, period_us) for unit in deployment.units),
         receipts=tuple(simulated_receipt(chunk) for stream in deployment.streams for chunk in stream.chunks),
         device=device,
+        simulated=True,
         makespan_us=runs[0].spread(runs[0].steady.period_us) if deployment.is_batch else None,
     )
 

@@ -13,6 +13,9 @@ from ..formulations.problem import Problem
 from .engine import PlacementReceipt
 from .runner import Budget
 
+SIMULATED = "simulated"
+"""What receipts call the engine of a simulated device, and `--engine` asks for."""
+
 MOST_REQUESTS = 20_000
 """Most requests of a stream that one measurement plays; its window is shorter where this binds."""
 
@@ -89,9 +92,9 @@ def simulated_receipt(chunk: Chunk) -> PlacementReceipt:
     return PlacementReceipt(
         unit=chunk.unit,
         piece=f"{chunk.network}[{chunk.start}:{chunk.stop})",
-        engine="simulated",
-        asked_backend="simulated",
-        granted_backend="simulated",
+        engine=SIMULATED,
+        asked_backend=SIMULATED,
+        granted_backend=SIMULATED,
         asked_threads=None,
         granted_threads=None,
         asked_cores=(),

@@ -11,6 +11,15 @@ from .errors import InvalidPlanError
 from .plan import Chunk, Plan
 from .validation import STRICT
 
+UNQUEUED = "unqueued latency"
+"""Time of one request that is on its way alone: nothing waits, it is the sum of its busy times."""
+
+FULL_SLOTS = "latency with full slots"
+"""Time of one request while all task slots are taken, as when a period is measured: it waits for its turn."""
+
+FROM_ARRIVAL = "latency from arrival"
+"""Time of one request of a batch, from its arrival to its exit."""
+
 
 class Mode(StrEnum):
     """Whether the requests come once (BATCH) or over and over (STREAM)."""
@@ -136,6 +145,18 @@ class Deployment:
             return "makespan"
         alone = self.rounds is None and len(self.streams) == 1 and self.streams[0].slots == 1
         return "latency" if alone else "period"
+
+    @property
+    def pace_name(self) -> str:
+        """What people call `pace`."""
+        return UNQUEUED if self.pace == "latency" else self.pace
+
+    @property
+    def latency_name(self) -> str:
+        """What people call the time of one of its requests: requests that wait are not those that do not."""
+        if self.is_batch:
+            return FROM_ARRIVAL
+        return UNQUEUED if self.pace == "latency" else FULL_SLOTS
 
     @property
     def plan(self) -> Plan | None:

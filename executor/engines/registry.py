@@ -18,6 +18,7 @@ from ...formulations.plugins import (
     reference_hint,
 )
 from ..engine import Engine
+from ..simulation import SIMULATED
 
 ENTRY_POINT_GROUP = "gapless.engines"
 
@@ -48,6 +49,11 @@ def get_engine(name: str) -> Engine:
     EngineUnavailableError
         An engine of your own could not be loaded.
     """
+    if name == SIMULATED:
+        raise InvalidInputError(
+            "nothing can be measured with --engine simulated, which plays a cost table; `gapless tune`, "
+            "`run` and `trace` take it"
+        )
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         engine: Engine = getattr(import_module(module, __package__), attribute)()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from ...formulations.deployment import FULL_SLOTS
 from ...formulations.validation import STRICT
 from ..engine import PlacementReceipt
 from ..measurement import Spread
@@ -58,7 +59,7 @@ class TuningRow:
     lower_ratio
         Lower limit of the ratio (`racing.lower_limit`): above 1 it is slower than the winner beyond noise.
     latency_p50_us, latency_p95_us
-        Latency of its slowest stream: median over its visits.
+        Latency of its slowest stream (`Deployment.latency_name` says which): median over its visits.
     chunk_us
         Busy time of each chunk of each stream, in their order: median over its visits, as it was measured.
     requests, measured_s
@@ -134,6 +135,8 @@ class TuningResult:
         How far all of this can be trusted; None: it was not judged.
     sustained
         What the finalists did for longer; None: that was not asked for.
+    simulated
+        Whether no device ran: a cost table was played.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -152,6 +155,7 @@ class TuningResult:
     noise_percent: float | None = None
     verdict: Verdict | None = None
     sustained: Sustained | None = None
+    simulated: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -164,6 +168,17 @@ class TuningResult:
         """What the candidates were compared by: period, makespan of a batch, or latency."""
         found = {row.candidate.deployment.pace for row in self.rows}
         return found.pop() if len(found) == 1 else "period"
+
+    @property
+    def pace_name(self) -> str:
+        """What people call `pace`."""
+        found = {row.candidate.deployment.pace_name for row in self.rows}
+        return found.pop() if len(found) == 1 else self.pace
+
+    @property
+    def latency_name(self) -> str:
+        """What people call the latencies: requests that wait are not those that do not."""
+        return self.rows[0].candidate.deployment.latency_name if self.rows else FULL_SLOTS
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def summarise(race: Race, stop: TuningStop, facts: TableFacts) -> TuningResult:
     periods = race.periods(candidate.key for candidate in race.candidates)
     rows = [_row(race, candidate, periods, ties) for candidate in race.candidates]
     rows.sort(key=lambda row: _order(row, ties))
-    devices = [trial.measurement.device for trial in race.trials.values() if trial.measurement]
+    taken = [trial.measurement for trial in race.trials.values() if trial.measurement]
     found = TuningResult(
         options=race.options,
         rows=tuple(_placed(rows, periods)),
@@ -37,8 +37,9 @@ def summarise(race: Race, stop: TuningStop, facts: TableFacts) -> TuningResult:
         spent_s=race.spent_s,
         run=race.number,
         reused=race.reused,
-        device=devices[-1] if devices else "",
+        device=taken[-1].device if taken else "",
         quality=tuple(_qualities(rows)),
+        simulated=any(one.simulated for one in taken),
     )
     return judged(found, facts, _others(race.trials.values()))
 

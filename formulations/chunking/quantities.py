@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from ..chain import Chain, Part
+from ..deployment import UNQUEUED
 from ..expr import Expr
 from ..terms import Dimension, Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, table
 
@@ -81,8 +82,8 @@ TERMS = table(
             name=Term.LATENCY,
             field="latency_us",
             dimension=Dimension.MICROSECONDS,
-            text="one request from entry to exit: the sum of the busy times",
-            label="latency",
+            text="one request from entry to exit, without waiting: the sum of the busy times",
+            label=UNQUEUED,
         ),
         TermInfo(
             name=Term.BUBBLES,

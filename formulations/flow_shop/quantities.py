@@ -98,7 +98,7 @@ TERMS = table(
             field="latency_us",
             dimension=Dimension.MICROSECONDS,
             text="sum over all requests of arrival to exit",
-            label="latency",
+            label="total latency",
         ),
         TermInfo(
             name=FlowTerm.BUBBLES,

@@ -171,7 +171,9 @@ def _following(
     if "problem.json" in kinds and not kinds.keys() & {"deployment.json", "plan.json"}:
         yield f"gapless plan {whole} --top 5", "the best plans for what was measured"
         yield f"gapless compare {whole}", "every backend on it"
-    elif "problem.json" in kinds and (run is None or not run.simulated):
+    elif "problem.json" in kinds and run is not None and run.simulated:
+        yield f"gapless run {whole} --engine simulated", "play the winner again"
+    elif "problem.json" in kinds:
         yield f"gapless run {whole}", "run the winner and measure it"
     if "plan.json" in kinds:
         yield f"gapless explain {whole}", "why the plan is as it is"

@@ -186,7 +186,7 @@ class Presenter:
         return ()
 
     def latency(self, judged: Score) -> tuple[int | None, str]:
-        """Return the predicted latency that a report shows (None: none), and which one it is."""
+        """Return the predicted latency that a report shows (None: none), and what it is called."""
         return None, ""
 
     def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:

@@ -65,9 +65,8 @@ def effort(result: TuningResult) -> str:
     """Return why the race ended, how many were measured, and how long that took."""
     failed = sum(row.failure is not None for row in result.rows)
     counts = f"{result.measured} of {len(result.rows)} candidates measured"
-    played = result.spent_s < result.measured_s
-    times = f"{result.measured_s:.1f} s measured"
-    times += "" if played else f" in a race of {result.spent_s:.1f} s"
+    times = f"{result.measured_s:.1f} s {'played on a cost table' if result.simulated else 'measured'}"
+    times += "" if result.simulated else f" in a race of {result.spent_s:.1f} s"
     if result.options.budget_s is not None:
         times += f" (budget {result.options.budget_s:.0f} s)"
     return "; ".join([_STOPS[result.stop], counts, *([f"{failed} failed"] if failed else []), times])

@@ -104,6 +104,11 @@ def term_value(terms: Terms, term: str, value: int | None) -> str:
     return amount(terms[term].dimension, value)
 
 
+def observed(*, simulated: bool) -> str:
+    """Return what the numbers of an execution are: no device ran where a cost table was played."""
+    return "simulated" if simulated else "measured"
+
+
 def listed(words: Sequence[str]) -> str:
     """Return words as a list in a sentence; of many, the first few and how many more."""
     if len(words) > MOST_NAMED:

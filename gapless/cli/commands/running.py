@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -13,6 +13,7 @@ from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.models import (
+    SIMULATED,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -27,6 +28,9 @@ from ..options.models import (
     model_option,
 )
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
+
+if TYPE_CHECKING:
+    from ...executor.measurement import Measurement
 
 _running_option = heading("How to run")
 
@@ -149,13 +153,17 @@ def run(
 ) -> Answer:
     """Run a plan on this device and measure it beside its prediction: period, latency, bubbles, receipts."""
     from ...files import run_files
-    from ...view.terminal import running as views
     from ..tasks import running
 
     for path in (trace, out, output):
         check_writable(path)
     limits = running.budget(seconds, requests, warm_up)
     asked, plan = ask_plan(files, number=number)
+    if engine == SIMULATED:
+        running.refuse_without_device({"--input": feed, "--output": output, "--at": at, "--restart": restart})
+        found, notes = running.run_simulated(asked.problem, plan, limits, task_slots=task_slots, trace=trace)
+        notes = [*asked.notes, *notes, *run_files.write_measurement(found, out)]
+        return _measured(found, None, notes)
     with running.opened(
         asked.problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots
     ) as work:
@@ -169,7 +177,12 @@ def run(
         notes = [*asked.notes, *work.notes, *(work.verify() if check else [])]
         found, predicted = work.pipeline.measure(limits), work.predicted()
         notes += running.write_trace(work.pipeline, trace)
-    notes += run_files.write_measurement(found, out)
+    return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)])
+
+
+def _measured(found: Measurement, predicted: Measurement | None, notes: list[str]) -> Answer:
+    from ...view.terminal import running as views
+
     return Answer(
         document=lambda: {
             **documents.header("measurement"),
@@ -201,6 +214,7 @@ def trace(
     from ..tasks import running
 
     check_writable(out)
+    simulated = simulated or engine == SIMULATED
     asked, plan = ask_plan(files, number=number)
     found = running.traced(asked.problem, plan, requests=requests, simulated=simulated, engine=engine, at=at)
     events = run_files.save_trace(found, out, problem=asked.problem)

@@ -12,6 +12,7 @@ from ..base.answer import Answer, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading
 from ..options.models import (
+    SIMULATED,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ..tasks.measuring import Target, TuneChoice
 
 _tuning_option = heading("How to tune")
-_SIMULATED = "simulated"
 _NOISE = "2%"
 
 BackendsOption = Annotated[
@@ -161,7 +161,7 @@ def tune(
     )
     entry = Entry(resume=resume, overwrite=overwrite)
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    if engine == _SIMULATED:
+    if engine == SIMULATED:
         problems = measuring.simulated_problems(subjects, choice, truth=truth)
         with measuring.begun("tune", problems[0], out, entry, simulated=True) as run:
             tuned = measuring.tune_simulated_watched(*problems, choice, run, noise=noise)
@@ -202,5 +202,5 @@ def _check_simulated(engine: str | None, truth: str | None, noise: str) -> None:
     """Refuse options that would say nothing."""
     given = {"--truth": truth is not None, "--noise": noise != _NOISE}
     stray = [option for option, is_given in given.items() if is_given]
-    if stray and engine != _SIMULATED:
-        raise InvalidInputError(f"{' and '.join(stray)} is about --engine {_SIMULATED}: give that, too")
+    if stray and engine != SIMULATED:
+        raise InvalidInputError(f"{' and '.join(stray)} is about --engine {SIMULATED}: give that, too")

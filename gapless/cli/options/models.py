@@ -18,6 +18,9 @@ model_option = heading("The model")
 _device_option = heading("The device")
 measuring_option = heading("How to measure")
 
+SIMULATED = "simulated"
+"""The engine of `tune`, `run` and `trace` that plays a cost table (`executor.simulation.SIMULATED`)."""
+
 _LOCATOR_HELP = (
     "An ONNX file, a built-in network or application (see `gapless networks`), or path.py:NAME of a "
     "CallableModel; "
@@ -61,8 +64,8 @@ EngineOption = Annotated[
     str | None,
     _device_option(
         help="Who runs the layers: a name (`gapless doctor` lists the engines), or module:Class or "
-        "file.py:Class of your own; otherwise mnn for ONNX files, callable for Python functions. `tune` also "
-        "takes simulated.",
+        "file.py:Class of your own; otherwise mnn for ONNX files, callable for Python functions. `tune`, "
+        "`run` and `trace` also take simulated: no device, a cost table is played.",
     ),
 ]
 UnitsOption = Annotated[

@@ -18,6 +18,7 @@ from ...executor.runner import Budget
 from ...executor.simulated import SimulatedRunner
 from ...files.plans import NamedPlan, require_valid
 from ...files.run_files import save_trace
+from ...formulations.deployment import Deployment
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.history import History
 from ...formulations.problem import Problem
@@ -84,10 +85,7 @@ def opened(
     InvalidInputError, ExecutionError
         The plan breaks the problem, or cannot be run here.
     """
-    deployment = plan.deployed(problem)
-    if task_slots is not None:
-        streams = tuple(replace(stream, task_slots=task_slots) for stream in deployment.streams)
-        deployment = replace(deployment, streams=streams)
+    deployment = _to_run(problem, plan, task_slots)
     models = models_for(problem, at=parse_places(at))
     notes: list[str] = []
     with open_pipeline(
@@ -99,6 +97,49 @@ def opened(
         report=lambda step: notes.append(step.text),
     ) as pipeline:
         yield Work(problem=problem, pipeline=pipeline, models=models, notes=notes)
+
+
+def _to_run(problem: Problem, plan: NamedPlan, task_slots: int | None) -> Deployment:
+    """Return what runs, with as many task slots as are asked for."""
+    deployment = plan.deployed(problem)
+    if task_slots is None:
+        return deployment
+    streams = tuple(replace(stream, task_slots=task_slots) for stream in deployment.streams)
+    return replace(deployment, streams=streams)
+
+
+def refuse_without_device(given: Mapping[str, object]) -> None:
+    """Refuse options that need a device, where one is only simulated.
+
+    Raises
+    ------
+    InvalidInputError
+        One of them is given.
+    """
+    stray = [option for option, value in given.items() if value]
+    if stray:
+        raise InvalidInputError(
+            f"{' and '.join(stray)} cannot be used with --engine simulated: it plays a cost table, and "
+            "computes nothing"
+        )
+
+
+def run_simulated(
+    problem: Problem, plan: NamedPlan, limits: Budget, *, task_slots: int | None, trace: Path | None
+) -> tuple[Measurement, list[str]]:
+    """Play a plan on the costs of its problem; return what that gives, and notes.
+
+    Raises
+    ------
+    InvalidInputError, ExecutionError
+        A simulated device cannot run the plan, or replicas are to be traced.
+    """
+    found = SimulatedRunner(problem).measure(_to_run(problem, plan, task_slots), limits)
+    if trace is None:
+        return found, []
+    played = traced(problem, plan, requests=TRACE_REQUESTS, simulated=True, engine=None, at=None)
+    save_trace(played, trace, problem=problem)
+    return found, [f"wrote {trace}: open it at ui.perfetto.dev"]
 
 
 def run_file(pipeline: Pipeline, source: Path, target: Path | None) -> int:

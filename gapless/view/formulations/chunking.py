@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...formulations.costs import CostRows, CostTable
-from ...formulations.deployment import Deployment
+from ...formulations.deployment import UNQUEUED, Deployment
 from ...formulations.history import History
 from ...formulations.judge import score
 from ...formulations.plan import Plan
@@ -43,8 +43,8 @@ class ChunkingPresenter(Presenter):
         """Return what they mean."""
         return (
             "period: time between two outputs = busy time of the busiest unit; gapness: busiest minus "
-            "least busy unit in use; latency: one request from entry to exit; bubbles: idle time of the "
-            "units in use"
+            "least busy unit in use; unqueued latency: one request from entry to exit without waiting; "
+            "bubbles: idle time of the units in use"
         )
 
     def distance_words(self) -> str:
@@ -131,7 +131,7 @@ class ChunkingPresenter(Presenter):
     def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
         """Return that results come, or how long one takes."""
         if pace == "latency":
-            return "has a latency of"
+            return f"has an {UNQUEUED} of"
         return "give a result every" if len(deployment.streams) > 1 else "gives a result every"
 
     def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
@@ -140,8 +140,8 @@ class ChunkingPresenter(Presenter):
         return tuple(unit for unit, busy in pairs if busy == judged.period_us)
 
     def latency(self, judged: Score) -> tuple[int | None, str]:
-        """Return that of every request."""
-        return judged.latency_us, ""
+        """Return that of a request that does not wait."""
+        return judged.latency_us, UNQUEUED
 
     def glossary(self, problem: Problem) -> tuple[tuple[str, str], ...]:
         """Return nothing: the glossary has it all."""

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...formulations.deployment import Deployment
+from ...formulations.deployment import FROM_ARRIVAL, Deployment
 from ...formulations.flow_shop.tables import shop_of, workload_of
 from ...formulations.history import History
 from ...formulations.judge import score
@@ -100,7 +100,7 @@ class FlowShopPresenter(Presenter):
         """Yield the longest latency, and what slowdown takes."""
         slowed = sum(event.slowdown_ns for event in trace.events) // 1000
         yield "makespan", millis(trace.makespan_us)
-        yield "longest latency", millis(max(trace.latency_us))
+        yield f"longest {FROM_ARRIVAL}", millis(max(trace.latency_us))
         yield "time lost to slowdown", millis(slowed)
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
@@ -131,8 +131,8 @@ class FlowShopPresenter(Presenter):
         return "ends after" if deployment.is_batch else "gives one result of each request every"
 
     def latency(self, judged: Score) -> tuple[int | None, str]:
-        """Return the longest one."""
-        return max(judged.request_latency_us), "of the slowest request, "
+        """Return that of the slowest request."""
+        return max(judged.request_latency_us), FROM_ARRIVAL
 
     def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:
         """Yield what is asked of the requests."""

@@ -66,7 +66,7 @@ class Contents:
             ("time", "Who runs when", self.timeline),
             ("busy", self.busy_title, self.chunks),
             ("why", "Why this plan", self.reasoning),
-            ("race", "Predicted against measured", self.race),
+            ("race", self.race.title if self.race else "", self.race),
             ("answers", "Exact against heuristic", self.answers),
             ("memory", "Memory", self.memory),
             ("layers", "Layer times", self.heat_maps),
@@ -105,6 +105,11 @@ def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
     )
 
 
+def _unless_measured(subject: Subject) -> str:
+    """Return what the column of measured times holds of a subject where they are not measured."""
+    return "" if subject.observed == "measured" else subject.observed
+
+
 def comparison_table(subjects: Sequence[Subject], keys: Sequence[str]) -> Table:
     """Return a table that compares subjects, with links to each."""
     titles = columns(
@@ -127,7 +132,7 @@ def _compared(subject: Subject, key: str) -> list[TableCell | str]:
         TableCell(text=clipped(str(subject.deployment)), kind="code"),
         TableCell(text=subject.problem.platform.name, kind="name"),
         "-" if predicted is None else f"{term_value(infos, pace, predicted)} ({term_name(infos, pace)})",
-        "-" if found is None else microseconds(found.pace_us),
+        "-" if found is None else TableCell(text=microseconds(found.pace_us), note=_unless_measured(subject)),
         "-" if off is None else f"{off:+.1f} %",
         percent(utilised(subject)),
         size(None if judged is None else judged.terms.get("peak_bytes") or None),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...executor.tuning.result import TuningResult
+from ...formulations.deployment import FROM_ARRIVAL
 from ..presenter import presenter_of
 from ..verdict import compared, rivals
 from ..words import (
@@ -102,7 +103,9 @@ def _sentence(subject: Subject, found: Achieved | None, state: Standing) -> str:
         times.append(f"{_shown(subject, predicted)} (predicted)")
     if found is not None:
         off = difference(predicted, found)
-        times.append(f"{microseconds(found.pace_us)} (measured{'' if off is None else f', {off:+.1f} %'})")
+        times.append(
+            f"{microseconds(found.pace_us)} ({subject.observed}{'' if off is None else f', {off:+.1f} %'})"
+        )
     if times:
         words += f" {presenter.pace_verb(problem, deployment, subject.pace)} {', '.join(times)}"
     text = [f"{words}.", *_pace_words(subject)]
@@ -162,7 +165,10 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
         notes += [f"in the {found.source}"] if found.source != "execution" else []
         kind = "" if off is None else "good" if abs(off) <= WELL_PREDICTED else "warn"
         yield Figure(
-            label=f"{name}, measured", value=microseconds(found.pace_us), note="; ".join(notes), kind=kind
+            label=f"{name}, {subject.observed}",
+            value=microseconds(found.pace_us),
+            note="; ".join(notes),
+            kind=kind,
         )
     if subject.pace != "latency":
         yield from _latency(subject, found)
@@ -172,14 +178,17 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
 
 
 def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
-    judged = subject.score
+    """Yield the latencies that are known: a request that waits is not compared with one that does not."""
+    judged, name = subject.score, subject.deployment.latency_name
     predicted, which = (None, "") if judged is None else presenter_of(subject.problem).latency(judged)
-    parts = [] if predicted is None else [f"{millis(predicted)} predicted"]
+    slowest = "of the slowest request, " if which == FROM_ARRIVAL else ""
     if found is not None and found.latency_us is not None:
-        note = f"median, measured; {parts[0]}" if parts else "median, measured"
-        yield Figure(label="Latency", value=microseconds(found.latency_us), note=note)
-    elif predicted is not None:
-        yield Figure(label="Latency", value=millis(predicted), note=f"{which}predicted")
+        note = f"{slowest}median, {subject.observed}"
+        if which == name:
+            note, predicted = f"{note}; {millis(predicted)} predicted", None
+        yield Figure(label=capital(name), value=microseconds(found.latency_us), note=note)
+    if predicted is not None:
+        yield Figure(label=capital(which), value=millis(predicted), note=f"{slowest}predicted")
 
 
 def _score_figures(subject: Subject) -> Iterator[Figure]:

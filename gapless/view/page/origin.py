@@ -72,9 +72,9 @@ def _execution_facts(subject: Subject) -> Iterator[Fact]:
     found, result = subject.measurement, subject.tuning
     if found is not None:
         times = f"{found.requests:,} requests in {found.seconds:.1f} s"
-        yield "measured", "; ".join(filter(None, (found.device, found.taken_at, times)))
+        yield subject.observed, "; ".join(filter(None, (found.device, found.taken_at, times)))
     if result is not None:
-        session = f"run {result.run}, {result.measured_s:.1f} s measured"
+        session = f"run {result.run}, {result.measured_s:.1f} s {subject.observed}"
         yield "race", "; ".join(filter(None, (result.device, session)))
 
 

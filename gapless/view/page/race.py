@@ -18,7 +18,7 @@ from ..verdict import (
     sustained_rows,
     sustained_words,
 )
-from ..words import capital, microseconds
+from ..words import capital, microseconds, observed
 from .scale import Axis, Tick
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
@@ -107,8 +107,11 @@ class RaceSection:
         Everybody who was measured.
     sustained, sustained_words
         What the finalists did for longer; no words where that was not asked for.
+    observed
+        What its times are: "measured" or "simulated".
     """
 
+    observed: str
     words: str
     verdict: str
     kind: str
@@ -120,6 +123,11 @@ class RaceSection:
     sustained: Table
     sustained_words: str
 
+    @property
+    def title(self) -> str:
+        """Title of the section."""
+        return f"Predicted against {self.observed}"
+
 
 def race(subject: Subject) -> RaceSection | None:
     """Return the race that a subject took part in, or None."""
@@ -128,6 +136,7 @@ def race(subject: Subject) -> RaceSection | None:
         return None
     verdict = result.verdict
     return RaceSection(
+        observed=subject.observed,
         words=_words(result),
         verdict="" if verdict is None else verdict.line,
         kind="" if verdict is None else _KINDS[verdict.trust],
@@ -151,6 +160,8 @@ def race(subject: Subject) -> RaceSection | None:
 
 def _words(result: TuningResult) -> str:
     parts = [f"{capital(effort(result))}."]
+    if result.simulated:
+        parts.insert(0, f"Simulated: no device ran, times are those of the {result.device}.")
     if result.pace == "latency":
         parts.append("The latency counts first, so one request was run at a time.")
     if result.winner is not None:
@@ -198,7 +209,7 @@ def _facts(
         "candidate": candidate.label,
         "chunks": clipped(str(candidate.deployment)),
         f"predicted ({name})": microseconds(predicted),
-        "measured": microseconds(measured),
+        observed(simulated=result.simulated): microseconds(measured),
         "difference": f"{100 * (measured / predicted - 1):+.1f} %",
         "outcome": outcome(row, result),
     }
@@ -206,7 +217,10 @@ def _facts(
 
 
 def _scatter_words(result: TuningResult, count: int) -> str:
-    words = [f"{count} candidates, predicted {result.pace} to the right, measured {result.pace} upwards"]
+    words = [
+        f"{count} candidates, predicted {result.pace_name} to the right, "
+        f"{observed(simulated=result.simulated)} {result.pace_name} upwards"
+    ]
     words += [
         f"table {entry.table}, {entry.scope}: correlation {_three(entry.pearson)}, "
         f"mean error {_percent(entry.mape_percent)}"
@@ -240,12 +254,12 @@ def _candidates(result: TuningResult, key: str) -> Table:
         "candidate",
         "kind",
         "chunks",
-        *numbers(*predicted, "measured", "ratio", "latency p50"),
+        *numbers(*predicted, observed(simulated=result.simulated), "ratio", f"{result.latency_name} p50"),
         "outcome",
     )
     rows = list(_candidate_rows(result, names))
     strong = [index for index, row in enumerate(result.rows) if row.candidate.key == key]
-    return table("Everybody who was measured", titles, rows, strong=strong, most=_MOST_ROWS)
+    return table("Everybody who ran", titles, rows, strong=strong, most=_MOST_ROWS)
 
 
 def _candidate_rows(result: TuningResult, names: Sequence[str]) -> Iterator[list[TableCell | str]]:

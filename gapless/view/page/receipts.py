@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...executor.engine import PlacementReceipt
+from ...executor.simulation import SIMULATED
 from .execution import race_row
 from .subject import Subject
 from .table import Table, TableCell, columns, table
@@ -15,8 +16,9 @@ _MOST_ROWS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipts:
-    """Receipts as a table; how many mismatch, and which units are emulated, in words."""
+    """Receipts as a table; what to think of them in a word; how many mismatch, what is emulated in words."""
 
+    tag: str
     words: str
     kind: str
     table: Table
@@ -29,6 +31,13 @@ def receipts(subject: Subject) -> Receipts | None:
         return None
     wrong = sum(bool(receipt.mismatches) for receipt in found)
     emulated = {r.unit: r.quota_permille for r in found if r.quota_permille is not None}
+    if subject.observed != "measured":
+        return Receipts(
+            tag="simulated",
+            words="No engine was asked for anything: the device is simulated.",
+            kind="warn",
+            table=_grid(found),
+        )
     words = [
         "All sessions were granted as asked."
         if not wrong
@@ -38,12 +47,17 @@ def receipts(subject: Subject) -> Receipts | None:
         f"{unit} is emulated: a quota of {quota / 10:g} % of its cores' time."
         for unit, quota in emulated.items()
     ]
-    titles = columns("unit", "chunk", "engine", "backend", "threads", "cores", "precision, memory", "granted")
     return Receipts(
+        tag="mismatch" if wrong else "as asked",
         words=" ".join(words),
         kind="bad" if wrong else "good",
-        table=table("Asked and granted", titles, map(list, map(_row, found)), most=_MOST_ROWS),
+        table=_grid(found),
     )
+
+
+def _grid(found: Sequence[PlacementReceipt]) -> Table:
+    titles = columns("unit", "chunk", "engine", "backend", "threads", "cores", "precision, memory", "granted")
+    return table("Asked and granted", titles, map(list, map(_row, found)), most=_MOST_ROWS)
 
 
 def _known(subject: Subject) -> Sequence[PlacementReceipt]:
@@ -63,7 +77,10 @@ def _row(receipt: PlacementReceipt) -> Iterator[TableCell | str]:
     yield _pair(_cores(receipt.asked_cores), _cores(receipt.granted_cores))
     quota = "" if receipt.quota_permille is None else f"; emulated at {receipt.quota_permille / 10:g} %"
     yield f"{receipt.precision}, {receipt.memory}{quota}"
-    yield TableCell(text="; ".join(wrong) if wrong else "as asked", kind="bad" if wrong else "good")
+    if receipt.engine == SIMULATED:
+        yield TableCell(text="nothing: simulated", kind="warn")
+    else:
+        yield TableCell(text="; ".join(wrong) if wrong else "as asked", kind="bad" if wrong else "good")
 
 
 def _pair(asked: str, granted: str) -> TableCell:

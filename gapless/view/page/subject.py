@@ -13,6 +13,7 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.usage import Usage
 from ..explaining.explanation import Explanation
+from ..words import observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,12 @@ class Subject:
     def runs(self) -> bool:
         """Whether such plans can be run; otherwise all that is known is what the judge says."""
         return self.problem.formulation.operation is not None
+
+    @property
+    def observed(self) -> str:
+        """What the numbers of its execution are: "measured", or "simulated" (`words.observed`)."""
+        found = self.measurement or self.tuning
+        return observed(simulated=found is not None and found.simulated)
 
     @property
     def pace(self) -> str:

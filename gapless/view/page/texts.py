@@ -21,7 +21,16 @@ GLOSSARY = (
         "Requests of different networks that share the units; a plan fixes their order and their cuts.",
     ),
     ("period", "Time between two results of a stream: the largest busy time of a unit."),
-    ("latency", "Time of one request, from its entry to its exit."),
+    (
+        "unqueued latency",
+        "Time of one request that is on its way alone, from its entry to its exit: nothing waits.",
+    ),
+    (
+        "latency with full slots",
+        "Time of one request while the pipeline is full, as when a period is measured: it waits for its turn "
+        "at every unit, so it is longer.",
+    ),
+    ("latency from arrival", "Time of one request of a batch, from its arrival to its exit."),
     ("makespan", "End of the last request of a finite workload."),
     ("bubble", "Idle time of a unit between its first and its last work."),
     ("gapness", "Largest minus smallest busy time of the units in use."),

@@ -22,8 +22,12 @@ _MOST_CHUNKS = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """Busy share of a unit in one account ("predicted", "measured"), percent of the period or makespan."""
+    """Busy share of a unit in one account, percent of the period or makespan.
 
+    `kind` is "predicted" or "measured", which decides the colour; `source` says it, or "simulated".
+    """
+
+    kind: str
     source: str
     percent: float
     busy: str
@@ -60,6 +64,7 @@ class Utilisation:
 def utilisation(subject: Subject) -> Utilisation | None:
     """Return the busy shares of the units; None: neither predicted nor measured."""
     accounts = [account for account in (_predicted(subject), _measured(achieved(subject))) if account]
+    said = {"predicted": "predicted", "measured": subject.observed}
     if not accounts:
         return None
     names = subject.problem.platform.unit_names
@@ -69,8 +74,13 @@ def utilisation(subject: Subject) -> Utilisation | None:
         UnitBars(
             unit=unit,
             bars=tuple(
-                Bar(source=source, percent=share(busy[unit], pace), busy=microseconds(busy[unit]))
-                for source, pace, busy in accounts
+                Bar(
+                    kind=kind,
+                    source=said[kind],
+                    percent=share(busy[unit], pace),
+                    busy=microseconds(busy[unit]),
+                )
+                for kind, pace, busy in accounts
                 if unit in busy
             ),
             pace=busiest is not None and loads.get(unit) == busiest,
@@ -129,7 +139,7 @@ def chunk_table(subject: Subject) -> Table:
         "from, to",
         "unit",
         *numbers(*(("alone", "predicted") if beside else ("predicted",))),
-        *(numbers("measured", "of that copies", "difference") if took else ()),
+        *(numbers(subject.observed, "of that copies", "difference") if took else ()),
     )
     caption = "Chunks: median times" if took else "Chunks"
     return table(caption, titles, _chunk_rows(subject, beside, took, several=several), most=_MOST_CHUNKS)

@@ -9,6 +9,8 @@ from rich.text import Text
 
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import Measurement
+from ...executor.simulation import SIMULATED
+from ...executor.tuning.result import TuningResult
 from ...profiler.profile import Profile
 from ..layout import indented, notes_view, plain_table
 from ..words import WELL_PREDICTED, microseconds, millis, size
@@ -58,6 +60,14 @@ def profile_view(profile: Profile) -> Group:
     return Group(*parts, *notes_view(profile.warnings))
 
 
+def simulated_line(found: Measurement | TuningResult) -> list[Text]:
+    """Return a line that says that no device ran; none where one did."""
+    if not found.simulated:
+        return []
+    played = found.device.removeprefix("simulated ")
+    return [Text(f"SIMULATED on a cost table, no device ran: {played}", style="bold yellow")]
+
+
 def measurement_view(found: Measurement, predicted: Measurement | None = None) -> Group:
     """Return what `gapless run` shows.
 
@@ -94,10 +104,10 @@ def measurement_view(found: Measurement, predicted: Measurement | None = None) -
             receipt_words(receipts[0]) if receipts else "-",
             microseconds(unit.busy_us),
             microseconds(unit.bubble_us),
-            size(unit.rss_bytes),
+            "-" if found.simulated else size(unit.rss_bytes),
         )
     lines = [Text(str(found.deployment)), *_against(found, predicted), *_machine(found)]
-    return Group(*heads, *lines, "", indented(chunks), "", indented(units))
+    return Group(*simulated_line(found), *heads, *lines, "", indented(chunks), "", indented(units))
 
 
 def _against(found: Measurement, predicted: Measurement | None) -> list[Text]:
@@ -125,11 +135,11 @@ def _machine(found: Measurement) -> list[Text]:
 
 def _head(found: Measurement) -> Text:
     latency = found.latency_us
-    head = Text(f"{found.deployment.pace} {microseconds(found.period_us)}", style="bold")
+    head = Text(f"{found.deployment.pace_name} {microseconds(found.period_us)}", style="bold")
     head.append(
         f" ({1e6 / found.period_us:,.1f} requests/s), {found.requests:,} requests in {found.seconds:.1f} s; "
-        f"latency p50 {microseconds(latency.median)}, p95 {microseconds(latency.p95)}, "
-        f"p99 {microseconds(latency.p99)}",
+        f"{found.deployment.latency_name} p50 {microseconds(latency.median)}, "
+        f"p95 {microseconds(latency.p95)}, p99 {microseconds(latency.p99)}",
         style="not bold",
     )
     return head
@@ -147,7 +157,7 @@ def _workload_heads(found: Measurement) -> list[RenderableType]:
     head.append(
         f", {found.requests // count:,} rounds of {count} requests in {found.seconds:.1f} s", style="not bold"
     )
-    numbers = ("latency p50", "p95", "most")
+    numbers = (f"{found.deployment.latency_name} p50", "p95", "most")
     table = plain_table("request", *numbers, numbers=numbers)
     for stream in found.streams:
         latency = stream.latency_us
@@ -157,6 +167,8 @@ def _workload_heads(found: Measurement) -> list[RenderableType]:
 
 def receipt_words(receipt: PlacementReceipt) -> str:
     """Return what an engine granted."""
+    if receipt.engine == SIMULATED:
+        return "nothing: simulated"
     words = [f"{receipt.engine} {receipt.granted_backend}"]
     if receipt.granted_threads:
         words.append(f"{receipt.granted_threads} thread{'s' if receipt.granted_threads > 1 else ''}")

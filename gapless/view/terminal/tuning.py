@@ -24,7 +24,8 @@ from ..verdict import (
     sustained_rows,
     sustained_words,
 )
-from ..words import microseconds
+from ..words import microseconds, observed
+from .running import simulated_line
 
 MAX_ROWS_SHOWN = 30
 
@@ -111,7 +112,11 @@ def tuning_view(result: TuningResult) -> Group:
         *_evidence(result),
     ]
     if result.quality:
-        parts += ["", Text("predicted against measured:"), indented(_quality(result.quality))]
+        parts += [
+            "",
+            Text(f"predicted against {observed(simulated=result.simulated)}:"),
+            indented(_quality(result.quality)),
+        ]
         parts += [Text(f"  {note}", style="dim") for note in quality_notes(result)]
     return Group(*parts)
 
@@ -124,6 +129,7 @@ def verdict_view(result: TuningResult) -> list[Text]:
     else:
         lines = [_winner_line(result, winner, winner.period_us.median)]
         lines += [Text(sentence, style="yellow" if result.ties[1:] else "") for sentence in rivals(result)]
+    lines = [*simulated_line(result), *lines]
     if result.verdict is not None:
         lines.append(Text(result.verdict.line, style=_TRUST_STYLE[result.verdict.trust]))
     if step := next_step(result):
@@ -138,7 +144,7 @@ def _winner_line(result: TuningResult, winner: TuningRow, median_us: float) -> T
     what = "is the fastest so far" if open_ else "is the fastest" if len(result.ties) == 1 else "wins a tie"
     return Text.assemble(
         (winner.candidate.label, "yellow" if open_ else "bold green"),
-        f" {what}: {deployment.pace} {microseconds(median_us)}, {rate:,.1f} requests/s  [{deployment}]",
+        f" {what}: {deployment.pace_name} {microseconds(median_us)}, {rate:,.1f} requests/s  [{deployment}]",
     )
 
 
@@ -167,8 +173,8 @@ def _rows(result: TuningResult) -> RenderableType:
     tables = result.tables
     # The latency is a column of its own, unless it is what candidates were compared by.
     pace = result.pace
-    numbers = ("#", *(f"{name} says" for name in tables), str(pace), "ratio")
-    numbers += () if pace == "latency" else ("latency p50",)
+    numbers = ("#", *(f"{name} says" for name in tables), result.pace_name, "ratio")
+    numbers += () if pace == "latency" else (f"{result.latency_name} p50",)
     table = plain_table("#", "candidate", "chunks", *numbers[1:], "outcome", numbers=numbers)
     for row in result.rows[:MAX_ROWS_SHOWN]:
         candidate = row.candidate

@@ -274,7 +274,7 @@ def test_an_open_gap_is_said_and_drawn() -> None:
 
 @pytest.mark.parametrize(
     ("objective", "label"),
-    [("peak_memory", "peak memory (MiB)"), ("idle", "idle share (%)"), ("latency", "latency (ms)")],
+    [("peak_memory", "peak memory (MiB)"), ("idle", "idle share (%)"), ("latency", "unqueued latency (ms)")],
 )
 def test_each_objective_has_its_unit(objective: str, label: str) -> None:
     axes = plot_answers({"best": gapless.plan(SMALL, objective=objective)})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import gapless
 from gapless.api.tuning import tune_simulated
+from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
@@ -56,6 +57,11 @@ def runner(problem: Problem, noise_permille: int = NOISE_PERMILLE) -> Runner:
     return SimulatedRunner(problem, noise_permille=noise_permille, seed=1)
 
 
+def as_measured(found: Measurement) -> Measurement:
+    """Return what a simulated device did as if a real one had done it."""
+    return replace(found, simulated=False)
+
+
 def traced(problem: Problem, deployment: Deployment, requests: int) -> History:
     """Return the trace of an execution."""
     return runner(problem).trace(deployment, requests=requests)
@@ -78,7 +84,7 @@ def measured(requests: int = 20) -> Subject:
         plan,
         title="AlexNet",
         measured=traced(truth, deployment, requests),
-        measurement=runner(truth).measure(deployment, Budget(requests=50)),
+        measurement=as_measured(runner(truth).measure(deployment, Budget(requests=50))),
         answers=gapless.compare(problem, backends=["native", "exhaustive"]),
         sources=("plan.json",),
     )
@@ -133,7 +139,7 @@ def _workload(problem: Problem, plan: Plan) -> Subject:
         problem,
         plan,
         measured=traced(problem, deployment, 40),
-        measurement=runner(problem).measure(deployment, Budget(requests=40)),
+        measurement=as_measured(runner(problem).measure(deployment, Budget(requests=40))),
         explained=2.0,
     )
 
@@ -206,7 +212,7 @@ def side_by_side() -> Subject:
         deployment,
         title="replicas",
         measured=traced(problem, deployment, 10),
-        measurement=runner(problem).measure(deployment, Budget(requests=50)),
+        measurement=as_measured(runner(problem).measure(deployment, Budget(requests=50))),
     )
 
 
@@ -222,7 +228,7 @@ def raced() -> Subject:
         planned,
         tuned.deployment,
         title="winner of the race",
-        tuning=tuned.result,
+        tuning=replace(tuned.result, simulated=False),
         measured=traced(truth, tuned.deployment, 30),
         requests=30,
         answers=gapless.compare(planned, backends=["native", "exhaustive"]),
