@@ -267,6 +267,8 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
     if bound is not None and values is not None and bound > values[0]:
         # The judge holds a valid plan below the "bound": the plan stays, the bound is refuted.
         statistics["refuted_bound"], bound = bound, None
+    if bound is not None and bound <= 0 and not proof:
+        bound = None  # no term is ever less than nothing: that says nothing
     return SolveResult(
         status=status,
         stop=claim.stop,

@@ -136,9 +136,11 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         return workload_of(problem).names if per_request else problem.platform.unit_names
 
     def rate(self, numbers: PlanNumbers) -> float:
-        """Return requests per second, from the start to the end of the last one."""
+        """Return requests per second: of a batch from its start to its end, of a stream in its steady state."""
         assert isinstance(numbers, WorkloadValues)
-        return 1e6 * numbers.shop.request_count / numbers.makespan_us
+        endless = numbers.shop.workload.mode is Mode.STREAM
+        round_us = numbers.period_us if endless else numbers.makespan_us
+        return 1e6 * numbers.shop.request_count / round_us
 
     def key(self, problem: Problem, code: Schedule) -> tuple[int, ...]:
         """Return the order, then the cuts."""

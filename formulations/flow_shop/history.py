@@ -52,8 +52,9 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
     values = _values(problem, deployment)
     places = range(len(deployment.streams))
     if not deployment.is_batch:
-        return executed(deployment, _intervals(values, values.play(rounds), places, recorded=True))
-    first = list(_intervals(values, values.runs, places, recorded=True))
+        played = _intervals(values, values.play(rounds), places, parts=True)
+        return executed(deployment, map(_recorded, played))
+    first = list(map(_recorded, _intervals(values, values.runs, places, parts=True)))
     return executed(
         deployment,
         joined.from_iterable(
@@ -66,10 +67,12 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
     """Return the one steady state of a workload: a round of it."""
     values = _values(problem, deployment)
     number = 0 if deployment.is_batch else _STEADY_ROUND
+    runs = values.runs if deployment.is_batch else values.play(number + 1)
+    events = _intervals(values, runs, range(len(deployment.streams)), parts=True)
     return (
         SteadyState(
             period_us=values.makespan_us if deployment.is_batch else values.period_us,
-            events=play(problem, deployment, number + 1).rounds()[number],
+            events=tuple(sorted(event for event in events if event.request == number)),
         ),
     )
 
@@ -80,13 +83,18 @@ def _values(problem: Problem, deployment: Deployment) -> WorkloadValues:
     return WorkloadValues(shop, shop.schedule(deployment.plan))
 
 
+def _recorded(event: Interval) -> Interval:
+    """Return an interval as a device records it: nobody knows what slowdown took."""
+    return replace(event, slowdown_ns=0)
+
+
 def _later(events: Iterable[Interval], number: int, by_ns: int) -> Iterator[Interval]:
     for event in events:
         yield replace(event.moved(by_ns), request=number)
 
 
 def _intervals(
-    values: WorkloadValues, runs: Iterable[Run], streams: Sequence[int], *, recorded: bool = False
+    values: WorkloadValues, runs: Iterable[Run], streams: Sequence[int], *, parts: bool = False
 ) -> Iterator[Interval]:
     """Yield what has run.
 
@@ -98,15 +106,15 @@ def _intervals(
         What ran when, in order of the ends; positions count on from round to round.
     streams
         Index of the stream of each position in a round.
-    recorded
-        As devices record it: copies are told from running, and nobody knows what slowdown took.
+    parts
+        Whether copies are told from running.
     """
     shop, schedule = values.shop, values.schedule
     served: Counter[int] = Counter()
     for run in runs:
         number, place = divmod(run.position, shop.request_count)
         engine_us: tuple[int, ...] = ()
-        if recorded:
+        if parts:
             chain, cuts = shop.chain(schedule.order[place]), schedule.cuts[schedule.order[place]]
             copy_in = chain.transfer_in_us[cuts[run.unit]][run.unit]
             copy_out = chain.transfer_out_us[cuts[run.unit + 1]][run.unit]
@@ -118,7 +126,7 @@ def _intervals(
             request=number,
             chunk=served[run.position],
             unit=shop.units[run.unit],
-            slowdown_ns=0 if recorded else 1000 * (run.end_us - run.start_us - run.work_us),
+            slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
             engine_ns=tuple(1000 * at for at in engine_us),
         )
         served[run.position] += 1
