@@ -49,8 +49,6 @@ class Chain:
         Boundaries where a chunk may start or stop: 0, the legal cuts, n.
     exclusive
         For each unit the set of the units that it excludes.
-    at_once
-        Most units that can be at work at the same time: of units that share cores only one counts.
     """
 
     network: str
@@ -66,7 +64,6 @@ class Chain:
     device_memory: int | None
     cuts: tuple[int, ...]
     exclusive: tuple[frozenset[int], ...]
-    at_once: int
 
     @property
     def layer_count(self) -> int:
@@ -170,5 +167,4 @@ def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Ch
         device_memory=platform.memory_bytes,
         cuts=(0, *network.legal_cuts, count),
         exclusive=tuple(map(frozenset, excluded)),
-        at_once=platform.most_at_once,
     )

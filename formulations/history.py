@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import ceil
 
 from .deployment import Deployment, Stream
 from .plan import Plan
@@ -208,6 +209,30 @@ class SteadyState:
 
     period_us: float
     events: tuple[Interval, ...]
+
+    def window(self, rounds: int) -> tuple[Interval, ...]:
+        """Return what happens in so many periods, from 0 on: what reaches beyond either end is cut there.
+
+        Units that run ahead of others work on later rounds; rounds are numbered from 0.
+        """
+        begin_ns = min(event.start_ns for event in self.events)
+        end_ns = max(event.end_ns for event in self.events)
+        ahead = ceil((end_ns - begin_ns) / 1000 / self.period_us)
+        whole_ns = round(1000 * self.period_us * rounds)
+        found = []
+        for number in range(ahead + rounds):
+            by_ns = round(1000 * self.period_us * (number - ahead)) - begin_ns
+            for event in self.events:
+                start, stop = max(0, event.start_ns + by_ns), min(whole_ns, event.end_ns + by_ns)
+                if start < stop:
+                    lost = min(event.slowdown_ns, stop - start)
+                    found.append(
+                        replace(
+                            event, start_ns=start, end_ns=stop, slowdown_ns=lost, request=number, engine_ns=()
+                        )
+                    )
+        first = min(event.request for event in found)
+        return tuple(replace(event, request=event.request - first) for event in found)
 
 
 def simulated(

@@ -26,7 +26,7 @@ class Limits:
     max_gapness_us
         Largest gapness, microseconds.
     min_utilisation_permille
-        Least utilisation: busy time of all units over (units that can work at once x period).
+        Least utilisation: busy time of all units over (units of the platform x period).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -89,7 +89,7 @@ LIMITS = {
     "min_utilisation_permille": LimitInfo(
         sense=-1,
         read=lambda plan: 1000 - int(plan.idle_permille),
-        text="at least {} permille of the units that can work at once are busy",
+        text="at least {} permille of the platform are busy",
     ),
 }
 """The filters by name, in the order in which they are told."""

@@ -69,7 +69,7 @@ class Score:
 
     @property
     def utilisation_permille(self) -> int:
-        """Busy time of all units over (units that can work at once x period), permille, rounded down."""
+        """Busy time of all units over (units x period), permille, rounded down."""
         return 1000 - self.terms["idle_permille"]
 
     def value(self, term: str) -> int:

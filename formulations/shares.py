@@ -77,6 +77,16 @@ def utilisation(problem: Problem, shares: Mapping[str, UnitShare]) -> float:
     )
 
 
+def slowest_latency_us(states: Sequence[SteadyState]) -> float:
+    """Return how long a request of the slowest stream is on its way while all task slots are taken."""
+    spans_ns: dict[int, tuple[int, int]] = {}
+    for state in states:
+        for event in state.events:
+            start, end = spans_ns.get(event.stream, (event.start_ns, event.end_ns))
+            spans_ns[event.stream] = (min(start, event.start_ns), max(end, event.end_ns))
+    return max(end - start for start, end in spans_ns.values()) / 1000
+
+
 def _spent_ns(state: SteadyState) -> dict[str, tuple[int, int]]:
     """Return the busy time of each unit in a round, and what slowdown takes of it, nanoseconds."""
     busy: defaultdict[str, int] = defaultdict(int)

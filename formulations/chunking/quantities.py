@@ -47,11 +47,11 @@ class Quantity(StrEnum):
 def idle_excess(chain: Chain, permille: int) -> Expr:
     """Return an expression that is at most 0 exactly if idle <= `permille`.
 
-    With M units at once, period P and loads L_u: idle = ceil(1000 (M P - sum L) / (M P)).
+    With M units, period P and loads L_u: idle = ceil(1000 (M P - sum L) / (M P)).
     """
     variables = Quantities(QUANTITIES, chain)
     period, latency = variables.number(Quantity.PERIOD), variables.number(Quantity.LATENCY)
-    return (1000 - permille) * chain.at_once * period - 1000 * latency
+    return (1000 - permille) * chain.unit_count * period - 1000 * latency
 
 
 TERMS = table(
@@ -103,7 +103,7 @@ TERMS = table(
             name=Term.IDLE,
             field="idle_permille",
             dimension=Dimension.PERMILLE,
-            text="share of the units that can work at once that is not used, rounded up: 1000 - utilisation",
+            text="share of the platform that is not used, rounded up: 1000 - utilisation",
             label="idle share",
             excess=idle_excess,
         ),
@@ -142,10 +142,9 @@ class PlanValues(PlanNumbers):
 
     @property
     def idle_permille(self) -> int:
-        """Unused share, over one period, of as many units as can work at once; permille, rounded up."""
-        whole = self.chain.at_once * self.period_us
-        # A plan that breaks the device may use more of them.
-        return max(0, -(-1000 * (whole - self.latency_us) // whole))
+        """Unused share of all units over one period, permille, rounded up."""
+        whole = self.chain.unit_count * self.period_us
+        return -(-1000 * (whole - self.latency_us) // whole)
 
     def _on(self, layer: int, unit: int) -> int:
         return int(any(start <= layer < stop and u == unit for start, stop, u in self.parts))

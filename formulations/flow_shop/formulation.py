@@ -136,7 +136,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         return workload_of(problem).names if per_request else problem.platform.unit_names
 
     def rate(self, numbers: PlanNumbers) -> float:
-        """Return requests per second: of a batch from its start to its end, of a stream in its steady state."""
+        """Return requests per second: of a batch from start to end, of a stream in its steady state."""
         assert isinstance(numbers, WorkloadValues)
         endless = numbers.shop.workload.mode is Mode.STREAM
         round_us = numbers.period_us if endless else numbers.makespan_us

@@ -64,7 +64,11 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
 
 
 def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-    """Return the one steady state of a workload: a round of it."""
+    """Return the one steady state of a workload: a round of it.
+
+    All rounds of a stream are there from the beginning: units with little to do run ahead of the others, so
+    the times of one round on different units say nothing about the latency of its requests.
+    """
     values = _values(problem, deployment)
     number = 0 if deployment.is_batch else _STEADY_ROUND
     runs = values.runs if deployment.is_batch else values.play(number + 1)

@@ -69,11 +69,11 @@ def beside(first: int, second: int) -> BoolVar:
 def idle_excess(shop: FlowShop, permille: int) -> Expr:
     """Return an expression that is at most 0 exactly if idle <= `permille`.
 
-    With K units at once, makespan C and work W: idle = ceil(1000 (K C - W) / (K C)).
+    With K units, makespan C and work W: idle = ceil(1000 (K C - W) / (K C)).
     """
     variables = quantities_of(shop)
     makespan, work = variables.number(FlowQuantity.MAKESPAN), variables.number(FlowQuantity.WORK)
-    return (1000 - permille) * shop.at_once * makespan - 1000 * work
+    return (1000 - permille) * shop.unit_count * makespan - 1000 * work
 
 
 TERMS = table(
@@ -118,7 +118,7 @@ TERMS = table(
             name=FlowTerm.IDLE,
             field="idle_permille",
             dimension=Dimension.PERMILLE,
-            text="share of the makespan, over as many units as can work at once, that is not work, rounded up",
+            text="share of the makespan of all units that is no work, rounded up",
             label="idle share",
             excess=idle_excess,
         ),

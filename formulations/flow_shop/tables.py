@@ -82,11 +82,6 @@ class FlowShop:
         return len(self.units)
 
     @property
-    def at_once(self) -> int:
-        """Most units that can be at work at the same time (`Chain.at_once`)."""
-        return self.chains[0].at_once
-
-    @property
     def order_is_free(self) -> bool:
         """Whether the planner may change the order of the requests."""
         return self.workload.order is RequestOrder.FREE

@@ -206,10 +206,9 @@ class WorkloadValues(PlanNumbers):
 
     @property
     def idle_permille(self) -> int:
-        """Share without work, over the makespan, of as many units as can work at once; permille, rounded up."""
-        whole = self.shop.at_once * self.makespan_us
-        # A plan that breaks the device may use more of them.
-        return max(0, -(-1000 * (whole - self.work_us) // whole))
+        """Unused share of all units over the makespan, permille, rounded up."""
+        whole = self.shop.unit_count * self.makespan_us
+        return -(-1000 * (whole - self.work_us) // whole)
 
     def _cuts(self, request: int) -> Cuts:
         return self.schedule.cuts[request]

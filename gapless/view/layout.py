@@ -3,21 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 MAX_NOTES_SHOWN = 8
 
+_GAP = 2
+"""Columns of the terminal between two columns of a table."""
+
+_ENDLESS = 100_000
+_LIFTED = frozenset(("ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB"))
+"""Units that can stand in a header instead of in every cell."""
+
+
+class PlainTable(Table):
+    """A table without frame that gives way where the terminal is narrow, without breaking a number or a word.
+
+    Units that all cells of a column share move to its header, headers break between words, and columns of
+    text are wrapped. Only where that is not enough are words broken, too.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table as it is if it fits, else a narrower one."""
+        wide = options.update(max_width=_ENDLESS)
+        natural = Measurement.get(console, wide, self).maximum
+        shown = self if natural <= options.max_width else self._narrow(options.max_width)
+        yield from Table.__rich_console__(shown, console, options)
+
+    def _narrow(self, width: int) -> Table:
+        cells = [[_plain(cell) for cell in column.cells] for column in self.columns]
+        heads = [str(column.header) for column in self.columns]
+        numbers = [column.justify == "right" for column in self.columns]
+        for index, texts in enumerate(cells):
+            unit = _common_unit(texts) if numbers[index] else ""
+            if unit:
+                cells[index] = [text.removesuffix(unit) for text in texts]
+                heads[index] += f",{unit}"
+            heads[index] = _broken(heads[index], max(map(len, cells[index]), default=0))
+        least = [
+            max((len(word) for text in (head, *texts) for word in text.split()), default=1)
+            for head, texts in zip(heads, cells, strict=True)
+        ]
+        for index, number in enumerate(numbers):
+            if number:  # with its unit it is one word
+                least[index] = max(least[index], *map(len, cells[index]))
+        gap = _GAP if sum(least) + _GAP * (len(least) - 1) <= width else 1
+        fits = sum(least) + gap * (len(least) - 1) <= width
+        table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+        for head, column, minimum, number in zip(heads, self.columns, least, numbers, strict=True):
+            table.add_column(
+                head,
+                justify=column.justify,
+                overflow="fold",
+                min_width=minimum if fits else None,
+                no_wrap=number and fits,
+            )
+        for index, row in enumerate(self.rows):
+            found = (
+                _replaced(column, texts, index) for column, texts in zip(self.columns, cells, strict=True)
+            )
+            table.add_row(*found, style=row.style)
+        return table
+
 
 def plain_table(*columns: str, numbers: Iterable[str] = ()) -> Table:
     """Return a table without frame; columns named in `numbers` are aligned to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = PlainTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(column, justify="right" if column in set(numbers) else "left", overflow="fold")
     return table
+
+
+def _plain(cell: RenderableType) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)
+
+
+def _replaced(column: Column, texts: Sequence[str], index: int) -> RenderableType:
+    """Return a cell with its new text; a styled one keeps its style."""
+    cell = list(column.cells)[index]
+    return cell if isinstance(cell, Text) and cell.plain == texts[index] else texts[index]
+
+
+def _common_unit(texts: Sequence[str]) -> str:
+    """Return the unit, with a space before it, of all cells with a number; empty: they have several."""
+    found = {text[text.rfind(" ") :] if " " in text else "" for text in texts if text not in ("", "-")}
+    unit = found.pop() if len(found) == 1 else ""
+    return unit if unit[1:] in _LIFTED else ""
+
+
+def _broken(head: str, width: int) -> str:
+    """Return a header in lines that are no wider than the cells below, as far as its words let it."""
+    return "\n".join(wrap(head, max(1, width, *map(len, head.split())))) if head.strip() else head
 
 
 def indented(what: RenderableType) -> Padding:

@@ -24,7 +24,7 @@ from ..formulations.plugins import Companions
 from ..formulations.problem import Problem
 from ..formulations.scores import Score
 from .layout import indented, plain_table
-from .words import listed, millis, percent
+from .words import listed, millis, share
 
 ENTRY_POINT_GROUP = "gapless.presenters"
 
@@ -131,6 +131,10 @@ class Presenter:
         count = len(trace.arrivals_us)
         return f"simulation of {count} request{'' if count == 1 else 's'}"
 
+    def is_one_round(self, problem: Problem) -> bool:
+        """Return whether a simulation plays one round of many: what it shows is not what goes on."""
+        return False
+
     def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
         """Return what stands between the chart of a simulation and its table."""
         return []
@@ -152,8 +156,10 @@ class Presenter:
         units = [unit for unit, time in busy.items() if time == most]
         verb = "are" if len(units) > 1 else "is"
         words = f"{listed(units)} {verb} busy for {millis(most)}"
-        others = sorted(1000 * time // most for time in busy.values() if time < most)
-        return f"{words}, the others for {percent(others[-1])} of that at most." if others else f"{words}."
+        others = [time for time in busy.values() if time < most]
+        return (
+            f"{words}, the others for {share(max(others), most)} of that at most." if others else f"{words}."
+        )
 
     # Reports and pictures
 

@@ -76,6 +76,11 @@ def percent(permille: int | None) -> str:
     return "-" if permille is None else f"{permille / 10:.1f} %"
 
 
+def share(part: float, whole: float) -> str:
+    """Return a part of a whole in percent; all shares of all tables and pages are rounded here."""
+    return percent(round(1000 * part / whole) if whole else None)
+
+
 def seconds(value: float) -> str:
     """Return a run time."""
     return f"{1000 * value:,.1f} ms" if value < 1 else f"{value:,.2f} s"

@@ -35,8 +35,8 @@ class Narrowing:
     ----------
     limits
         The filters.
-    at_once
-        Most units that can be at work at the same time.
+    unit_count
+        Number of units of the platform.
     most_chunks
         Most chunks of a plan.
     facts
@@ -44,7 +44,7 @@ class Narrowing:
     """
 
     limits: Limits
-    at_once: int
+    unit_count: int
     most_chunks: int
     facts: Facts
 
@@ -59,7 +59,7 @@ class Narrowing:
         """Return the box that the filters and the rules leave.
 
         A plan of period T >= floor needs least busy times of at least rho T and T - g, and a total of
-        at least (utilisation x units at once x T).
+        at least (utilisation x units x T).
         """
         limits, floor = self.limits, box.floor
         low = box.window.low
@@ -67,7 +67,7 @@ class Narrowing:
             low = max(low, -(-limits.min_balance_permille * floor // 1000))
         if limits.max_gapness_us is not None:
             low = max(low, floor - limits.max_gapness_us)
-        least = -(-(limits.min_utilisation_permille or 0) * self.at_once * floor // 1000)
+        least = -(-(limits.min_utilisation_permille or 0) * self.unit_count * floor // 1000)
         box = self._with_total(replace(box, window=replace(box.window, low=low)), least)
         if self.facts.bound_plans:
             for term, value in self.facts.plan_caps(floor, max(floor, box.most_period)):
@@ -88,7 +88,7 @@ class Narrowing:
                 memory = value if window.most_memory is None else min(value, window.most_memory)
                 window = replace(window, most_memory=memory)
             case Term.IDLE:
-                least = -(-(1000 - value) * self.at_once * box.floor // 1000)
+                least = -(-(1000 - value) * self.unit_count * box.floor // 1000)
                 return self._with_total(box, least)
             case _:  # every used unit idles at most the gapness, and at most all bubbles
                 window = replace(window, low=max(window.low, box.floor - value))

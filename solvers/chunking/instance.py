@@ -96,12 +96,12 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
         ranking=Ranking(
             terms=terms,
             limits=problem.limits,
-            at_once=chain.at_once,
+            unit_count=chain.unit_count,
             device_memory=chain.device_memory,
         ),
         layout=Layout.fitting(len(terms), tables.last, chain.unit_count),
         narrowing=Narrowing(
-            limits=problem.limits, at_once=chain.at_once, most_chunks=chunks, facts=facts
+            limits=problem.limits, unit_count=chain.unit_count, most_chunks=chunks, facts=facts
         ),
     )
 

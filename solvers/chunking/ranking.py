@@ -54,20 +54,20 @@ class Ranking:
         The terms, most important first.
     limits
         The filters.
-    at_once
-        Most units that can be at work at the same time.
+    unit_count
+        Number of units of the platform.
     device_memory
         Capacity of the platform in bytes, or None.
     """
 
     terms: tuple[str, ...]
     limits: Limits
-    at_once: int
+    unit_count: int
     device_memory: int | None
 
     def keys(self, outlook: CompletionBounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][column]."""
-        return np.array([_VALUES[term](outlook, self.at_once) for term in self.terms])
+        return np.array([_VALUES[term](outlook, self.unit_count) for term in self.terms])
 
     def passing(self, outlook: CompletionBounds) -> Flags | None:
         """Return which columns may pass the filters and the device memory; None when all do."""
@@ -80,7 +80,7 @@ class Ranking:
         if limits.max_gapness_us is not None:
             tests.append(period - outlook.least <= limits.max_gapness_us)
         if limits.min_utilisation_permille is not None:
-            whole = self.at_once * period
+            whole = self.unit_count * period
             tests.append(1000 * outlook.most_total >= limits.min_utilisation_permille * whole)
         if self.device_memory is not None:
             tests.append(outlook.memory <= self.device_memory)

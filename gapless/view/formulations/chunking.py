@@ -21,7 +21,7 @@ from ..layout import indented, plain_table
 from ..presenter import Presenter
 from ..terminal.gantt import titled_chart, traced_view
 from ..terminal.layer_times import layer_map
-from ..words import listed, millis, percent
+from ..words import listed, millis, share
 
 _BAR_CELLS = 24
 _PLAYED = 20
@@ -108,7 +108,7 @@ class ChunkingPresenter(Presenter):
         busiest = [unit for unit, time in busy.items() if time == period]
         if problem.objective.first == "latency":
             return _ways(busy, judged.latency_us)
-        shares = sorted(1000 * time // period for time in busy.values() if time < period)
+        shares = [share(time, period) for time in sorted(busy.values()) if time < period]
         if len(busy) == 1:
             return f"Everything runs on {busiest[0]}, one request every {millis(period)}."
         verb = "set" if len(busiest) > 1 else "sets"
@@ -117,7 +117,7 @@ class ChunkingPresenter(Presenter):
             return f"{words}: all units in use are equally busy."
         if len(shares) == 1:
             other = next(unit for unit, time in busy.items() if time < period)
-            return f"{words}; {other} is busy for {percent(shares[0])} of that."
+            return f"{words}; {other} is busy for {shares[0]} of that."
         return f"{words}; the other {len(shares)} units in use are busy for {_range(shares)} of that."
 
     def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
@@ -156,8 +156,8 @@ def _chunks(problem: Problem, plan: Plan, judged: Score) -> Table:
         time_us = busy[chunk.unit] or 0
         first, last = names[chunk.start], names[chunk.stop - 1]
         words = f"{chunk.start}-{chunk.stop - 1} ({first}{'' if first == last else f' to {last}'})"
-        share = percent(1000 * time_us // judged.period_us)
-        table.add_row(chunk.unit, words, millis(time_us), _bar(time_us, judged.period_us), share)
+        bar, part = _bar(time_us, judged.period_us), share(time_us, judged.period_us)
+        table.add_row(chunk.unit, words, millis(time_us), bar, part)
     unused = [unit for unit, time in busy.items() if time is None]
     if unused:
         table.add_row(", ".join(unused), "not used", style="dim")
@@ -195,12 +195,12 @@ def _ways(busy: Mapping[str, int], latency_us: int) -> str:
     if len(busy) == 1:
         return f"A request takes {millis(latency_us)}, all of it on {listed(list(busy))}."
     longest = sorted(busy, key=lambda unit: -busy[unit])
-    parts = [f"{percent(round(1000 * busy[unit] / latency_us))} on {unit}" for unit in longest]
+    parts = [f"{share(busy[unit], latency_us)} on {unit}" for unit in longest]
     return f"Of the {millis(latency_us)} that a request takes, it spends {listed(parts)}."
 
 
-def _range(shares: Sequence[int]) -> str:
-    low, high = percent(shares[0]), percent(shares[-1])
+def _range(shares: Sequence[str]) -> str:
+    low, high = shares[0], shares[-1]
     return low if low == high else f"{low} to {high}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,22 +10,26 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...formulations.deployment import FROM_ARRIVAL, Deployment
+from ...formulations.deployment import FROM_ARRIVAL, Deployment, Mode
 from ...formulations.flow_shop.tables import shop_of, workload_of
-from ...formulations.history import History
+from ...formulations.history import History, Interval, SteadyState, executed
 from ...formulations.judge import score
+from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
+from ...formulations.shares import unit_shares
 from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
-from ..terminal.gantt import block_name, titled_chart
-from ..words import capital, listed, millis, part_of, percent, size
+from ..terminal.gantt import block_name, gantt_view, titled_chart
+from ..traces import letter
+from ..words import capital, listed, microseconds, millis, part_of, percent, share, size
 
 MAX_REQUESTS_SHOWN = 40
-_MS = 1e6
-"""Nanoseconds in a millisecond."""
+
+_ROUNDS = 3
+"""Periods of a stream that a chart shows."""
 
 
 class FlowShopPresenter(Presenter):
@@ -39,11 +43,17 @@ class FlowShopPresenter(Presenter):
     busy_span: ClassVar[str] = "of each unit until all requests are done"
 
     def shown_terms(self, problem: Problem) -> tuple[str, ...]:
-        """Return what is asked for most."""
-        return ("makespan", "bubbles", "peak_memory", "contention")
+        """Return what is asked for most; a stream has no end, and no bubbles before it."""
+        first = ("period",) if _is_stream(problem) else ("makespan", "bubbles")
+        return (*first, "peak_memory", "contention")
 
     def legend(self, problem: Problem) -> str:
         """Return what they mean."""
+        if _is_stream(problem):
+            return (
+                "period: time from one round of all requests to the next, once the pipeline is full; "
+                "contention: pairs of high-contention requests that are close in the order, weighted"
+            )
         return (
             "makespan: end of the last request; bubbles: idle time of the units between their first start "
             "and last end; contention: pairs of high-contention requests that are close in the order, "
@@ -77,27 +87,56 @@ class FlowShopPresenter(Presenter):
         return parts
 
     def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
-        """Return the requests and units of a plan, and the plan at work."""
+        """Return the requests and units of a plan, and the plan at work; a stream in its steady state."""
+        if _is_stream(problem):
+            return [*self._steady_parts(problem, plan), "", indented(_units(problem, plan, judged))]
         trace = simulate(problem, plan)
         title = f"simulation of {len(plan.order)} requests"
         return [
             indented(_requests(problem, trace)),
             "",
-            indented(_units(problem, judged)),
+            indented(_units(problem, plan, judged)),
             "",
             *titled_chart(trace, title),
+        ]
+
+    def _steady_parts(self, problem: Problem, plan: Plan) -> list[RenderableType]:
+        deployment = self.arranged(problem, plan)
+        (state,) = operation_of(problem).steady(problem, deployment)
+        played = executed(deployment, state.window(_ROUNDS))
+        head = Text.assemble(
+            ("steady state", "bold"), f": a new round begins every {microseconds(state.period_us)}"
+        )
+        return [
+            indented(_steady_requests(problem, deployment, state)),
+            "",
+            head.append("; each block is one request (letter) of one round (digit), dots are idle time"),
+            gantt_view(played),
         ]
 
     def trace_title(self, trace: History) -> str:
         """Return nothing: the table of requests says it."""
         return ""
 
+    def is_one_round(self, problem: Problem) -> bool:
+        """Return whether it is a stream."""
+        return _is_stream(problem)
+
     def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
         """Return the requests."""
+        if _is_stream(problem) and trace.plan is not None:
+            return self._steady_parts(problem, trace.plan)
         return ["", indented(_requests(problem, trace))]
 
     def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
-        """Yield the longest latency, and what slowdown takes."""
+        """Yield the longest latency, and what slowdown takes; of a stream the period."""
+        if _is_stream(problem) and trace.plan is not None:
+            shares = unit_shares(problem, self.arranged(problem, trace.plan))
+            yield "period, steady state", millis(score(problem, trace.plan).period_us)
+            yield "makespan of one round alone", millis(trace.makespan_us)
+            for unit, one in shares.items():
+                yield f"{unit} busy, of each period", share(one.busy_us, one.whole_us)
+            return
         slowed = sum(event.slowdown_ns for event in trace.events) // 1000
         yield "makespan", millis(trace.makespan_us)
         yield f"longest {FROM_ARRIVAL}", millis(max(trace.latency_us))
@@ -105,19 +144,24 @@ class FlowShopPresenter(Presenter):
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which request ends last, which unit works most, and what bubbles and slowdown take."""
-        judged, trace = score(problem, plan), simulate(problem, plan)
-        last = max(trace.events, key=lambda event: event.end_ns)
-        makespan = judged.makespan_us
-        spent = {unit: sum(e.end_ns - e.start_ns for e in trace.on(unit)) // 1000 for unit in trace.units}
-        busiest = max(spent, key=lambda unit: spent[unit])
-        slowed = sum(event.slowdown_ns for event in trace.events) // 1000
-        words = f"{trace.names[last.stream]} ends last, at {millis(makespan)} on {last.unit}; "
-        words += f"{busiest} works most, {percent(1000 * spent[busiest] // makespan)} of that time"
-        lost = [f"bubbles take {millis(judged.bubbles_us)}"] if judged.bubbles_us else []
+        judged, shares = score(problem, plan), unit_shares(problem, self.arranged(problem, plan))
+        busiest = max(shares, key=lambda unit: shares[unit].busy_us)
+        whole_us = shares[busiest].whole_us
+        most = f"{busiest} works most, {share(shares[busiest].busy_us, whole_us)} of that time"
+        if _is_stream(problem):
+            words = f"A round of all requests comes every {microseconds(whole_us)}; {most}"
+            lost = []
+        else:
+            last = max(simulate(problem, plan).events, key=lambda event: event.end_ns)
+            name = workload_of(problem).names[last.stream]
+            words = f"{name} ends last, at {millis(judged.makespan_us)} on {last.unit}; {most}"
+            lost = [f"bubbles take {millis(judged.bubbles_us)}"] if judged.bubbles_us else []
+        slowed = round(sum(one.lost_us for one in shares.values()))
         if slowed:
-            work = sum(spent.values()) - slowed
-            share = part_of(slowed, work)
-            lost.append(f"slowdown {'' if lost else 'takes '}{millis(slowed)} ({share} of the work)")
+            work = round(sum(one.busy_us for one in shares.values())) - slowed
+            lost.append(
+                f"slowdown {'' if lost else 'takes '}{millis(slowed)} ({part_of(slowed, work)} of the work)"
+            )
         return f"{words}. {capital(' and '.join(lost))} over all units." if lost else f"{words}."
 
     def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
@@ -149,16 +193,40 @@ class FlowShopPresenter(Presenter):
         return ()
 
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
-        """Return work, what slowdown takes, and bubbles, until all requests are done."""
-        trace = simulate(problem, plan)
+        """Return work, what slowdown takes, bubbles: of a batch until all is done, of a stream a period."""
+        shares, judged = unit_shares(problem, self.arranged(problem, plan)), score(problem, plan)
         found = []
-        for unit in problem.platform.unit_names:
-            events = trace.on(unit)
-            lost_ns = sum(event.slowdown_ns for event in events)
-            work_ns = sum(event.end_ns - event.start_ns for event in events) - lost_ns
-            idle = (trace.bubble_us(unit) or 0) / 1000
-            found.append(UnitTime(busy=work_ns / _MS, lost=lost_ns / _MS, idle=idle))
+        for unit, bubble_us in zip(problem.platform.unit_names, judged.bubble_us, strict=True):
+            one = shares.get(unit)
+            if one is None:
+                found.append(UnitTime())
+                continue
+            idle_us = one.idle_us if _is_stream(problem) else bubble_us or 0
+            found.append(
+                UnitTime(
+                    busy=(one.busy_us - one.lost_us) / 1000, lost=one.lost_us / 1000, idle=idle_us / 1000
+                )
+            )
         return tuple(found)
+
+
+def _is_stream(problem: Problem) -> bool:
+    """Return whether the requests come over and over: then what counts is the steady state."""
+    return workload_of(problem).mode is Mode.STREAM
+
+
+def _steady_requests(problem: Problem, deployment: Deployment, state: SteadyState) -> Table:
+    """Return one line a request, in the order of the plan: what it takes in each round."""
+    numbers = ("busy", "slowdown")
+    table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
+    layer_counts = {network.name: len(network.layers) for network in problem.networks}
+    for index, stream in enumerate(deployment.streams[:MAX_REQUESTS_SHOWN]):
+        own = [event for event in state.events if event.stream == index]
+        runs, slowdown = _request_cells(stream.chunks, own, layer_counts)
+        busy = sum(event.end_ns - event.start_ns for event in own) // 1000
+        table.add_row(letter(index), Text(stream.name, style="bold"), runs, millis(busy), slowdown)
+    _add_hidden(table, len(deployment.streams))
+    return table
 
 
 def _requests(problem: Problem, trace: History) -> Table:
@@ -171,21 +239,26 @@ def _requests(problem: Problem, trace: History) -> Table:
     assert trace.plan is not None
     for name in trace.plan.order[:MAX_REQUESTS_SHOWN]:
         own = [event for event in trace.events if event.stream == index[name]]
-        chunks = trace.plan.of(name)
-        lost = sum(event.slowdown_ns for event in own)
-        work = sum(event.end_ns - event.start_ns for event in own) - lost
-        table.add_row(
-            block_name(trace, index[name]),
-            Text(name, style="bold"),
-            " | ".join(_chunk_words(chunk, layer_counts[chunk.network]) for chunk in chunks),
-            millis(min(event.start_ns for event in own) // 1000),
-            millis(max(event.end_ns for event in own) // 1000),
-            percent(1000 * lost // work),
-        )
-    hidden = len(trace.plan.order) - MAX_REQUESTS_SHOWN
-    if hidden > 0:
-        table.add_row("", f"... and {hidden} more (--json shows all)")
+        runs, slowdown = _request_cells(trace.plan.of(name), own, layer_counts)
+        ends_ns = (min(event.start_ns for event in own), max(event.end_ns for event in own))
+        times = (millis(time_ns // 1000) for time_ns in ends_ns)
+        table.add_row(block_name(trace, index[name]), Text(name, style="bold"), runs, *times, slowdown)
+    _add_hidden(table, len(trace.plan.order))
     return table
+
+
+def _request_cells(
+    chunks: Sequence[Chunk], own: Sequence[Interval], layers: Mapping[str, int]
+) -> tuple[str, str]:
+    """Return what a request runs where, and what slowdown adds to its work."""
+    lost = sum(event.slowdown_ns for event in own)
+    work = sum(event.end_ns - event.start_ns for event in own) - lost
+    return " | ".join(_chunk_words(chunk, layers[chunk.network]) for chunk in chunks), share(lost, work)
+
+
+def _add_hidden(table: Table, count: int) -> None:
+    if count > MAX_REQUESTS_SHOWN:
+        table.add_row("", f"... and {count - MAX_REQUESTS_SHOWN} more (--json shows all)")
 
 
 def _chunk_words(chunk: Chunk, layers: int) -> str:
@@ -193,14 +266,27 @@ def _chunk_words(chunk: Chunk, layers: int) -> str:
     return f"{chunk.unit} whole" if whole else f"{chunk.unit} {chunk.start}-{chunk.stop - 1}"
 
 
-def _units(problem: Problem, score: Score) -> Table:
-    numbers = ("busy", "of the makespan", "bubbles", "largest chunk")
+def _units(problem: Problem, plan: Plan, judged: Score) -> Table:
+    """Return how busy units are, with what slowdown takes: of the makespan, of a stream of the period."""
+    stream = _is_stream(problem)
+    shares = unit_shares(problem, PRESENTER.arranged(problem, plan))
+    idle = "idle" if stream else "bubbles"
+    numbers = ("busy", "of the period" if stream else "of the makespan", "by slowdown", idle, "largest chunk")
     table = plain_table("unit", *numbers, numbers=numbers)
-    whole = score.makespan_us
-    rows = zip(problem.platform.unit_names, score.busy_us, score.bubble_us, score.memory_bytes, strict=True)
-    for unit, busy, bubble, memory in rows:
-        share = None if busy is None else 1000 * busy // whole
-        table.add_row(unit, millis(busy), percent(share), millis(bubble), size(memory))
+    rows = zip(problem.platform.unit_names, judged.bubble_us, judged.memory_bytes, strict=True)
+    for unit, bubble_us, memory in rows:
+        one = shares.get(unit)
+        if one is None:
+            table.add_row(unit, *["-"] * len(numbers), style="dim")
+            continue
+        table.add_row(
+            unit,
+            millis(round(one.busy_us)),
+            share(one.busy_us, one.whole_us),
+            millis(round(one.lost_us)),
+            millis(round(one.idle_us) if stream else bubble_us),
+            size(memory),
+        )
     return table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..words import microseconds, percent, size, term_name, term_value
+from ..words import microseconds, size, term_name, term_value
 from .answers import Answers, answers
 from .execution import achieved, predicted_pace_us
 from .headline import Headline, difference, headline, utilised
@@ -134,7 +134,7 @@ def _compared(subject: Subject, key: str) -> list[TableCell | str]:
         "-" if predicted is None else f"{term_value(infos, pace, predicted)} ({term_name(infos, pace)})",
         "-" if found is None else TableCell(text=microseconds(found.pace_us), note=_unless_measured(subject)),
         "-" if off is None else f"{off:+.1f} %",
-        percent(utilised(subject)),
+        utilised(subject),
         size(None if judged is None else judged.terms.get("peak_bytes") or None),
         TableCell(text=state.label, kind=state.kind),
     ]

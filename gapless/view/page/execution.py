@@ -85,8 +85,10 @@ def _of_race(subject: Subject) -> Achieved | None:
     busy: defaultdict[str, float] = defaultdict(float)
     # Replicas have periods of their own: their busy times are not those of one common period.
     if len(row.chunk_us) == len(chunks) and (len(streams) == 1 or subject.deployment.rounds is not None):
+        # Busy times are as they were measured, so is the period that they are shares of.
+        freed = row.comparable_us / row.period_us.median if row.period_us else 1.0
         for chunk, time in zip(chunks, row.chunk_us, strict=True):
-            busy[chunk.unit] += time
+            busy[chunk.unit] += time * freed
     traced = None if busy or subject.measured is None else trace_account(subject.measured)
     if traced is not None:
         busy.update(
@@ -141,12 +143,15 @@ def _of_stream(events: Sequence[Interval]) -> tuple[float | None, dict[str, floa
     busy: defaultdict[str, float] = defaultdict(float)
     for event in events:
         outputs[event.request] = max(outputs[event.request], event.end_ns)
-        busy[event.unit] += (event.end_ns - event.start_ns) / 1000
     ends = sorted(outputs.values())
     first = len(ends) // _WARM_UP
+    late = {request for request, end in outputs.items() if end >= ends[first]}
+    for event in events:
+        if event.request in late:
+            busy[event.unit] += (event.end_ns - event.start_ns) / 1000 / len(late)
     count, length = len(ends) - 1 - first, ends[-1] - ends[first]
     period = length / 1000 / count if count and length else None
-    return period, {unit: time / len(ends) for unit, time in busy.items()}
+    return period, dict(busy)
 
 
 def _of_rounds(trace: History) -> Achieved:

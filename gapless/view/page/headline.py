@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ...executor.tuning.result import TuningResult
 from ...formulations.deployment import FROM_ARRIVAL
+from ...formulations.scores import Score
+from ...formulations.shares import shares_of, slowest_latency_us, utilisation
 from ..presenter import presenter_of
 from ..verdict import compared, rivals
 from ..words import (
@@ -16,7 +18,7 @@ from ..words import (
     microseconds,
     millis,
     objective_words,
-    percent,
+    share,
     size,
     term_name,
     term_value,
@@ -73,14 +75,15 @@ def headline(subject: Subject) -> Headline:
     )
 
 
-def utilised(subject: Subject) -> int | None:
-    """Return the predicted utilisation of the platform, permille; None: not known.
+def utilised(subject: Subject) -> str:
+    """Return the predicted utilisation of the platform; "-": not known.
 
-    What the judge says of idle units is about a pipeline at work, not about one request at a time.
+    It is the sum of the busy shares of the units over how many units can work at once. One request at a time
+    is no pipeline at work.
     """
-    if subject.score is None or subject.pace == "latency" or "idle_permille" not in subject.score.terms:
-        return None
-    return subject.score.utilisation_permille
+    if subject.pace == "latency" or not subject.steady:
+        return "-"
+    return share(utilisation(subject.problem, shares_of(subject.steady)), 1)
 
 
 def difference(predicted_us: float | None, found: Achieved | None) -> float | None:
@@ -181,11 +184,15 @@ def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
     """Yield the latencies that are known: a request that waits is not compared with one that does not."""
     judged, name = subject.score, subject.deployment.latency_name
     predicted, which = (None, "") if judged is None else presenter_of(subject.problem).latency(judged)
+    if subject.is_endless_workload:
+        predicted = None  # that of the first round, which finds all units idle
     slowest = "of the slowest request, " if which == FROM_ARRIVAL else ""
     if found is not None and found.latency_us is not None:
         note = f"{slowest}median, {subject.observed}"
         if which == name:
             note, predicted = f"{note}; {millis(predicted)} predicted", None
+        elif subject.steady and subject.deployment.rounds is None:
+            note = f"{note}; {microseconds(slowest_latency_us(subject.steady))} predicted"
         yield Figure(label=capital(name), value=microseconds(found.latency_us), note=note)
     if predicted is not None:
         yield Figure(label=capital(which), value=millis(predicted), note=f"{slowest}predicted")
@@ -195,21 +202,28 @@ def _score_figures(subject: Subject) -> Iterator[Figure]:
     judged, platform = subject.score, subject.problem.platform
     used = len(subject.deployment.units)
     whole = utilised(subject)
-    if judged is None or whole is None:
+    if whole == "-":
         yield Figure(label="Units", value=f"{used} of {len(platform.units)}", note="in use")
     else:
         yield Figure(
             label="Utilisation",
-            value=percent(whole),
-            note=f"predicted, of all {len(platform.units)} units; {used} in use",
+            value=whole,
+            note=f"predicted, of the {platform.most_at_once} units that can work at once; {used} in use",
         )
     if judged is None:
         return
-    if whole is not None and "bubbles_us" in judged.terms:
-        yield Figure(label="Bubbles", value=millis(judged.bubbles_us), note=_bubbles_note(subject))
+    if whole != "-" and "bubbles_us" in judged.terms:
+        yield Figure(label="Bubbles", value=_bubbles(subject, judged), note=_bubbles_note(subject))
     has = "" if platform.memory_bytes is None else f"of {size(platform.memory_bytes)}"
     if judged.terms.get("peak_bytes"):
         yield Figure(label="Peak memory", value=size(judged.peak_bytes), note=has)
+
+
+def _bubbles(subject: Subject, judged: Score) -> str:
+    """Return the idle times of the units in use; of a stream of rounds in its steady state."""
+    if not subject.is_endless_workload:
+        return millis(judged.bubbles_us)
+    return microseconds(sum(one.idle_us for one in shares_of(subject.steady).values()))
 
 
 def _bubbles_note(subject: Subject) -> str:

@@ -11,6 +11,9 @@ from ...formulations.plan import Chunk
 from ..words import microseconds
 from .subject import Subject
 
+_PERIODS = 3
+"""Of a stream of rounds that are drawn where nothing was measured."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
@@ -86,10 +89,13 @@ def played(subject: Subject) -> tuple[Played, ...]:
     """Return the traces of a subject that are known, the predicted one first."""
     found, predicted, measured = [], subject.predicted, subject.measured
     if predicted is not None and predicted.events:
-        # A stream of rounds is played once: the simulation knows one round.
-        rounds = subject.deployment.rounds
-        note = "" if rounds is None or subject.deployment.is_batch else "one round"
-        events = _on_lanes(subject, predicted, predicted.events)
+        note, events = "", _on_lanes(subject, predicted, predicted.events)
+        if subject.is_endless_workload:
+            # The simulation knows the first round, which finds all units idle.
+            (state,) = subject.steady
+            periods = _PERIODS if measured is None else 1 + max(event.request for event in measured.events)
+            note = f"steady state: {periods} periods of {microseconds(state.period_us)}"
+            events = tuple(sorted(state.window(periods)))
         found.append(Played(title="predicted", note=note, events=events))
     if measured is not None and measured.events:
         note, chosen = _typical_round(measured) if measured.is_batch else ("", measured.events)

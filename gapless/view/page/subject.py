@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
 from ...formulations.deployment import Deployment
-from ...formulations.history import History
+from ...formulations.history import History, SteadyState
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
@@ -72,6 +72,8 @@ class Subject:
         What the judge says of the plan; None for replicas, which are no plan.
     predicted
         The plan, simulated.
+    steady
+        What its streams do over and over, predicted; a batch: one round of it.
     memory
         Memory over time of `predicted`.
     measured
@@ -94,6 +96,7 @@ class Subject:
     planned: Plan | None = None
     score: Score | None = None
     predicted: History | None = None
+    steady: tuple[SteadyState, ...] = ()
     memory: Usage | None = None
     measured: History | None = None
     measurement: Measurement | None = None
@@ -117,6 +120,11 @@ class Subject:
         """What the numbers of its execution are: "measured", or "simulated" (`words.observed`)."""
         found = self.measurement or self.tuning
         return observed(simulated=found is not None and found.simulated)
+
+    @property
+    def is_endless_workload(self) -> bool:
+        """Whether requests of several networks come over and over: a round of them is one of many."""
+        return self.deployment.rounds is not None and not self.deployment.is_batch
 
     @property
     def pace(self) -> str:

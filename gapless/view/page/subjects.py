@@ -9,6 +9,7 @@ from pathlib import Path
 from ...api.planning import Comparison
 from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
+from ...executor.simulation import charged_for
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import WrittenResult
 from ...files.run_differences import RunDifferences
@@ -17,6 +18,7 @@ from ...formulations.errors import BackendError
 from ...formulations.files import save
 from ...formulations.history import History
 from ...formulations.judge import score
+from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate, trace_usage
@@ -92,6 +94,8 @@ def subject(
         answers=answers_of(answers) if isinstance(answers, Comparison) else tuple(answers),
         sources=tuple(map(str, sources)),
     )
+    if found.runs:
+        found = replace(found, steady=operation_of(problem).steady(charged_for(problem, runs), runs))
     plan = found.plan
     if plan is None:
         return found

@@ -34,7 +34,15 @@ GLOSSARY = (
     ("makespan", "End of the last request of a finite workload."),
     ("bubble", "Idle time of a unit between its first and its last work."),
     ("gapness", "Largest minus smallest busy time of the units in use."),
-    ("utilisation", "Busy time of the units over what they could have worked."),
+    (
+        "busy share",
+        "How much of the period (of a batch: of the makespan) a unit works, with what slowdown adds to it.",
+    ),
+    (
+        "utilisation",
+        "Sum of the busy shares over the number of units that can work at once: of units that share cores "
+        "only one counts.",
+    ),
     ("slowdown, lost time", "How much longer a chunk takes because of what runs beside it."),
     (
         "contention",

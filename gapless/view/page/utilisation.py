@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from ...executor.simulation import charged_for
 from ...formulations.chain import Chain
-from ...formulations.history import History
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem
+from ...formulations.shares import shares_of
 from ...formulations.terms import Dimension
+from .. import words
 from ..words import microseconds, millis, term_name
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .scale import share
@@ -24,11 +25,13 @@ _MOST_CHUNKS = 48
 class Bar:
     """Busy share of a unit in one account, percent of the period or makespan.
 
-    `kind` is "predicted" or "measured", which decides the colour; `source` says it, or "simulated".
+    `kind` is "predicted" or "measured", which decides the colour; `source` says it, or "simulated". A unit
+    is never busy for more than all of it: medians of different samples can look as if.
     """
 
     kind: str
     source: str
+    share: str
     percent: float
     busy: str
 
@@ -77,7 +80,8 @@ def utilisation(subject: Subject) -> Utilisation | None:
                 Bar(
                     kind=kind,
                     source=said[kind],
-                    percent=share(busy[unit], pace),
+                    percent=share(min(busy[unit], pace), pace),
+                    share=words.share(min(busy[unit], pace), pace),
                     busy=microseconds(busy[unit]),
                 )
                 for kind, pace, busy in accounts
@@ -89,9 +93,7 @@ def utilisation(subject: Subject) -> Utilisation | None:
     )
     whole = term_name(subject.problem.formulation.terms, subject.pace)
     shown = (
-        f"{row.unit} {', '.join(f'{bar.percent:.0f} % {bar.source}' for bar in row.bars)}"
-        for row in rows
-        if row.bars
+        f"{row.unit} {', '.join(f'{bar.share} {bar.source}' for bar in row.bars)}" for row in rows if row.bars
     )
     return Utilisation(units=rows, whole=whole, text=f"Busy share of the {whole}: {'; '.join(shown)}.")
 
@@ -101,12 +103,13 @@ _Account = tuple[str, float, dict[str, float]]
 
 
 def _predicted(subject: Subject) -> _Account | None:
+    if subject.steady:
+        shares = shares_of(subject.steady)
+        return "predicted", shares[next(iter(shares))].whole_us, {u: one.busy_us for u, one in shares.items()}
     pace, judged = predicted_pace_us(subject), subject.score
     times = None if judged is None else judged.columns.get("busy_us")
     if judged is None or times is None or not pace or not _is_time(subject):
         return None
-    if subject.deployment.is_batch and subject.predicted is not None:
-        return "predicted", pace, _busy(subject.predicted)  # with the time that is lost to slowdown
     names = subject.problem.platform.unit_names
     busy = {name: float(time) for name, time in zip(names, times, strict=True) if time is not None}
     return "predicted", pace, busy
@@ -120,19 +123,14 @@ def _measured(found: Achieved | None) -> _Account | None:
     return ("measured", found.pace_us, found.busy_us) if found is not None and found.busy_us else None
 
 
-def _busy(trace: History) -> dict[str, float]:
-    spent_ns = {unit: sum(e.end_ns - e.start_ns for e in trace.on(unit)) for unit in trace.units}
-    return {unit: time_ns / 1000 for unit, time_ns in spent_ns.items() if time_ns}
-
-
 def chunk_table(subject: Subject) -> Table:
     """Return all chunks of a deployment: what they are charged with, and what they took.
 
-    In a workload a chunk takes longer than it would take alone: it loses time to its company.
+    In a workload a chunk takes longer than it would take alone: it loses time to what runs beside it.
     """
     took = _took(subject)
     several = len(subject.deployment.streams) > 1
-    beside = _beside_others(subject.predicted)
+    beside = _beside_others(subject)
     titles = columns(
         *(("request" if subject.deployment.rounds else "stream",) if several else ()),
         "layers",
@@ -173,12 +171,16 @@ def _chunk_rows(
             yield row + (_taken(took.get(key), beside.get(key, alone)) if took else [])
 
 
-def _beside_others(trace: History | None) -> dict[_Key, int]:
+def _beside_others(subject: Subject) -> dict[_Key, int]:
     """Return what the chunks of a workload take, with the time that they lose; empty without a workload."""
-    if trace is None:
+    streams = subject.deployment.streams
+    if subject.deployment.rounds is None:
         return {}
-    names = trace.names
-    return {(names[e.stream], e.chunk): (e.end_ns - e.start_ns) // 1000 for e in trace.events if names}
+    return {
+        (streams[event.stream].name, event.chunk): (event.end_ns - event.start_ns) // 1000
+        for state in subject.steady
+        for event in state.events
+    }
 
 
 def _took(subject: Subject) -> dict[_Key, _Taken]:

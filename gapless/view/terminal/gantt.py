@@ -92,7 +92,7 @@ def _row(shown: Timeline, events: tuple[Interval, ...], cells: int) -> Text:
         start = min(cells - 1, max(0, event.start_ns - shown.start_ns) * cells // length)
         spans.append((start, min(cells, max(start + 1, (event.end_ns - shown.start_ns) * cells // length))))
     row = Text()
-    following = [start for start, _ in spans[1:]] + [cells]
+    following = [*(start for start, _ in spans[1:]), cells][: len(spans)]
     for event, (start, stop), limit in zip(events, spans, following, strict=True):
         row.append("." * (start - len(row)), style="dim")
         width = min(stop, limit) - start

@@ -245,8 +245,10 @@ def simulation_view(problem: Problem, trace: History) -> Group:
     table = plain_table("what", "value", numbers=("value",))
     for row in presenter.trace_rows(problem, trace):
         table.add_row(*row)
+    parts = presenter.trace_parts(problem, trace)
+    if presenter.is_one_round(problem):
+        return Group(*parts, "", indented(table))
     for unit in trace.units:
         bubble = trace.bubble_us(unit)
         table.add_row(f"bubbles of {unit}", "not used" if bubble is None else millis(bubble))
-    parts = presenter.trace_parts(problem, trace)
     return Group(*titled_chart(trace, presenter.trace_title(trace)), *parts, "", indented(table))

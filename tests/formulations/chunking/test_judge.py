@@ -29,7 +29,7 @@ def test_every_number_of_a_score() -> None:
     assert judged.gapness_us == judged.paper_gapness_us == 80
     assert judged.bubble_us == (0, 80, None, 72)
     assert judged.bubbles_us == 152
-    assert judged.idle_permille == 317  # 152 of 480 microseconds, rounded up: three of four units at once
+    assert judged.idle_permille == 488  # 312 of 640 microseconds, rounded up
     assert judged.utilisation_permille == 512
     # weights 10+30, 50+70, 90+110+130; live tensors 90+78, 66+54, 42+30
     assert judged.memory_bytes == (208, 240, None, 402)

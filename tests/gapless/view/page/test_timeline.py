@@ -28,15 +28,15 @@ def chart(subject: Subject) -> Timeline:
 @pytest.mark.parametrize("name", ["small", "measured", "long", "workload", "steady", "unexecutable"])
 def test_bubbles_are_those_of_the_trace(name: str) -> None:
     subject = samples.SAMPLES[name]()
-    trace = subject.predicted
-    assert trace is not None
+    trace = played(subject)[0]
     band = chart(subject).bands[0]
-    assert band.title == "predicted"
+    assert band.title == trace.title == "predicted"
     for row in band.rows:
         events = trace.on(row.unit)
-        assert row.bubble_us == trace.bubble_us(row.unit)
+        idle = (max(0.0, after.start_us - before.end_us) for before, after in pairwise(events))
+        assert row.bubble_us == pytest.approx(sum(idle))
         assert len(row.blocks) == len(events)
-        assert row.busy_us == sum(event.end_us - event.start_us for event in events)
+        assert row.busy_us == pytest.approx(sum(event.end_us - event.start_us for event in events))
         assert len(row.bubbles) == sum(after.start_us > before.end_us for before, after in pairwise(events))
 
 
@@ -153,7 +153,9 @@ def test_of_a_batch_the_typical_round_is_shown() -> None:
     assert trace.events[0].start_us == 0
     steady = played(samples.steady())[1]
     assert steady.note == ""
-    assert [trace.note for trace in played(samples.steady())] == ["one round", ""]
+    (state,) = samples.steady().steady
+    words = f"steady state: 40 periods of {state.period_us / 1000:,.2f} ms"
+    assert [trace.note for trace in played(samples.steady())] == [words, ""]
     assert {work.request for work in steady.events} == set(range(40))
 
 
