@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (Exception, KeyboardInterrupt) as error:
             if general.debug:
                 traceback.print_exc()
-            return _fail(error, as_json=general.as_json)
+            return _fail(error, as_json=general.as_json, resumes=_resumes(words))
 
 
 def commands() -> Any:
@@ -115,12 +115,21 @@ def _print(answer: Answer, general: General) -> int:
     return answer.code
 
 
-def _fail(error: BaseException, *, as_json: bool) -> int:
+def _resumes(words: list[str]) -> bool:
+    """Return whether the command that was called can go on with what it has finished."""
+    group = typer.main.get_command(app)
+    found = getattr(group, "commands", {}).get(next((word for word in words if not word.startswith("-")), ""))
+    return found is not None and any(parameter.name == "resume" for parameter in found.params)
+
+
+def _fail(error: BaseException, *, as_json: bool, resumes: bool) -> int:
     """Say what went wrong, once, where it is looked for."""
     if isinstance(error, UsageError):
         code, text = ExitCode.USAGE, usage_message(error)
     else:
         code, text = code_of_error(error), _message(error)
+    if code is ExitCode.INTERRUPTED and resumes:
+        text += "; what was finished is kept: the same command with --resume goes on"
     if as_json:
         from ..files import documents
 

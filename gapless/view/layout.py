@@ -53,16 +53,19 @@ class PlainTable(Table):
             if number:  # with its unit it is one word
                 least[index] = max(least[index], *map(len, cells[index]))
         gap = _GAP if sum(least) + _GAP * (len(least) - 1) <= width else 1
-        fits = sum(least) + gap * (len(least) - 1) <= width
-        table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-        for head, column, minimum, number in zip(heads, self.columns, least, numbers, strict=True):
-            table.add_column(
-                head,
-                justify=column.justify,
-                overflow="fold",
-                min_width=minimum if fits else None,
-                no_wrap=number and fits,
-            )
+        spare = width - gap * (len(least) - 1) - sum(least)
+        longest = [max(map(len, texts), default=0) for texts in cells]
+        widths = _widened(least, longest, spare) if spare >= 0 else [None] * len(least)
+        table = Table(
+            title=self.title,
+            title_justify=self.title_justify,
+            box=None,
+            pad_edge=False,
+            padding=(0, gap, 0, 0),
+            header_style="bold",
+        )
+        for head, column, fixed in zip(heads, self.columns, widths, strict=True):
+            table.add_column(head, justify=column.justify, overflow="fold", width=fixed)
         for index, row in enumerate(self.rows):
             found = (
                 _replaced(column, texts, index) for column, texts in zip(self.columns, cells, strict=True)
@@ -77,6 +80,17 @@ def plain_table(*columns: str, numbers: Iterable[str] = ()) -> Table:
     for column in columns:
         table.add_column(column, justify="right" if column in set(numbers) else "left", overflow="fold")
     return table
+
+
+def _widened(least: Sequence[int], longest: Sequence[int], spare: int) -> list[int]:
+    """Return widths of columns: what they need at least, and of the rest the narrow ones are served first."""
+    widths = list(least)
+    wanting = sorted(range(len(least)), key=lambda index: longest[index] - least[index])
+    for place, index in enumerate(wanting):
+        more = min(max(0, longest[index] - least[index]), spare // (len(wanting) - place))
+        widths[index] += more
+        spare -= more
+    return widths
 
 
 def _plain(cell: RenderableType) -> str:

@@ -57,8 +57,8 @@ def using_style(style: OutputStyle) -> Iterator[None]:
 
 
 def shows_progress() -> bool:
-    """Return whether to show progress: standard error is a terminal, and `--quiet` was not given."""
-    return not output_style().quiet and sys.stderr.isatty()
+    """Return whether to show progress: `--quiet` was not given."""
+    return not output_style().quiet
 
 
 class _Console(Console):

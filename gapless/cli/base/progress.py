@@ -1,4 +1,4 @@
-"""Progress on standard error: one line that renews itself while something takes long."""
+"""Progress on standard error while something takes long: a line that renews itself, or one now and then."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ FIRST_S = 2.0
 BAR_WIDTH = 20
 
 _EVERY_S = 0.5
+
+LOG_FIRST_S, LOG_EVERY_S = 10.0, 30.0
+"""Seconds before the first line, and between two, where standard error is no terminal but a pipe or file."""
+
 _LEAST_SHARE = 0.02
 """How much has to be done before it tells how long the rest will take."""
 
@@ -49,12 +53,13 @@ def span(seconds: float) -> str:
 
 
 class Line:
-    """A line on a terminal that renews itself; a context manager. Subclasses say what stands in it.
+    """A line on a terminal that renews itself, elsewhere one now and then; a context manager.
+
+    Subclasses say what stands in it.
 
     A timer signal renews the line, not a thread: solvers run in forked children, and a fork that
     happens while another thread holds a lock leaves the child with a lock that is never released. Nothing is
-    written where standard error is no terminal, or where `--quiet` was said. Lines may be nested: the inner
-    one is seen while it lasts.
+    written where `--quiet` was said. Lines may be nested: the inner one is seen while it lasts.
     """
 
     def __init__(self) -> None:
@@ -64,10 +69,15 @@ class Line:
         self._timer = (0.0, 0.0)
         main = threading.current_thread() is threading.main_thread()
         self._active = main and shows_progress() and hasattr(signal, "setitimer")
+        self._logs = False
 
     def words(self) -> str:
         """Return what the line says just now; empty: nothing yet. Each kind of line has words of its own."""
         raise NotImplementedError
+
+    def bar(self, share: float) -> str:
+        """Return a share from 0 to 1: as a bar where the line renews itself, in a log as a percentage."""
+        return f"{int(100 * min(1.0, max(0.0, share)))} %" if self._logs else bar(share)
 
     @property
     def elapsed_s(self) -> float:
@@ -77,7 +87,9 @@ class Line:
     def __enter__(self) -> Self:
         if self._active:
             self._before = signal.signal(signal.SIGALRM, self._tick)
-            self._timer = signal.setitimer(signal.ITIMER_REAL, FIRST_S, _EVERY_S)
+            self._logs = not sys.stderr.isatty()
+            often = (LOG_FIRST_S, LOG_EVERY_S) if self._logs else (FIRST_S, _EVERY_S)
+            self._timer = signal.setitimer(signal.ITIMER_REAL, *often)
         return self
 
     def __exit__(
@@ -92,7 +104,9 @@ class Line:
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
         words = self.words()
-        if words:
+        if words and self._logs:
+            self._write(f"{words}\n")
+        elif words:
             self._write(_ERASE + words[: _columns() - 1])
             self._shown = True
 
@@ -156,7 +170,7 @@ class Progress(Line):
         elapsed, limit = self.elapsed_s, self._time_limit_s
         if not limit:
             return span(elapsed)
-        return f"{bar(elapsed / limit)}, {span(elapsed)} of {span(limit)}"
+        return f"{self.bar(elapsed / limit)}, {span(elapsed)} of {span(limit)}"
 
     def _known(self) -> list[str]:
         """Return the best value and its gap. In slack mode the first value may be one of the period."""
@@ -199,7 +213,7 @@ class StepLine(Line):
             return f"{passed}: {text}"
         left = self._left_s(step)
         rest = "" if left is None else f", about {span(left)} left"
-        return f"{bar(step.done / step.total)}  {passed}{rest}: {text}"
+        return f"{self.bar(step.done / step.total)}  {passed}{rest}: {text}"
 
     def _left_s(self, step: Step) -> float | None:
         """Return how long the rest of the part will take at the pace until now; None: too early to tell."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from ...executor.callable_inspection import PipelineInspection
 from ...executor.engines.bench import EngineBench
-from ...executor.engines.cache import Cache
+from ...executor.engines.cache import Cache, CacheEntry
 from ...executor.graph.inspection import Inspection
 from ...executor.model import TensorSpec
 from ..layout import indented, plain_table
@@ -126,20 +127,27 @@ def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
 
 
 def cache_view(cache: Cache) -> Group:
-    """Return what `gapless cache` shows."""
-    entries = sorted(cache.entries(), key=lambda entry: -entry.used_at_s)
-    table = plain_table("used", "kind", "size", "key", numbers=("size",))
-    for entry in entries[:MAX_ROWS_SHOWN]:
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_at_s))
-        table.add_row(used, entry.suffix.removeprefix("."), size(entry.size_bytes), entry.key[:16])
+    """Return what `gapless cache` shows: sums by kind, and whether anything is to be done."""
+    entries = cache.entries()
+    table = plain_table("kind", "files", "size", "last used", numbers=("files", "size"))
+    kinds: defaultdict[str, list[CacheEntry]] = defaultdict(list)
+    for entry in entries:
+        kinds[entry.suffix.removeprefix(".")].append(entry)
+    for kind, found in sorted(kinds.items()):
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(max(entry.used_at_s for entry in found)))
+        table.add_row(kind, f"{len(found):,}", size(sum(entry.size_bytes for entry in found)), used)
     parts: list[RenderableType] = [
         Text(
             f"{cache.folder}: {len(entries)} files, {size(cache.size_bytes)} "
             f"of at most {size(cache.limit_bytes)}"
         )
     ]
-    if entries:
-        parts += ["", indented(table)]
-    if len(entries) > MAX_ROWS_SHOWN:
-        parts.append(Text(f"  ... and {len(entries) - MAX_ROWS_SHOWN} more"))
-    return Group(*parts)
+    if not entries:
+        return Group(*parts)
+    full = cache.size_bytes > cache.limit_bytes
+    words = (
+        "More than it may hold: the files that were not used for longest go when the next one is written."
+        if full
+        else "Nothing needs to be done: files that were not used for longest go when it is full."
+    )
+    return Group(*parts, "", indented(table), "", Text(f"{words} --clear removes all now."))

@@ -8,19 +8,23 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...executor.tuning.statistics import TOPS, PredictionQuality
+from ...executor.tuning.statistics import PredictionQuality
 from ...profiler.prediction.corrections import Corrections
-from ...profiler.prediction.evaluation import ALL, MULTI, SCOPES, Evaluated, Evaluation, plans_of
+from ...profiler.prediction.evaluation import ALL, MULTI, SCOPES, Evaluated, Evaluation, Fit, plans_of
 from ...profiler.prediction.executions import Executions
 from ..layout import plain_table
+from ..words import capital
+
+_TOPS_SHOWN = (1, 5)
+"""Numbers of plans that a table of qualities speaks of; JSON has all."""
 
 Row = tuple[str, int | None, PredictionQuality]
 """What was learned, from how many plans, and how good it is."""
 
 _LEGEND = Text(
-    "learned: corrections, from so many other plans; top 1, ...: by how much the best of so many plans with "
-    "the least prediction is slower than the fastest of all; half of the runs, same chunks in other plans: "
-    "how well executions foretell each other, which no cost model can do much better",
+    "learned: corrections, from so many other plans; top 1, top 5: by how much the best of so many plans "
+    "with the least prediction is slower than the fastest of all (--json has more); half of the runs, same "
+    "chunks in other plans: how well executions foretell each other, which no cost model can do much better",
     style="dim",
 )
 
@@ -35,7 +39,26 @@ def prediction_view(executions: Executions, found: Evaluation) -> RenderableType
         f"tables {methods}",
         style="not bold",
     )
-    return Group(head, *_tables(executions, found), "", _LEGEND)
+    return Group(head, *_tables(executions, found), "", _LEGEND, "", Text(_conclusion(found), style="bold"))
+
+
+def _conclusion(found: Evaluation) -> str:
+    """Return which costs to plan with."""
+    known = [
+        (one.quality.mape_percent, number, one)
+        for number, one in enumerate(found.left_out)
+        if one.quality.scope == ALL and one.quality.mape_percent is not None
+    ]
+    if not known:
+        return "Too few plans to say which costs foretell them: `gapless tune` executes more."
+    off, _, best = min(known)
+    costs = f"{best.quality.table} costs"
+    if best.fit is Fit.NONE:
+        return f"{capital(costs)} foretell these plans best, {off:.1f} % off on average: plan with them."
+    return (
+        f"{capital(costs)} foretell these plans best with corrections of {best.fit}, {off:.1f} % off on "
+        f"average: --costs {best.quality.table} --out FILE writes a problem with them."
+    )
 
 
 def _tables(executions: Executions, found: Evaluation) -> Iterator[RenderableType]:
@@ -58,7 +81,7 @@ def _row(one: Evaluated) -> Row:
 
 def quality_table(title: str, rows: Iterable[Row]) -> Table:
     """Return a table of qualities with a title above it."""
-    numbers = ("from", "plans", "Pearson", "Spearman", "MAPE", *(f"top {k}" for k in TOPS))
+    numbers = ("from", "plans", "Spearman", "MAPE", *(f"top {k}" for k in _TOPS_SHOWN))
     table = plain_table("cost model", "learned", *numbers, numbers=numbers)
     table.title, table.title_justify = f"\n{title}", "left"
     for learned, count, found in rows:
@@ -68,9 +91,9 @@ def quality_table(title: str, rows: Iterable[Row]) -> Table:
             learned,
             "" if count is None else str(count),
             str(found.plans),
-            *("-" if value is None else f"{value:.3f}" for value in (found.pearson, found.spearman)),
+            "-" if found.spearman is None else f"{found.spearman:.3f}",
             "-" if found.mape_percent is None else f"{found.mape_percent:.1f} %",
-            *(f"+{regrets[k]:.1f} %" if k in regrets else "-" for k in TOPS),
+            *(f"+{regrets[k]:.1f} %" if k in regrets else "-" for k in _TOPS_SHOWN),
         )
     return table
 

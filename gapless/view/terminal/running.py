@@ -15,6 +15,9 @@ from ...profiler.profile import Profile
 from ..layout import indented, notes_view, plain_table
 from ..words import WELL_PREDICTED, microseconds, millis, size
 
+_FAITHFUL = 0.1
+"""Mean error of sums of layers up to which plans that are made from them hold."""
+
 
 def profiles_view(profiles: Sequence[Profile]) -> Group:
     """Return what `gapless profile --side-by-side` shows."""
@@ -51,13 +54,19 @@ def profile_view(profile: Profile) -> Group:
                 microseconds(check.measured_us),
                 f"{100 * check.error:+.1f} %",
             )
-        error = profile.check_error or 0.0
-        parts += [
-            "",
-            Text(f"sums of layers against chunks measured as such: mean error {100 * error:.1f} %"),
-            indented(checks),
-        ]
-    return Group(*parts, *notes_view(profile.warnings))
+        parts += ["", Text("sums of layers against chunks measured as such:"), indented(checks)]
+    return Group(*parts, "", Text(_profile_verdict(profile), style="bold"), *notes_view(profile.warnings))
+
+
+def _profile_verdict(profile: Profile) -> str:
+    """Return whether plans can be made from a profile, and how."""
+    error = profile.check_error
+    if error is None:
+        return "No chunk was measured as such, so nobody knows how well sums of layers foretell chunks."
+    words = f"Sums of layers are {100 * error:.1f} % off those of chunks, on average"
+    if error > _FAITHFUL:
+        return f"{words}: plans made from them are guesses; `gapless tune` measures the best ones."
+    return f"{words}: `gapless plan` on the problem that was written finds plans that hold."
 
 
 def simulated_line(found: Measurement | TuningResult) -> list[Text]:

@@ -23,7 +23,14 @@ def test_cost_models_are_compared_with_what_was_executed(cli: Cli, tmp_path: Pat
     path = written(document(), tmp_path)
     shown = cli("predict", path)
     assert shown.code == 0
-    for words in ("interpolated", "Pearson", "top 10", "leave one out", "from a few plans"):
+    for words in (
+        "interpolated",
+        "Spearman",
+        "top 5",
+        "leave one out",
+        "from a few plans",
+        "foretell these plans best",
+    ):
         assert words in shown.out
     found = cli("predict", path, "--json").document
     exact = [
