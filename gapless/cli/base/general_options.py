@@ -14,7 +14,14 @@ from .console import OutputStyle
 
 def heading(title: str) -> Callable[..., Any]:
     """Return what declares the options under a heading of the help; their defaults are not shown."""
-    return partial(typer.Option, rich_help_panel=title, show_default=False)
+    return partial(_option, rich_help_panel=title, show_default=False)
+
+
+def _option(*names: str, **how: Any) -> Any:
+    """Declare an option; of numbers the help shows no range, which would leave no room for words."""
+    if how.keys() & {"min", "max"}:
+        how.setdefault("metavar", "NUMBER")
+    return typer.Option(*names, **how)
 
 
 output_option = heading("Output")

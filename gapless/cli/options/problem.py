@@ -66,7 +66,10 @@ OrderOption = Annotated[
 ]
 ExecutionOption = Annotated[
     Execution | None,
-    _asked_option(help="How the units keep step: freely, or in Hetero2Pipe's synchronous columns."),
+    _asked_option(
+        metavar="WAY",
+        help="How the units keep step: asynchronous (freely), or columns (as in Hetero2Pipe).",
+    ),
 ]
 ContentionOption = Annotated[
     str | None,
