@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -111,8 +112,12 @@ class Line:
             self._shown = True
 
     def _write(self, text: str) -> None:
-        """Write past Python's buffers: a signal may have come in the middle of another write."""
-        os.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
+        """Write past Python's buffers: a signal may have come in the middle of another write.
+
+        Nothing is written where nobody listens any more: progress never stops what it is about.
+        """
+        with suppress(OSError, ValueError):
+            os.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
 
 
 class Progress(Line):

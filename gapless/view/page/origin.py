@@ -87,19 +87,19 @@ def _tables(subject: Subject) -> Table:
     ]
     if problem.interference is not None:
         known.append(("interference", problem.interference.provenance))
-    titles = columns("table", "method", "source", "device, engine, when", "notes")
+    titles = columns("table", "method", "device, engine, when", "source, notes")
     return table("Tables of costs", titles, (_provenance(name, entry) for name, entry in known))
 
 
 def _provenance(name: str, entry: Provenance) -> list[TableCell | str]:
-    how = f"{entry.method or '-'}{', estimated' if entry.estimated else ''}"
     taken = "; ".join(filter(None, (entry.device, entry.engine, entry.taken_at)))
     return [
         name,
-        TableCell(text=how, kind="warn" if entry.estimated else ""),
-        TableCell(text=entry.source or "-", kind="text"),
+        TableCell(text="estimated", kind="warn", note=entry.method)
+        if entry.estimated
+        else TableCell(text=entry.method or "-"),
         TableCell(text=taken or "-", kind="text"),
-        TableCell(text=entry.notes or "-", kind="text"),
+        TableCell(text=entry.source or "-", kind="long", note=entry.notes),
     ]
 
 

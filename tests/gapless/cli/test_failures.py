@@ -244,3 +244,19 @@ def test_a_real_ctrl_c_ends_a_real_program(tmp_path: Path) -> None:
         assert process.returncode == 130
         assert time.monotonic() - started < 60
         assert json.loads(out)["stop"] == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("words", "resumes"), [(("profile", "squeezenet"), True), (("show", "squeezenet"), False)]
+)
+def test_ctrl_c_names_resume_where_it_applies(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], resumes: bool
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gapless.api.models.open_models", stop)
+    monkeypatch.setattr("gapless.cli.commands.showing.showing", stop, raising=False)
+    shown = cli(*words)
+    assert ("--resume goes on" in shown.err) == resumes
+    assert shown.code == (ExitCode.INTERRUPTED if resumes else shown.code)

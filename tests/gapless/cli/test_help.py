@@ -162,3 +162,12 @@ def test_summaries_are_read_without_loading_modules(every: dict[str, Any]) -> No
     assert {name: catalog.summary(name) for name in COMMANDS} == {
         name: (inspect.getdoc(command.callback) or "").split("\n")[0] for name, command in every.items()
     }
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_help_cuts_nothing_at_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80, raising=False)
+    shown = cli(name, "--help").out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown

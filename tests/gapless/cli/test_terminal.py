@@ -243,3 +243,40 @@ def test_nested_lines_give_the_timer_back(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_line_says_nothing_by_itself() -> None:
     with pytest.raises(NotImplementedError):
         Line().words()
+
+
+def test_a_log_has_a_line_now_and_then_and_none_when_quiet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("gapless.cli.base.progress.LOG_FIRST_S", 0.01)
+    monkeypatch.setattr("gapless.cli.base.progress.LOG_EVERY_S", 0.01)
+
+    def logged(*, quiet: bool) -> str:
+        path = tmp_path / f"{quiet}.txt"
+        with path.open("w") as file, using_style(OutputStyle(quiet=quiet)):
+            monkeypatch.setattr(sys, "stderr", file)
+            with StepLine() as line:
+                line.report(Step(text="layer 2", done=2, total=8))
+                until = time.monotonic() + 5
+                while time.monotonic() < until and not path.stat().st_size and not quiet:
+                    time.sleep(0.01)
+            monkeypatch.undo()
+            monkeypatch.setattr("gapless.cli.base.progress.LOG_FIRST_S", 0.01)
+        return path.read_text()
+
+    lines = logged(quiet=False).splitlines()
+    assert lines
+    assert set(lines) == {"25 %  0 s: layer 2"}
+    assert logged(quiet=True) == ""
+
+
+def test_progress_that_nobody_reads_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gapless.cli.base.progress.LOG_FIRST_S", 0.01)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as file:
+        monkeypatch.setattr(sys, "stderr", file)
+        with StepLine() as line:
+            line.report(Step(text="layer 2", done=2, total=8))
+            line._tick(signal.SIGALRM, None)
+        monkeypatch.undo()
