@@ -24,8 +24,8 @@ class TableCell:
     text
         What it says.
     kind
-        "good", "bad", "warn", "soft", "name", "text", "long" or "": how it is set; never the only carrier of a
-        meaning.
+        "good", "bad", "warn", "soft", "name", "text", "long" or "": how it is set; never the only carrier of
+        a meaning.
     note
         What stands behind it, in smaller letters.
     link
