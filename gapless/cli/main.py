@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (Exception, KeyboardInterrupt) as error:
             if general.debug:
                 traceback.print_exc()
-            return _fail(error, as_json=general.as_json, resumes=_resumes(words))
+            return _fail(error, words, as_json=general.as_json)
 
 
 def commands() -> Any:
@@ -122,13 +122,13 @@ def _resumes(words: list[str]) -> bool:
     return found is not None and any(parameter.name == "resume" for parameter in found.params)
 
 
-def _fail(error: BaseException, *, as_json: bool, resumes: bool) -> int:
+def _fail(error: BaseException, called: list[str], *, as_json: bool) -> int:
     """Say what went wrong, once, where it is looked for."""
     if isinstance(error, UsageError):
         code, text = ExitCode.USAGE, usage_message(error)
     else:
         code, text = code_of_error(error), _message(error)
-    if code is ExitCode.INTERRUPTED and resumes:
+    if code is ExitCode.INTERRUPTED and _resumes(called):
         text += "; what was finished is kept: the same command with --resume goes on"
     if as_json:
         from ..files import documents

@@ -6,17 +6,18 @@ import io
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
-from gapless.view.layout import PlainTable, indented, plain_table
+from gapless.view.layout import indented, plain_table
 
 
-def shown(table: PlainTable, width: int) -> list[str]:
+def shown(table: Table, width: int) -> list[str]:
     out = io.StringIO()
     Console(file=out, width=width).print(indented(table))
     return out.getvalue().rstrip().splitlines()
 
 
-def times() -> PlainTable:
+def times() -> Table:
     numbers = ("period", "latency with full slots p50", "share")
     table = plain_table("candidate", "plan", *numbers, numbers=numbers)
     table.add_row(
