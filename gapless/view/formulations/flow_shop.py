@@ -24,7 +24,7 @@ from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.gantt import block_name, gantt_view, titled_chart
 from ..traces import letter
-from ..words import capital, listed, microseconds, millis, part_of, percent, share, size
+from ..words import capital, listed, millis, part_of, percent, share, size
 
 MAX_REQUESTS_SHOWN = 40
 
@@ -105,7 +105,7 @@ class FlowShopPresenter(Presenter):
         (state,) = operation_of(problem).steady(problem, deployment)
         played = executed(deployment, state.window(_ROUNDS))
         head = Text.assemble(
-            ("steady state", "bold"), f": a new round begins every {microseconds(state.period_us)}"
+            ("steady state", "bold"), f": a new round begins every {millis(round(state.period_us))}"
         )
         return [
             indented(_steady_requests(problem, deployment, state)),
@@ -149,7 +149,7 @@ class FlowShopPresenter(Presenter):
         whole_us = shares[busiest].whole_us
         most = f"{busiest} works most, {share(shares[busiest].busy_us, whole_us)} of that time"
         if _is_stream(problem):
-            words = f"A round of all requests comes every {microseconds(whole_us)}; {most}"
+            words = f"A round of all requests comes every {millis(round(whole_us))}; {most}"
             lost = []
         else:
             last = max(simulate(problem, plan).events, key=lambda event: event.end_ns)

@@ -192,7 +192,7 @@ def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
         if which == name:
             note, predicted = f"{note}; {millis(predicted)} predicted", None
         elif subject.steady and subject.deployment.rounds is None:
-            note = f"{note}; {microseconds(slowest_latency_us(subject.steady))} predicted"
+            note = f"{note}; {millis(round(slowest_latency_us(subject.steady)))} predicted"
         yield Figure(label=capital(name), value=microseconds(found.latency_us), note=note)
     if predicted is not None:
         yield Figure(label=capital(which), value=millis(predicted), note=f"{slowest}predicted")
@@ -223,7 +223,7 @@ def _bubbles(subject: Subject, judged: Score) -> str:
     """Return the idle times of the units in use; of a stream of rounds in its steady state."""
     if not subject.is_endless_workload:
         return millis(judged.bubbles_us)
-    return microseconds(sum(one.idle_us for one in shares_of(subject.steady).values()))
+    return millis(round(sum(one.idle_us for one in shares_of(subject.steady).values())))
 
 
 def _bubbles_note(subject: Subject) -> str:

@@ -8,7 +8,7 @@ from statistics import median_low
 
 from ...formulations.history import History, Interval
 from ...formulations.plan import Chunk
-from ..words import microseconds
+from ..words import microseconds, millis
 from .subject import Subject
 
 _PERIODS = 3
@@ -94,7 +94,7 @@ def played(subject: Subject) -> tuple[Played, ...]:
             # The simulation knows the first round, which finds all units idle.
             (state,) = subject.steady
             periods = _PERIODS if measured is None else 1 + max(event.request for event in measured.events)
-            note = f"steady state: {periods} periods of {microseconds(state.period_us)}"
+            note = f"steady state: {periods} periods of {millis(round(state.period_us))}"
             events = tuple(sorted(state.window(periods)))
         found.append(Played(title="predicted", note=note, events=events))
     if measured is not None and measured.events:

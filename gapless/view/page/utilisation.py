@@ -82,7 +82,7 @@ def utilisation(subject: Subject) -> Utilisation | None:
                     source=said[kind],
                     percent=share(min(busy[unit], pace), pace),
                     share=words.share(min(busy[unit], pace), pace),
-                    busy=microseconds(busy[unit]),
+                    busy=millis(round(busy[unit])) if kind == "predicted" else microseconds(busy[unit]),
                 )
                 for kind, pace, busy in accounts
                 if unit in busy

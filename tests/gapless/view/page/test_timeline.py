@@ -15,6 +15,7 @@ from gapless.view.page.played import Lane, lanes_of, played, together
 from gapless.view.page.scale import Span
 from gapless.view.page.subject import Subject
 from gapless.view.page.timeline import Block, Timeline, timeline
+from gapless.view.words import millis
 from tests.gapless.view.page import samples
 
 
@@ -154,7 +155,7 @@ def test_of_a_batch_the_typical_round_is_shown() -> None:
     steady = played(samples.steady())[1]
     assert steady.note == ""
     (state,) = samples.steady().steady
-    words = f"steady state: 40 periods of {state.period_us / 1000:,.2f} ms"
+    words = f"steady state: 40 periods of {millis(round(state.period_us))}"
     assert [trace.note for trace in played(samples.steady())] == [words, ""]
     assert {work.request for work in steady.events} == set(range(40))
 
