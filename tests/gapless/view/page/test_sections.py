@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from gapless.executor.engine import PlacementReceipt
 from gapless.executor.runner import Budget
@@ -23,6 +25,7 @@ from gapless.view.page.standing import standing
 from gapless.view.page.subject import Subject
 from gapless.view.page.table import Table
 from gapless.view.page.utilisation import chunk_table, utilisation
+from gapless.view.presenter import presenter_of
 from tests.gapless.view.page import samples
 
 
@@ -325,3 +328,35 @@ def test_the_origin_names_problem_tables_and_files() -> None:
     assert column(estimated.tables, "table") == ["costs", "interference"]
     assert "estimated" in column(estimated.tables, "method")[0]
     assert "5 requests, batch" in dict(estimated.facts)["workload"]
+
+
+def test_a_request_that_waits_is_not_compared_with_one_that_does_not() -> None:
+    labels = [figure.label for figure in headline(samples.measured()).figures]
+    assert "Latency with full slots" in labels
+    assert "Unqueued latency" in labels
+    assert "Latency" not in labels
+    batch = [figure.label for figure in headline(samples.workload()).figures]
+    assert "Latency from arrival" in batch
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["measured", "workload", "steady", "replicas", "raced"])
+def test_no_unit_is_busier_than_all_of_its_time(name: str) -> None:
+    found = utilisation(samples.SAMPLES[name]())
+    assert found is not None
+    assert max(bar.percent for row in found.units for bar in row.bars) <= 100
+
+
+def test_the_page_says_the_shares_that_the_terminal_says() -> None:
+    subject = samples.measured()
+    plan = subject.plan
+    assert plan is not None
+    assert subject.score is not None
+    out = io.StringIO()
+    parts = presenter_of(subject.problem).plan_parts(subject.problem, plan, subject.score)
+    Console(file=out, width=140).print(*parts)
+    found = utilisation(subject)
+    assert found is not None
+    shares = [bar.share for row in found.units for bar in row.bars if bar.kind == "predicted"]
+    assert shares
+    assert all(share in out.getvalue() for share in shares)
