@@ -191,9 +191,11 @@ def problem_named(
 
 
 def _stands_for_problem(path: Path) -> bool:
-    """Return whether a name is that of a folder, or of a file of plans."""
+    """Return whether a name is that of a folder of a run, or of a file of plans."""
     try:
-        return path.is_dir() if path.suffix != ".json" else format_of(path) in _KINDS
+        if path.is_dir():
+            return any((path / known).is_file() for known in (*_IN_FOLDER, "problem.json"))
+        return path.suffix == ".json" and format_of(path) in _KINDS
     except (InvalidInputError, OSError, ValueError):  # that is for who reads it as a problem to say
         return False
 
