@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..formulations.availability import Availability
 from ..formulations.objective import PERIOD
@@ -335,6 +335,15 @@ class Backend(Protocol):
         `problem.objective.period_slack_permille` is always None here: the session solves the slack
         mode in two steps, so that backends need not know it.
         """
+        ...
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A backend that has an answer before it begins, for when its time is up before it is started."""
+
+    def first_claim(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Return what takes no search; called where the backend is not to be loaded, with a time limit."""
         ...
 
 

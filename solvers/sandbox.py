@@ -31,7 +31,7 @@ from ..formulations import errors
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.problem import Problem
 from ..formulations.processes import end_with_parent
-from .protocol import Backend, Claim, Deadline, SolveOptions, SolveStatus, StopReason
+from .protocol import Backend, Claim, Deadline, Prepared, SolveOptions, SolveStatus, StopReason
 
 T = TypeVar("T")
 
@@ -83,6 +83,9 @@ def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> t
     started, limit_s = time.monotonic(), options.time_limit_s
     late = Deadline(None if limit_s is None else limit_s + max(GRACE_S, GRACE_SHARE * limit_s))
     last = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.TIME_LIMIT)
+    if limit_s is not None and isinstance(backend, Prepared):
+        last = backend.first_claim(problem, options)
+        options.publish(last)
     work = _Work(backend=backend, problem=problem, options=options, started=started)
     with tempfile.TemporaryFile() as output, _Child(partial(_solve, work, output)) as child:
         for kind, *payload in child.messages(late):

@@ -80,6 +80,10 @@ class ExactBackend(ABC):
         )
         return replace(search.run(), startup_s=startup_s)
 
+    def first_claim(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Return the first of what is known."""
+        return self._known(problem, next(starts_for(problem, options), Start()))
+
     def _known(self, problem: Problem, start: Start) -> Claim:
         """Return what is known before the search as a claim that proves a bound at most."""
         found = start.code is not None

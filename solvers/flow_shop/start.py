@@ -26,12 +26,12 @@ _SHARE = 0.1
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
-    Where time is short the first plan is there before anything heavy is loaded. Where it is not the native
+    With a time limit the first plan is there before anything heavy is loaded. Unless time is short the native
     search takes a fixed number of steps: equal questions have equal answers.
     """
     shop, limit_s, known = shop_of(problem), options.time_limit_s, Start()
     hurried = limit_s is not None and limit_s < _UNHURRIED_S
-    if hurried:
+    if limit_s is not None:
         known = Start(code=_whole(problem, shop))
         yield known
     from .bounds import makespan_bound  # these load numpy

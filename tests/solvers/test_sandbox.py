@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -210,3 +210,24 @@ def test_an_interruption_kills_the_child(problem: Problem) -> None:
     with pytest.raises(KeyboardInterrupt):
         solve(problem, FakeBackend(act=publish_and_hang), SolveOptions(publish=interrupt), isolate=True)
     assert time.monotonic() - started < 60  # the child itself never ends
+
+
+@dataclass
+class PreparedBackend(FakeBackend):
+    """Has an answer before it is started."""
+
+    def first_claim(self, problem: Problem, options: SolveOptions) -> Claim:
+        return feasible(BEST)
+
+
+def test_a_limit_below_the_start_of_a_child_is_kept_with_what_is_known_before(problem: Problem) -> None:
+    options = SolveOptions(time_limit_s=1e-3)
+    result = solve(problem, PreparedBackend(act=hang), options, isolate=True)
+    assert (result.status, result.stop, result.plan) == ("feasible", StopReason.TIME_LIMIT, BEST)
+    assert result.proven == 0
+
+
+@pytest.mark.parametrize("name", ["cpsat", "z3", "pulp"])
+def test_exact_backends_have_a_plan_before_they_are_loaded(problem: Problem, name: str) -> None:
+    result = solve(problem, name, SolveOptions(time_limit_s=1e-3))
+    assert (result.status, result.stop, result.proven) == ("feasible", StopReason.TIME_LIMIT, 0)
