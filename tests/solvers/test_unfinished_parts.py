@@ -228,7 +228,7 @@ def test_a_time_limit_is_for_all_parts_together(monkeypatch: pytest.MonkeyPatch)
 
     class Clock:
         def __init__(self, limit_s: float | None) -> None:
-            assert limit_s == 9.0
+            assert limit_s == pytest.approx(9.0, abs=1)  # less what it took to find the backend
 
         @property
         def passed(self) -> bool:

@@ -60,7 +60,7 @@ def _looked_words(explanation: Explanation) -> str:
     taken, limit = seconds(explanation.looked_s), explanation.limit_s
     if limit is None:
         return f"looked for {taken}"
-    return f"looked for {taken}, limit {limit:g} s: what is not proved may be better with more (--time-limit)"
+    return f"looked for {taken}, limit {limit:g} s; what is not proved may improve with more (--time-limit)"
 
 
 def _section(name: str, what: str, table: Table) -> list[RenderableType]:
