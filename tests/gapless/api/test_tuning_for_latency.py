@@ -63,10 +63,10 @@ def test_the_plan_with_the_least_latency_wins(cli: Cli, tmp_path: Path) -> None:
     assert best is not None
     found = load_deployment(out / "deployment.json", problem)
     assert found.plan == best
-    assert f"wins a tie: latency {predicted_us(problem, best) / 1000:.2f} ms" in run.out
+    assert f"wins a tie: unqueued latency {predicted_us(problem, best) / 1000:.2f} ms" in run.out
     assert "replicas" not in run.out
     assert "latency p50" not in run.out, "it is the latency already"
-    assert "latency ms" in (out / "table.csv").read_text().splitlines()[0]
+    assert "unqueued latency ms" in (out / "table.csv").read_text().splitlines()[0]
     assert not (out / "executions.json").exists(), "models of costs are learned from pipelines"
 
 
@@ -76,9 +76,9 @@ def test_a_report_of_it_is_about_the_latency(cli: Cli, tmp_path: Path) -> None:
     assert cli(*WORDS, "--out", out).code == ExitCode.OK
     assert cli("report", out, "--out", page, "--backends", "none").code == ExitCode.OK
     text = page.read_text()
-    assert "has a latency of" in text
+    assert "has an unqueued latency of" in text
     assert "The latency counts first, so one request was run at a time." in text
-    assert "Share of the latency." in text
+    assert "Share of the unqueued latency." in text
 
 
 def test_the_figures_leave_out_what_is_about_pipelines() -> None:
@@ -90,11 +90,11 @@ def test_the_figures_leave_out_what_is_about_pipelines() -> None:
     ends = [event.end_us for event in alone.predicted.events if event.chunk == len(plan.chunks) - 1]
     assert all(start >= end for start, end in zip(starts[1:], ends, strict=False)), "one after the other"
     labels = {figure.label for figure in headline(alone).figures}
-    assert {"Latency, predicted", "Units"} <= labels
-    assert labels.isdisjoint({"Bubbles", "Utilisation", "Latency"})
-    assert utilised(alone) is None
+    assert {"Unqueued latency, predicted", "Units"} <= labels
+    assert labels.isdisjoint({"Bubbles", "Utilisation", "Unqueued latency"})
+    assert utilised(alone) == "-"
     piped = {figure.label for figure in headline(gapless.subject(problem, plan, explained=None)).figures}
-    assert {"Period, predicted", "Bubbles", "Utilisation", "Latency"} <= piped
+    assert {"Period, predicted", "Bubbles", "Utilisation", "Unqueued latency"} <= piped
 
 
 def test_no_rounds_of_learning(cli: Cli) -> None:

@@ -54,7 +54,7 @@ def test_a_run_a_plan_and_a_workload_on_one_page(cli: Cli, tmp_path: Path) -> No
     assert "times as long as the winner" in said
     assert re.findall(r'id="(s\d-race)"', page.read_text()) == ["s1-race"]  # two subjects, one race
     assert "squeezenet#2" in said
-    assert "Predicted against measured" in said
+    assert "Predicted against simulated" in said
 
 
 @pytest.mark.parametrize(

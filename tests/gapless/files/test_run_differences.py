@@ -95,7 +95,7 @@ def test_times_of_other_networks_are_not_compared(folders: tuple[Path, Path], tm
 
 
 def test_a_report_of_two_runs_shows_the_differences(
-    cli: Cli, folders: tuple[Path, Path], tmp_path: Path
+    cli: Cli, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "page.html"
     words = ("--backends", "none", "--no-explain", "--out", page)
@@ -103,9 +103,10 @@ def test_a_report_of_two_runs_shows_the_differences(
     assert done.code == 0
     (pair,) = done.document["runs"]
     assert next(fact["name"] for fact in pair["facts"]) == "device"
-    shown = cli("report", *folders, *words)
-    assert "beyond the noise" in " ".join(shown.out.split())
-    assert "the same in both: networks" in " ".join(shown.out.split())
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = cli("report", *folders, *words).out
+    assert "beyond the noise" in shown
+    assert "the same in both: networks" in shown
     text = page.read_text()
     for word in ("Two runs:", "What differs", "beyond the noise", "simulated pixel7a (costs: isolated)"):
         assert word in text

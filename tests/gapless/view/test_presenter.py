@@ -82,4 +82,4 @@ def test_equal_requests_in_each_others_place_look_alike() -> None:
 def test_the_help_of_compare_names_the_usual_backends() -> None:
     told = str(planning.compare.__annotations__["backends"].__metadata__[0].help)
     for name, family in families().items():
-        assert ",".join(family.usual.names) in told, name
+        assert ", ".join(family.usual.names) in told, name
