@@ -29,6 +29,7 @@ def score(problem: Problem, plan: Plan) -> Score:
         terms={field: numbers.term(name) for name, field in formulation.fields.items()},
         columns=formulation.columns(numbers),
         names=formulation.fields,
+        key=formulation.key(charged, code),
         throughput=formulation.rate(numbers),
         violations=tuple(violations(charged, code, numbers, plan)),
     )
@@ -69,11 +70,9 @@ def examined(
     return numbers, tuple(violations(problem, code, numbers, plan))
 
 
-def rank_key(problem: Problem, plan: Plan, plan_score: Score) -> tuple[object, ...]:
+def rank_key(problem: Problem, plan_score: Score) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the key of the canonical order of plans: objective, tie-break, then the plan itself."""
-    formulation = problem.formulation
-    values = plan_score.values(problem.ranking)
-    return values, formulation.key(problem, formulation.code(problem, plan))
+    return plan_score.values(problem.ranking), plan_score.key
 
 
 def violations(

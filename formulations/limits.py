@@ -49,8 +49,8 @@ class Limits:
 
     def in_use(self) -> dict[str, int]:
         """Return the filters that are on, by name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        values = ((name, getattr(self, name)) for name in LIMIT_NAMES)
+        return {name: value for name, value in values if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,11 @@ LIMIT_NAMES = tuple(LIMITS)
 
 def limits_missed(limits: Limits, numbers: Any) -> list[tuple[str, int, int]]:
     """Return (name, value, limit) of the filters that a plan does not pass."""
-    found = ((name, LIMITS[name], limit) for name, limit in limits.in_use().items())
-    missed = ((name, info.read(numbers), limit, info.sense) for name, info, limit in found)
-    return [(name, value, limit) for name, value, limit, sense in missed if sense * value > sense * limit]
+    missed = []
+    for name, info in LIMITS.items():
+        limit = getattr(limits, name)
+        if limit is not None:
+            value = info.read(numbers)
+            if info.sense * value > info.sense * limit:
+                missed.append((name, value, limit))
+    return missed

@@ -43,6 +43,8 @@ class Score:
         use), or as the formulation says.
     names
         From the names of terms to those of `terms`.
+    key
+        What orders plans whose terms are equal (`Formulation.key`).
     throughput
         Inferences per second (times the batch of the cost table), or None where that means nothing.
     violations
@@ -52,6 +54,7 @@ class Score:
     terms: Mapping[str, int]
     columns: Mapping[str, tuple[int | None, ...]]
     names: Mapping[str, str]
+    key: tuple[int, ...]
     throughput: float | None = None
     violations: tuple[Violation, ...] = ()
 

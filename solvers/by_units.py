@@ -85,7 +85,7 @@ def _so_far(problem: Problem, answers: Collection[SolveResult], claim: Claim, to
 def _ranked(problem: Problem, answers: Collection[SolveResult]) -> list[Candidate]:
     """Return the plans of all parts, best first; each was judged by the table that holds for it."""
     found = [candidate for part in answers for candidate in part.candidates]
-    return sorted(found, key=lambda candidate: rank_key(problem, candidate.plan, candidate.score))
+    return sorted(found, key=lambda candidate: rank_key(problem, candidate.score))
 
 
 def _merged(
@@ -146,7 +146,7 @@ def _proven(problem: Problem, parts: Sequence[SolveResult]) -> int:
     terms = problem.objective.terms
     known = []
     for part in parts:
-        listed = sorted((rank_key(problem, c.plan, c.score), c.score.values(terms)) for c in part.candidates)
+        listed = sorted((rank_key(problem, c.score), c.score.values(terms)) for c in part.candidates)
         known.append(listed if part.exhausted else listed[: part.proven])
     ties = {part.values for part in parts if part.proven == 1 and not part.exhausted}
     left = [len(listed) for listed in known]

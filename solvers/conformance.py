@@ -253,7 +253,7 @@ class BackendConformance:
             result = self._solve(problem, top=8)
             plans = [c.plan for c in result.candidates]
             assert len(set(plans)) == len(plans)
-            keys = [rank_key(problem, c.plan, c.score) for c in result.candidates]
+            keys = [rank_key(problem, c.score) for c in result.candidates]
             assert keys == sorted(keys)
             seen += len(plans)
         assert seen, "no plan was found"

@@ -166,7 +166,7 @@ class _Search:
         return full
 
     def _rank(self, candidate: Candidate) -> tuple[object, ...]:
-        return rank_key(self._problem, candidate.plan, candidate.score)
+        return rank_key(self._problem, candidate.score)
 
     def _is_far(self, plan: Plan) -> bool:
         return all(

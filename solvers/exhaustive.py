@@ -62,7 +62,7 @@ class ExhaustiveBackend:
             judged = score(problem, plan)
             if not judged.valid:
                 continue
-            key = rank_key(problem, plan, judged)
+            key = rank_key(problem, judged)
             if not valid or key < best:
                 best = key
                 options.publish(_incumbent(problem, plan, judged, handling))

@@ -258,7 +258,7 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
     proof = exact and claim.status is SolveStatus.OPTIMAL
     if proof:
         _check_proof(problem, backend.name, claim, judged, refused)
-    ranked = judged if proof else sorted(judged, key=lambda c: rank_key(problem, c.plan, c.score))
+    ranked = judged if proof else sorted(judged, key=lambda c: rank_key(problem, c.score))
     status, statistics = _status(claim, exact=exact, found=bool(ranked)), dict(claim.statistics)
     if refused:
         statistics["refused_by_judge"] = len(refused)
@@ -340,7 +340,7 @@ def _check_proof(
             f"backend {name!r} claims an optimum with the bound {claim.bound}, "
             f"but the judge scores its plan [{judged[0].plan}] with {values[0]}"
         )
-    keys = [rank_key(problem, c.plan, c.score) for c in judged]
+    keys = [rank_key(problem, c.score) for c in judged]
     if keys[: claim.proven] != sorted(keys)[: claim.proven]:
         raise BackendDisagreementError(
             f"backend {name!r} claims that its first {claim.proven} plans are the best in order, "

@@ -53,7 +53,7 @@ class SharesBackend:
                 break
             if plan not in found and not check(problem, plan):
                 found.add(plan)
-        best = sorted(found, key=lambda plan: rank_key(problem, plan, score(problem, plan)))[: options.top]
+        best = sorted(found, key=lambda plan: rank_key(problem, score(problem, plan)))[: options.top]
         return Claim(
             status=SolveStatus.FEASIBLE if best else SolveStatus.NO_SOLUTION,
             stop=stop,

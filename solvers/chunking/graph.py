@@ -236,8 +236,10 @@ class _Budget:
 def _distinct(codes: Ints) -> Ints:
     """Return each code once, in order; `np.unique` would load masked arrays, which takes 50 ms."""
     ordered = np.sort(codes)
-    first: Ints = ordered[np.diff(ordered, prepend=-1) != 0]
-    return first
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    once: Ints = ordered[first]
+    return once
 
 
 class _Expansion:

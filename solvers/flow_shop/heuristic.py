@@ -86,7 +86,7 @@ class _Kept:
         if not judged.valid:
             self._broken[plan] = f"{judged.violations[0].rule}: {judged.violations[0].message}"
         elif plan not in self._valid:
-            self._valid[plan] = rank_key(self._problem, plan, judged), judged
+            self._valid[plan] = rank_key(self._problem, judged), judged
             if plan in self._best():
                 self._options.publish(self.claim(StopReason.TIME_LIMIT, {}))
 

@@ -226,7 +226,7 @@ def ranked(problem: Problem) -> list[Plan]:
         plan = chain_of(problem).plan(parts)
         judged = score(problem, plan)
         if judged.valid:
-            found.append((rank_key(problem, plan, judged), plan))
+            found.append((rank_key(problem, judged), plan))
     return [plan for _, plan in sorted(found)]
 
 

@@ -63,7 +63,7 @@ def test_a_part_without_a_bound_leaves_nothing_proven() -> None:
     found = answer({1: proved(1, ONE_UNIT[:3]), 2: proved(2, TWO_UNITS[:3]), 3: NOTHING})
     assert (found.status, found.stop) == (SolveStatus.FEASIBLE, StopReason.TIME_LIMIT)
     assert (found.bound, found.proven, found.exhausted) == (None, 0, False)
-    assert found.plan == min(ONE_UNIT[0], TWO_UNITS[0], key=lambda p: rank_key(THREE, p, score(THREE, p)))
+    assert found.plan == min(ONE_UNIT[0], TWO_UNITS[0], key=lambda p: rank_key(THREE, score(THREE, p)))
 
 
 def test_the_bound_is_the_least_of_the_open_parts() -> None:

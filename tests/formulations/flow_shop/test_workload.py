@@ -132,7 +132,7 @@ def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> 
     assert len(set(plans)) == len(plans) <= count_plans(problem)
     judged = score(problem, plan)
     assert judged.makespan_us >= max(busy or 0 for busy in judged.busy_us)
-    assert rank_key(problem, plan, judged)[0] == judged.values(problem.objective.terms)
+    assert rank_key(problem, judged)[0] == judged.values(problem.objective.terms)
 
 
 @given(problem=workload_problems())
