@@ -259,11 +259,14 @@ class Interference:
 
     def slowdown_of(self, victim: str, unit: int, aggressor: str, other: int) -> int:
         """Return by how many permille `victim` on a unit takes longer beside `aggressor` on another."""
-        pressure = self.of(victim).sensitivity_permille * self.of(aggressor).intensity_permille
-        return self.slowdown(unit, other, pressure)
+        return self.slowdown(unit, other, self.pressure(victim, aggressor))
+
+    def pressure(self, victim: str, aggressor: str) -> int:
+        """Return how much `victim` minds `aggressor`: sensitivity times intensity, both in permille."""
+        return self.of(victim).sensitivity_permille * self.of(aggressor).intensity_permille
 
     def slowdown(self, unit: int, other: int, pressure: int) -> int:
-        """Return the same for a product of sensitivity and intensity, both in permille."""
+        """Return by how many permille a network takes longer under a `pressure`, as for `slowdown_of`."""
         return round(self.slowdown_permille[unit][other] * pressure / 1_000_000)
 
     def is_high(self, network: str) -> bool:

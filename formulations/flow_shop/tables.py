@@ -125,11 +125,9 @@ class FlowShop:
         return tuple(table)
 
     def _pressures(self) -> list[list[int]]:
-        """Return how much chain a minds chain b, by [a][b] (`Interference.slowdown`)."""
-        if self.interference is None:
-            return [[0] * len(self.chains) for _ in self.chains]
-        known = [self.interference.of(chain.network) for chain in self.chains]
-        return [[a.sensitivity_permille * b.intensity_permille for b in known] for a in known]
+        """Return how much chain a minds chain b, by [a][b] (`Interference.pressure`)."""
+        names, known = [chain.network for chain in self.chains], self.interference
+        return [[0 if known is None else known.pressure(a, b) for b in names] for a in names]
 
     def _loss(self, unit: int, other: int, pressure: int) -> int:
         if self.interference is None or unit == other:
