@@ -57,8 +57,8 @@ __all__ = [
     "format_of",
     "load",
     "load_foreign",
-    "load_origin",
     "load_plan",
+    "load_planned",
     "load_plans",
     "load_problem",
     "parse",
@@ -307,22 +307,22 @@ def load_plan(path: str | Path) -> Plan:
 
 def load_plans(path: str | Path) -> tuple[Plan, ...]:
     """Read a list of plans, best first, or the only one of a plan file; errors as for `load`."""
+    return load_planned(path)[0]
+
+
+def load_planned(path: str | Path) -> tuple[tuple[Plan, ...], Origin]:
+    """Read the plans of a file, best first, and what it knows of their problem; errors as for `load`."""
     document = _plans(path)
     if not document.plans:
         raise InvalidPlanError(f"{path}: a list needs at least one plan")
-    return tuple(_plan(listed, path) for listed in document.plans)
-
-
-def load_origin(path: str | Path) -> Origin:
-    """Read what a file of plans knows about the problem that they are for; errors as for `load`."""
-    document = _plans(path)
     known = document.problem is not None and len(document.problem) == DIGITS
-    return Origin(
+    origin = Origin(
         asked=document.asked,
         rules=document.rules,
         opaque_rules=document.opaque_rules,
         fingerprint=document.problem if known else None,
     )
+    return tuple(_plan(listed, path) for listed in document.plans), origin
 
 
 def _plans(path: str | Path) -> PlansDocument:

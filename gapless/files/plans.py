@@ -16,9 +16,7 @@ from ..formulations.files import (
     Schema,
     format_of,
     load,
-    load_origin,
-    load_plan,
-    load_plans,
+    load_planned,
     load_problem,
 )
 from ..formulations.judge import check
@@ -29,7 +27,9 @@ from .origins import asked_problem, forgotten, on_problem, require_known, with_r
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
 
-_KINDS = (PLAN.format, PLANS.format, DEPLOYMENT.format)
+PLAN_KINDS = (PLAN.format, PLANS.format, DEPLOYMENT.format)
+"""Of which kind a file is that stands for a plan."""
+
 _IN_FOLDER = ("deployment.json", "plan.json")
 """What is taken from the folder of a run: the first that is there."""
 
@@ -195,7 +195,7 @@ def _stands_for_problem(path: Path) -> bool:
     try:
         if path.is_dir():
             return any((path / known).is_file() for known in (*_IN_FOLDER, "problem.json"))
-        return path.suffix == ".json" and format_of(path) in _KINDS
+        return path.suffix == ".json" and format_of(path) in PLAN_KINDS
     except (InvalidInputError, OSError, ValueError):  # that is for who reads it as a problem to say
         return False
 
@@ -239,7 +239,7 @@ def _read(path: Path, number: int | None = None) -> NamedPlan:
             deployment=deployment,
             origin=_beside(path, own),
         )
-    plans = load_plans(path)
+    plans, origin = load_planned(path)
     chosen = _chosen(path, len(plans), number)
     which = "the best" if chosen == 1 else f"number {chosen}"
     note = f"{path} holds {len(plans)} plans: {which} is taken, [{plans[chosen - 1]}]; --plan takes another"
@@ -247,7 +247,7 @@ def _read(path: Path, number: int | None = None) -> NamedPlan:
         path=path,
         plans=plans,
         number=chosen,
-        origin=load_origin(path),
+        origin=origin,
         notes=(note,) if len(plans) > 1 else (),
     )
 
@@ -263,8 +263,10 @@ def _beside(path: Path, own: Sequence[Plan]) -> Origin:
     """Return the origin of a deployment: that of the plan file beside it, where that is the same plan."""
     plan = path.parent / "plan.json"
     try:
-        if plan.is_file() and load_plan(plan) in own:
-            return load_origin(plan)
+        if plan.is_file():
+            plans, origin = load_planned(plan)
+            if plans[0] in own:
+                return origin
     except InvalidInputError:  # it is nothing that the deployment needs
         pass
     return Origin(asked={})

@@ -59,7 +59,7 @@ def test_co_run_costs_rules_and_limits_are_there() -> None:
 
 
 def test_fingerprints_of_then_are_not_compared() -> None:
-    origin = files.load_origin(FOLDER / "workload.plan.json")
+    origin = files.load_planned(FOLDER / "workload.plan.json")[1]
     assert origin.fingerprint is None
     assert origin.asked == {"problem": "workload.problem.json"}
     problem = files.load_problem(FOLDER / "workload.problem.json")

@@ -89,6 +89,7 @@ def show(**given: Any) -> Answer:
 
     A problem: units, heat map of layer times, objective, limits, rules; --out writes it as a file to edit.
     """
+    from ...files.plans import PLAN_KINDS
     from ..tasks import showing
 
     files: list[str] = given.pop("files", None) or []
@@ -108,7 +109,7 @@ def show(**given: Any) -> Answer:
     problem = None
     if len(files) == 2 or known["workload"]:
         options = ProblemOptions(**{**known, "problem": files[0] if len(files) == 2 else None})
-        problem = (ask_plan(files[-1:], options)[0] if kind in showing.PLAN_KINDS else ask(options)).problem
+        problem = (ask_plan(files[-1:], options)[0] if kind in PLAN_KINDS else ask(options)).problem
     elif chosen:
         option = chosen[0].replace("_", "-")
         raise InvalidInputError(

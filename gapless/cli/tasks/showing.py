@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from ...executor.pipeline.trace_check import check_trace
 from ...files.formats import file_format
-from ...files.plans import NamedPlan, named_plan, problem_of_plan
+from ...files.plans import PLAN_KINDS, NamedPlan, named_plan, problem_of_plan
 from ...formulations.errors import InvalidInputError, SchemaVersionError
 from ...formulations.files import load, load_problem
 from ...formulations.json_files import format_of, load_foreign, load_tree
@@ -22,9 +22,6 @@ from ...view.terminal.heat_map import Grid
 
 PROBLEM = "gapless.problem"
 FOLDER = "folder"
-PLAN_KINDS = ("gapless.plan", "gapless.plans", "gapless.deployment")
-"""What `gapless show` puts on its problem."""
-
 CHROME = "Chrome trace"
 """A trace of another program: it has no format."""
 

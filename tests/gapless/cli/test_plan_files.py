@@ -11,7 +11,7 @@ import pytest
 import gapless
 from gapless.files.plans import named_plan
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
-from gapless.formulations.files import dump_plans, load_origin
+from gapless.formulations.files import dump_plans, load_planned
 
 from ..conftest import Cli, Run
 
@@ -48,7 +48,7 @@ def test_all_plans_are_kept_with_their_problem(plans: Path) -> None:
     found, problem = gapless.load_plans(plans), gapless.load_problem(SPARSE).with_limits(max_units=3)
     assert found == tuple(one.plan for one in gapless.plan(problem, top=3).candidates)
     assert gapless.load_plan(plans) == found[0]
-    assert load_origin(plans).fingerprint == problem.fingerprint
+    assert load_planned(plans)[1].fingerprint == problem.fingerprint
 
 
 def test_one_plan_is_a_plan_file_as_before(cli: Cli, tmp_path: Path) -> None:
