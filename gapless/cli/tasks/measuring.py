@@ -216,11 +216,13 @@ def begun(
     return begin(out, command, subject, entry=entry, simulated=simulated, line=line)
 
 
-def profile_watched(target: Target, run: Run) -> tuple[Profile | Together, list[str]]:
+def profile_watched(
+    target: Target, run: Run, store: Path | None = None
+) -> tuple[Profile | Together, list[str]]:
     """Profile with progress; return the profile, or those of networks that share the units, and notes."""
     notes = busy_notes()
     how: dict[str, Any] = {"platform": target.platform, "engine": target.engine}
-    how |= {"store": run.store, "resume": run.resumed}
+    how |= {"store": store or run.store, "resume": run.resumed}
     with StepLine() as line:
         if isinstance(target.subject, list):
             found = profile_together(target.subject, report=line.report, **how)
@@ -231,21 +233,13 @@ def profile_watched(target: Target, run: Run) -> tuple[Profile | Together, list[
 
 def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, list[str]]:
     """Tune with progress; return what was found, and notes. Models in a list share the units."""
-    subject, notes = target.subject, busy_notes()
+    subject, platform = target.subject, target.platform
     if isinstance(subject, list):
-        with StepLine() as line:
-            found = profile_together(
-                subject,
-                platform=target.platform,
-                engine=target.engine,
-                store=choice.store or run.store,
-                resume=run.resumed,
-                report=line.report,
-            )
-        notes += found.warnings[:MAX_WARNINGS]
+        found, notes = profile_watched(target, run, choice.store)
+        assert isinstance(found, Together)
         subject, platform = found.problem, None
     else:
-        platform = target.platform
+        notes = busy_notes()
     if isinstance(subject, Problem) and choice.workload is not None:
         subject = with_workload(subject, choice.workload)
     with StepLine() as line:
