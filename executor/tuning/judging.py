@@ -9,7 +9,7 @@ from statistics import fmean
 from .candidates import CandidateKind, strongest_first
 from .result import TuningResult, TuningStop
 from .sustained import Sustained
-from .trust import LIMITS_PERCENT, Evidence, Ground, TableFacts, verdict_of
+from .trust import LIMITS_PERCENT, Evidence, Ground, TableFacts, percent, verdict_of
 
 _KINDS = {CandidateKind.PLAN: "the best plan by prediction", CandidateKind.BASELINE: "the strongest baseline"}
 _CUTS = {TuningStop.BUDGET: "the budget was used up", TuningStop.INTERRUPTED: "it was interrupted"}
@@ -32,9 +32,9 @@ def judged(result: TuningResult, facts: TableFacts, others: float | None) -> Tun
         [
             _evidence(Ground.NOISE, result.noise_percent),
             _evidence(Ground.DRIFT, result.drift_percent),
-            _evidence(Ground.OTHERS, _percent(others)),
-            _evidence(Ground.SUMS, _percent(facts.sums_error)),
-            _evidence(Ground.UNSTEADY, _percent(facts.unsteady)),
+            _evidence(Ground.OTHERS, percent(others)),
+            _evidence(Ground.SUMS, percent(facts.sums_error)),
+            _evidence(Ground.UNSTEADY, percent(facts.unsteady)),
             _evidence(Ground.BASELINES, _baselines_percent(result)),
         ],
     )
@@ -54,10 +54,6 @@ def _with_verdict(result: TuningResult, evidence: Sequence[Evidence]) -> TuningR
 
 def _evidence(ground: Ground, percent: float | None) -> Evidence:
     return Evidence(ground=ground, percent=percent, limit_percent=LIMITS_PERCENT[ground])
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 def _missing(result: TuningResult) -> Iterator[str]:

@@ -15,7 +15,7 @@ from .race import Race
 from .result import TuningResult, TuningRow, TuningStop
 from .statistics import PredictionQuality, quality
 from .trials import Trial
-from .trust import TableFacts
+from .trust import TableFacts, percent
 
 
 def summarise(race: Race, stop: TuningStop, facts: TableFacts) -> TuningResult:
@@ -32,8 +32,8 @@ def summarise(race: Race, stop: TuningStop, facts: TableFacts) -> TuningResult:
         ties=ties,
         baseline_wins=bool(ties) and rows[0].candidate.kind is CandidateKind.BASELINE,
         stop=stop,
-        drift_percent=_percent(racing.drift(periods)),
-        noise_percent=_percent(racing.noise(periods, ties[0]) if ties else None),
+        drift_percent=percent(racing.drift(periods)),
+        noise_percent=percent(racing.noise(periods, ties[0]) if ties else None),
         spent_s=race.spent_s,
         run=race.number,
         reused=race.reused,
@@ -53,10 +53,6 @@ def _others(trials: Iterable[Trial]) -> float | None:
     ]
     told = [(share, seconds) for share, seconds in known if share is not None]
     return sum(share * seconds for share, seconds in told) / sum(s for _, s in told) if told else None
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 def _ties(race: Race, periods: racing.Periods) -> tuple[str, ...]:

@@ -68,6 +68,11 @@ LIMITS_PERCENT = {
 _SIGNED = (Ground.DRIFT, Ground.SUSTAINED)
 
 
+def percent(share: float | None) -> float | None:
+    """Return a share in percent; None stays None."""
+    return None if share is None else 100 * share
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """One number that trust is based on.

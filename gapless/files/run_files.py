@@ -19,7 +19,6 @@ from ..formulations.files import (
     dump,
     dump_plan,
     dump_problem,
-    format_of,
     save,
 )
 from ..formulations.history import History
@@ -88,7 +87,7 @@ def write_found(found: Found, run: Run) -> list[str]:
 
 def is_simulated(found: Found) -> bool:
     """Return whether the device of a result is a simulated one."""
-    return isinstance(found, Tuned) and found.result.device.startswith("simulated")
+    return isinstance(found, Tuned) and found.result.simulated
 
 
 def _about(found: Found) -> dict[str, Any]:
@@ -212,7 +211,3 @@ def save_trace(trace: History, out: Path, *, problem: Problem | None = None) -> 
     known = any(used for _, used in steps)
     save("".join(trace_parts(trace, memory_steps=steps if known else ())), out)
     return len(trace.events)
-
-
-def _is_deployment(path: Path) -> bool:
-    return format_of(path) == DEPLOYMENT.format

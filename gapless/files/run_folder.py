@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..executor.tuning.documents import TUNING
 from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
-from ..formulations.json_files import format_of, load
+from ..formulations.json_files import format_of
 from .formats import file_format
 from .run_document import RunDocument, RunState, read_run
 from .run_names import RUN_FILE, run_file
+from .runs import tuning_of
 
 MAX_ENTRIES = 60
 
@@ -132,13 +132,12 @@ def what_is(kind: str | None) -> str:
 
 
 def _tuning(path: Path, known: dict[str, FolderEntry]) -> tuple[TuningResult | None, list[str]]:
-    if "tuning.json" not in known or known["tuning.json"].kind != TUNING.format:
+    if "tuning.json" not in known:
         return None, []
     try:
-        found = load(path / "tuning.json", TUNING)
+        return tuning_of(path), []
     except InvalidInputError as error:
         return None, [str(error)]
-    return found, []
 
 
 _UNFINISHED = {

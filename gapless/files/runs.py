@@ -14,7 +14,7 @@ from ..executor.tuning.documents import TUNING
 from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
 from ..formulations.json_files import format_of, load
-from .run_document import RunDocument, RunState, read_run
+from .run_document import RUN, RunDocument, RunState, read_run
 from .run_names import RUN_FILE, STORE_FILE
 
 MAX_DEPTH = 6
@@ -100,7 +100,7 @@ def summary_of(place: Path) -> RunSummary:
     winner = None if tuning is None else tuning.winner
     if tuning is not None:
         about |= {
-            "measured": sum(row.period_us is not None for row in tuning.rows),
+            "measured": tuning.measured,
             "candidates": len(tuning.rows),
             "pace": tuning.pace,
         }
@@ -152,7 +152,7 @@ def is_run(place: Path) -> bool:
     if not (place / RUN_FILE).is_file():
         return all((place / name).is_file() for name in (_TUNING_FILE, STORE_FILE))
     try:
-        return format_of(place / RUN_FILE) == "gapless.run"
+        return format_of(place / RUN_FILE) == RUN.format
     except InvalidInputError:
         return True  # a broken one is shown as such
 

@@ -11,12 +11,10 @@ from ...executor.engine import PlacementReceipt
 from ...executor.measurement import Measurement
 from ...executor.simulation import SIMULATED
 from ...executor.tuning.result import TuningResult
+from ...executor.tuning.trust import LIMITS_PERCENT, Ground
 from ...profiler.profile import Profile
 from ..layout import indented, notes_view, plain_table
 from ..words import WELL_PREDICTED, microseconds, millis, size
-
-_FAITHFUL = 0.1
-"""Mean error of sums of layers up to which plans that are made from them hold."""
 
 
 def profiles_view(profiles: Sequence[Profile]) -> Group:
@@ -64,7 +62,7 @@ def _profile_verdict(profile: Profile) -> str:
     if error is None:
         return "No chunk was measured as such, so nobody knows how well sums of layers foretell chunks."
     words = f"Sums of layers are {100 * error:.1f} % off those of chunks, on average"
-    if error > _FAITHFUL:
+    if 100 * error > LIMITS_PERCENT[Ground.SUMS]:
         return f"{words}: plans made from them are guesses; `gapless tune` measures the best ones."
     return f"{words}: `gapless plan` on the problem that was written finds plans that hold."
 
