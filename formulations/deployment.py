@@ -28,6 +28,11 @@ class Mode(StrEnum):
     STREAM = "stream"
 
 
+def default_task_slots(chunks: int) -> int:
+    """Return how many requests are on their way through chunks: one at work and one waiting for each."""
+    return 2 * chunks
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """An endless sequence of requests of one network, all through the same chunks.
@@ -57,7 +62,7 @@ class Stream:
     @property
     def slots(self) -> int:
         """Number of task slots."""
-        return 2 * len(self.chunks) if self.task_slots is None else self.task_slots
+        return default_task_slots(len(self.chunks)) if self.task_slots is None else self.task_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

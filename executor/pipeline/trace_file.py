@@ -54,7 +54,7 @@ def read_trace(path: str | Path) -> History:
     try:
         found = _trace(document)
         written = json.loads("".join(trace_parts(found)))["traceEvents"]
-    except (GaplessError, KeyError, IndexError, ValueError, TypeError) as error:
+    except (GaplessError, KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
         missing = f"no {error}" if isinstance(error, KeyError) else str(error)
         what = f"its slices do not tell what ran: {missing}"
         raise _changed(path, [what]) from error

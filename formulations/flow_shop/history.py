@@ -15,10 +15,7 @@ from ..problem import Problem
 from .deployment import deploy
 from .play import Run
 from .tables import shop_of, workload_of
-from .values import WorkloadValues
-
-_STEADY_ROUND = 7
-"""Round of a stream that stands for all: what came before has filled the pipeline."""
+from .values import ROUNDS, WorkloadValues
 
 
 def history(problem: Problem, plan: Plan) -> History:
@@ -66,12 +63,10 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
 def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
     """Return the one steady state of a workload: a round of it.
 
-    All rounds of a stream are there from the beginning: units with little to do run ahead of the others, so
-    the times of one round on different units say nothing about the latency of its requests.
+    Of a stream it is the last round that its period is taken over.
     """
     values = _values(problem, deployment)
-    number = 0 if deployment.is_batch else _STEADY_ROUND
-    runs = values.runs if deployment.is_batch else values.play(number + 1)
+    runs, number = (values.runs, 0) if deployment.is_batch else (values.stream, ROUNDS - 1)
     events = _intervals(values, runs, range(len(deployment.streams)), parts=True)
     return (
         SteadyState(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..deployment import default_task_slots
 from .tables import FlowShop, Schedule
 
 
@@ -141,31 +142,43 @@ def jobs_of(shop: FlowShop, schedule: Schedule) -> list[Job]:
 
 
 def play_asynchronous(
-    jobs: Sequence[Job], unit_count: int, losses: Losses | None, task_slots: int | None = None
+    jobs: Sequence[Job],
+    unit_count: int,
+    losses: Losses | None,
+    task_slots: int | None = None,
+    *,
+    rounds: int = 1,
+    endless: bool = False,
 ) -> list[Run]:
     """Play jobs freely: a chunk starts as soon as its job and its unit are ready.
 
-    Each unit serves the jobs in order; a job neither waits for a unit that it skips nor blocks it.
+    Each unit serves the jobs in order; a job neither waits for a unit that it skips nor blocks it. In rounds,
+    no job is further ahead of itself than the task slots of its stream allow, as on a device: a unit with
+    little to do waits for the others.
 
     Parameters
     ----------
     jobs
-        In order.
+        Of one round, in order.
     unit_count
         Number of units.
     losses
         `FlowShop.loss_permille`, or None for no slowdown.
     task_slots
         Most jobs on their way at once, or None.
+    rounds
+        How often the jobs come, without waiting; positions count on from round to round.
+    endless
+        Whether more rounds follow, so that the last of the rounds have company, too.
 
     Returns
     -------
     list of Run
-        In order of their ends.
+        In order of their ends; of an endless play, up to the end of the rounds.
     """
-    if losses is None and task_slots is None:
+    if losses is None and task_slots is None and rounds == 1:
         return _play_alone(jobs, unit_count)
-    return _Play(jobs, unit_count, losses, task_slots).run()
+    return _Play(jobs, unit_count, losses, task_slots).run(rounds, endless=endless)
 
 
 def _play_alone(jobs: Sequence[Job], unit_count: int) -> list[Run]:
@@ -188,40 +201,54 @@ class _Play:
         self, jobs: Sequence[Job], unit_count: int, losses: Losses | None, task_slots: int | None
     ) -> None:
         self._jobs = jobs
-        self._slots = len(jobs) if task_slots is None else task_slots
+        self._slots = task_slots
         self._units = _Units(losses)
+        # What each unit does in one round: (place of the job, index of its chunk).
         self._queues: list[list[tuple[int, int]]] = [[] for _ in range(unit_count)]
-        for position, job in enumerate(jobs):
+        for place, job in enumerate(jobs):
             for index, (unit, _) in enumerate(job.chunks):
-                self._queues[unit].append((position, index))
+                self._queues[unit].append((place, index))
         self._served = [0] * unit_count
-        self._next = [0] * len(jobs)
-        self._left = 0
+        self._next: dict[int, int] = {}
+        """Chunks that have ended, by position of the job on its way."""
+        self._left = [0] * len(jobs)
+        """How often each job has left."""
 
-    def run(self) -> list[Run]:
-        """Play until every job has left."""
+    def run(self, rounds: int, *, endless: bool) -> list[Run]:
+        """Play until every job has left as often as there are rounds."""
         runs: list[Run] = []
-        total = sum(map(len, self._queues))
+        entered = rounds + endless * max(default_task_slots(len(job.chunks)) for job in self._jobs)
         now = 0
-        while len(runs) < total:
-            arrival = self._start_ready(now)
+        while min(self._left) < rounds:
+            arrival = self._start_ready(now, entered)
             end = self._units.next_end_us(now)
             now = min(time for time in (arrival, end) if time is not None)
             for run in self._units.stop(now) if now == end else ():
                 runs.append(run)
-                self._next[run.position] += 1
-                self._left += self._next[run.position] == len(self._jobs[run.position].chunks)
+                self._end_chunk(run.position)
         return runs
 
-    def _start_ready(self, now_us: int) -> int | None:
+    def _end_chunk(self, position: int) -> None:
+        place = position % len(self._jobs)
+        done = self._next.get(position, 0) + 1
+        if done < len(self._jobs[place].chunks):
+            self._next[position] = done
+        else:
+            self._next.pop(position, None)
+            self._left[place] += 1
+
+    def _start_ready(self, now_us: int, rounds: int) -> int | None:
         """Start every chunk that can start; return when the next job that could start arrives."""
         arrivals = []
         for unit, queue in enumerate(self._queues):
-            if unit in self._units.running or self._served[unit] == len(queue):
+            if unit in self._units.running or self._served[unit] == rounds * len(queue):
                 continue
-            position, index = queue[self._served[unit]]
-            job = self._jobs[position]
-            if self._next[position] != index or position - self._left >= self._slots:
+            number, turn = divmod(self._served[unit], len(queue))
+            place, index = queue[turn]
+            job, position = self._jobs[place], number * len(self._jobs) + place
+            if (index and self._next.get(position, 0) != index) or (
+                not index and not self._may_enter(position)
+            ):
                 continue
             if job.arrival_us > now_us:
                 arrivals.append(job.arrival_us)
@@ -229,6 +256,13 @@ class _Play:
             self._served[unit] += 1
             self._units.start(position, job.chain, unit, job.chunks[index][1], now_us)
         return min(arrivals, default=None)
+
+    def _may_enter(self, position: int) -> bool:
+        """Return whether the job finds a task slot."""
+        number, place = divmod(position, len(self._jobs))
+        if number - self._left[place] >= default_task_slots(len(self._jobs[place].chunks)):
+            return False
+        return self._slots is None or position - sum(self._left) < self._slots
 
 
 def play_columns(jobs: Sequence[Job], unit_count: int, losses: Losses | None) -> list[Run]:

@@ -14,8 +14,8 @@ from .play import Run, jobs_of, play_asynchronous, play_columns
 from .quantities import QUANTITIES, TERMS
 from .tables import Cuts, FlowShop, Schedule
 
-_WARM_ROUNDS, _ROUNDS = 4, 8
-"""Rounds of a stream that are played; the period is taken over those after the first ones."""
+_WARM_ROUNDS, ROUNDS = 8, 16
+"""Rounds of a stream that are played; the period is taken over those after the first ones, which fill it."""
 
 
 class WorkloadValues(PlanNumbers):
@@ -52,14 +52,31 @@ class WorkloadValues(PlanNumbers):
         """What ran when, one round of the workload."""
         return tuple(self.play(1))
 
-    def play(self, rounds: int) -> list[Run]:
-        """Return what runs when in rounds that follow each other without waiting, in order of the ends."""
+    @cached_property
+    def stream(self) -> tuple[Run, ...]:
+        """What runs when in the first rounds of an endless stream, in order of the ends."""
+        return tuple(self.play(ROUNDS, endless=True))
+
+    def play(self, rounds: int, *, endless: bool = False) -> list[Run]:
+        """Return what runs when in rounds that follow each other without waiting, in order of the ends.
+
+        Parameters
+        ----------
+        rounds
+            How many.
+        endless
+            Whether more rounds follow: their chunks run beside those of the last of these rounds.
+        """
         shop, workload = self.shop, self.shop.workload
-        jobs = jobs_of(shop, self.schedule) * rounds
+        jobs = jobs_of(shop, self.schedule)
         losses = shop.loss_permille if shop.contended else None
-        if workload.execution is Execution.COLUMNS:
-            return play_columns(jobs, shop.unit_count, losses)
-        return play_asynchronous(jobs, shop.unit_count, losses, workload.task_slots)
+        if workload.execution is Execution.ASYNCHRONOUS:
+            return play_asynchronous(
+                jobs, shop.unit_count, losses, workload.task_slots, rounds=rounds, endless=endless
+            )
+        # A chunk has company in its own column only: of as many jobs more as there are units.
+        following = endless * -(-shop.unit_count // len(jobs))
+        return play_columns(jobs * (rounds + following), shop.unit_count, losses)
 
     @cached_property
     def _spans(self) -> tuple[tuple[int, int], ...]:
@@ -149,11 +166,12 @@ class WorkloadValues(PlanNumbers):
         free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
         if workload.mode is Mode.BATCH or (free and not self.shop.contended):
             return max(self.busy_us.values())
-        ends = [0] * _ROUNDS
-        for run in self.play(_ROUNDS):
+        ends = [0] * ROUNDS
+        for run in self.stream:
             round_ = run.position // self.shop.request_count
-            ends[round_] = max(ends[round_], run.end_us)
-        played = -(-(ends[-1] - ends[_WARM_ROUNDS - 1]) // (_ROUNDS - _WARM_ROUNDS))
+            if round_ < ROUNDS:
+                ends[round_] = max(ends[round_], run.end_us)
+        played = -(-(ends[-1] - ends[_WARM_ROUNDS - 1]) // (ROUNDS - _WARM_ROUNDS))
         # No stream is faster than its busiest unit; a few rounds can look as if.
         return max(played, *self.busy_us.values())
 

@@ -231,13 +231,14 @@ def _trace(asked: _Asked) -> Shown:
     except SchemaVersionError:
         raise
     except InvalidInputError as error:
-        if not error.problems:
+        events = load_tree(asked.path).get("traceEvents")
+        if not error.problems or not isinstance(events, list):
             raise
-        defects, events = tuple(error.problems), len(load_tree(asked.path).get("traceEvents", ()))
+        defects, count = tuple(error.problems), len(events)
         return _shown(
             asked,
             TRACE_FORMAT,
-            lambda: defects_view(str(asked.path), events, defects, ours=True),
+            lambda: defects_view(str(asked.path), count, defects, ours=True),
             defects=defects,
         )
     return _shown(asked, TRACE_FORMAT, lambda: trace_file_view(found))

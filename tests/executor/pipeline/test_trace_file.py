@@ -154,6 +154,10 @@ def _overlap(tree: Tree) -> None:
     slices(tree)[1]["dur"] += 100
 
 
+def _delay(tree: Tree) -> None:
+    slices(tree)[0]["ts"] = 10**400
+
+
 def _replan(tree: Tree) -> None:
     tree["measured"]["streams"][0]["chunks"][0]["unit"] = "b"
 
@@ -169,6 +173,7 @@ def _replan(tree: Tree) -> None:
         (_drop, "was written with|was '"),
         (_count, r"args is \{'requests': 5\}"),
         (_overlap, "overlaps the end of|lies inside of"),
+        (_delay, "too large|inside of|begins|must be"),
         (_replan, "tid is|was written with|was "),
     ],
 )

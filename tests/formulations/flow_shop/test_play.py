@@ -163,3 +163,30 @@ def test_memory_counts_weights_tensors_and_waiting() -> None:
     assert (whole.peak_bytes, apart.peak_bytes) == (20, 40)
     assert whole.valid
     assert [violation.rule for violation in apart.violations] == ["device_memory"]
+
+
+def test_in_rounds_a_unit_with_little_to_do_waits_for_the_others() -> None:
+    jobs = jobs_from([[50, 100]])
+    runs = play_asynchronous(jobs, 2, None, rounds=20)
+    entered = [run.start_us for run in runs if run.unit == 0]
+    left = [run.end_us for run in runs if run.unit == 1]
+    assert left == [50 + 100 * number for number in range(1, 21)]
+    # Four task slots: two for each chunk.
+    assert entered[:4] == [0, 50, 100, 150]
+    assert entered[5:] == left[1:16]
+
+
+def test_the_last_of_endless_rounds_have_company() -> None:
+    """The unit in front slows the other down by half, and works half of the time: 100 + 50 / 2."""
+    jobs = jobs_from([[50, 100]])
+    loss = ((((0, 0),), ((500, 0),)),)  # of the second unit beside the first
+    ended, endless = (
+        [
+            run.end_us
+            for run in play_asynchronous(jobs, 2, loss, rounds=16, endless=more)
+            if run.unit == 1 and run.position < 16
+        ]
+        for more in (False, True)
+    )
+    assert ended[-1] - ended[-2] == 100
+    assert {after - before for before, after in pairwise(endless[8:])} == {125}

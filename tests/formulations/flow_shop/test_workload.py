@@ -12,12 +12,14 @@ from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
+from gapless.formulations.flow_shop.deployment import deploy
 from gapless.formulations.flow_shop.formulation import WorkloadFeature
 from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, shop_of, workload_of
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
+from gapless.formulations.shares import unit_shares
 from gapless.formulations.simulate import simulate
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import all_plans, count_plans
@@ -160,6 +162,16 @@ def test_a_stream_is_paced_by_its_busiest_unit() -> None:
     plan = next(p for p in all_plans(problem) if str(p) == "a0: 0-0 npu | 1-1 big; a1: 0-0 npu | 1-1 big")
     assert score(repeated, plan).period_us == 20
     assert score(slots, plan).period_us == 40  # one at a time: the sum of both chunks of both requests
+
+
+def test_a_stream_is_endless_the_chunks_of_its_last_rounds_are_slowed_down_too() -> None:
+    """Played as a few rounds that end, the first unit is done early and no longer in the way: 20 was said."""
+    problem = workload_problem({"a": [[10, 99], [99, 20]]}, ["a"], slowdown=[[0, 0], [500, 0]])
+    endless = replace(problem, data=replace(workload_of(problem), mode=Mode.STREAM))
+    plan = next(p for p in all_plans(problem) if str(p) == "a0: 0-0 npu | 1-1 big")
+    assert score(endless, plan).period_us == 23  # beside the first unit for 10, and a third slower then
+    shares = unit_shares(endless, deploy(plan, workload_of(endless)))
+    assert {unit: share.permille for unit, share in shares.items()} == {"npu": 434, "big": 1000}
 
 
 def test_the_stream_of_one_network_is_another_question() -> None:
