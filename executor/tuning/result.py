@@ -16,7 +16,7 @@ from .options import TuningOptions
 from .statistics import PredictionQuality
 from .sustained import Sustained
 from .trials import Failure
-from .trust import Verdict
+from .trust import Trust, Verdict
 
 
 class TuningStop(StrEnum):
@@ -189,6 +189,11 @@ class TuningResult:
     def winner(self) -> TuningRow | None:
         """What to run; None when nothing was measured before it was interrupted."""
         return self.rows[0] if self.ties else None
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether the race says who is fastest; without the strongest rival it does not (`Trust.NONE`)."""
+        return bool(self.ties) and (self.verdict is None or self.verdict.trust is not Trust.NONE)
 
     @property
     def measured(self) -> int:

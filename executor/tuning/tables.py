@@ -7,7 +7,6 @@ import io
 from collections.abc import Sequence
 
 from .result import TuningResult, TuningRow
-from .trust import Trust
 
 Table = Sequence[Sequence[str]]
 """Rows of cells, all of the same length; the first row names the columns."""
@@ -68,7 +67,7 @@ def outcome(row: TuningRow, result: TuningResult) -> str:
     key = row.candidate.key
     if row.failure is not None:
         return f"failed: {row.failure.message}"
-    if key in result.ties and result.verdict is not None and result.verdict.trust is Trust.NONE:
+    if key in result.ties and not result.has_verdict:
         return "measured, without its strongest rival"
     if key in result.ties:
         if key != result.ties[0]:

@@ -137,6 +137,8 @@ def _verdict(document: RunDocument | None, tuning: TuningResult | None) -> str:
         return "profiled" if profiled else ""
     if tuning.winner is None:
         return "nothing measured"
+    if not tuning.has_verdict:
+        return "no verdict"
     if tuning.baseline_wins:
         return "a baseline wins"
     if len(tuning.ties) > 1:

@@ -42,7 +42,7 @@ def rivals(result: TuningResult) -> list[str]:
         return []
     tied = [row.candidate.label for row in result.rows if row.candidate.key in result.ties[1:]]
     lines = [f"It ties with {listed(tied)}: the difference is within the noise."] if tied else []
-    if result.baseline_wins:
+    if result.baseline_wins and result.has_verdict:
         plan = result.best(CandidateKind.PLAN)
         best = f" (the best one, {plan.candidate.label}, {compared(plan, result)})" if plan else ""
         return [*lines, f"A baseline wins: no plan is faster beyond the noise{best}."]

@@ -146,7 +146,10 @@ def _race_words(subject: Subject) -> list[str]:
     if row is not result.winner:
         return [f"In a race of {result.measured} it {compared(row, result, 'the winner')}."]
     place = "won" if len(result.ties) == 1 else "won a tie in"
-    return [f"It {place} a race of {result.measured}.", *rivals(result), *_trust_words(result)]
+    standing = f"It {place} a race of {result.measured}."
+    if not result.has_verdict:
+        standing = f"It is the fastest of the {result.measured} of {len(result.rows)} that were measured."
+    return [standing, *rivals(result), *_trust_words(result)]
 
 
 def _trust_words(result: TuningResult) -> list[str]:

@@ -140,10 +140,11 @@ def verdict_view(result: TuningResult) -> list[Text]:
 def _winner_line(result: TuningResult, winner: TuningRow, median_us: float) -> Text:
     deployment = winner.candidate.deployment
     rate = (len(deployment.streams) if deployment.rounds else 1) * 1e6 / median_us
-    open_ = result.verdict is not None and result.verdict.trust is Trust.NONE
-    what = "is the fastest so far" if open_ else "is the fastest" if len(result.ties) == 1 else "wins a tie"
+    what = "is the fastest" if len(result.ties) == 1 else "wins a tie"
+    if not result.has_verdict:
+        what = "is the fastest so far"
     return Text.assemble(
-        (winner.candidate.label, "yellow" if open_ else "bold green"),
+        (winner.candidate.label, "bold green" if result.has_verdict else "yellow"),
         f" {what}: {deployment.pace_name} {microseconds(median_us)}, {rate:,.1f} requests/s  [{deployment}]",
     )
 
