@@ -20,6 +20,8 @@ class Dimension(StrEnum):
     """What an integer counts: how it is shown to people."""
 
     MICROSECONDS = "microseconds"
+    NANOSECONDS = "nanoseconds"
+    NANOJOULES = "nanojoules"
     BYTES = "bytes"
     PERMILLE = "permille"
     COUNT = "count"

@@ -97,6 +97,10 @@ def amount(dimension: Dimension, value: int | None) -> str:
             return "-" if value is None else f"{value:,}"
         case Dimension.MICROSECONDS:
             return millis(value)
+        case Dimension.NANOSECONDS:
+            return "-" if value is None else f"{value / 1e6:,.6f} ms"
+        case Dimension.NANOJOULES:
+            return "-" if value is None else f"{value / 1e6:,.2f} mJ"
 
 
 def term_name(terms: Terms, term: str) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SCALES: Mapping[Dimension, tuple[int, str]] = {
     Dimension.MICROSECONDS: (1000, " (ms)"),
+    Dimension.NANOSECONDS: (1_000_000, " (ms)"),
+    Dimension.NANOJOULES: (1_000_000, " (mJ)"),
     Dimension.BYTES: (2**20, " (MiB)"),
     Dimension.PERMILLE: (10, " (%)"),
     Dimension.COUNT: (1, ""),

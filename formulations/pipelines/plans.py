@@ -1,0 +1,107 @@
+"""Plans of pipelines by index, and what each of their stages takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..chain import Part
+from ..plan import Chunk, Plan
+from .tables import Cluster
+
+Pipe = tuple[Part, ...]
+"""One pipeline: its chunks (start, stop, device) in order of their layers."""
+
+Pipes = tuple[Pipe, ...]
+"""A plan: its pipelines, ordered by their first device in the order of the platform."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One device of a pipeline, for one item.
+
+    Attributes
+    ----------
+    device
+        Index of the device.
+    compute_us
+        How long it computes.
+    message_us
+        How long the messages take that it sends, and the first input.
+    stage_us
+        How long the item takes it, both together: `Cluster.stage_us`.
+    sent_bytes
+        What it sends to the next device over a link.
+    memory_bytes
+        What it needs.
+    energy_nj
+        What it takes to compute.
+    """
+
+    device: int
+    compute_us: int
+    message_us: int
+    stage_us: int
+    sent_bytes: int
+    memory_bytes: int
+    energy_nj: int
+
+
+Pipeline = tuple[Stage, ...]
+"""The stages of one pipeline, in order."""
+
+
+def stages_of(cluster: Cluster, pipe: Pipe) -> Pipeline:
+    """Return what each device of a pipeline does for one item (EPipe, Eq. 4 and 5; errata E1 and E2).
+
+    A message over a link that is not there takes no time here; the judge reports it.
+    """
+    found = []
+    for place, (start, stop, device) in enumerate(pipe):
+        last = place == len(pipe) - 1
+        receives = (cluster.enter_us[device] or 0) if place == 0 else 0
+        if last:
+            sends, size = cluster.leave_us[device] or 0, 0
+        else:
+            sends = cluster.link_us[device][pipe[place + 1][2]][stop] or 0
+            size = cluster.boundary_bytes[stop] if cluster.data.links else 0
+        compute = cluster.compute_us(start, stop, device)
+        power = cluster.data.power_mw[device] if cluster.data.power_mw else 0
+        found.append(
+            Stage(
+                device=device,
+                compute_us=compute,
+                message_us=sends + receives,
+                stage_us=cluster.stage_us(compute, sends, receives),
+                sent_bytes=size,
+                memory_bytes=cluster.memory_bytes(start, stop),
+                energy_nj=power * compute,
+            )
+        )
+    return tuple(found)
+
+
+def ordered(pipes: Pipes) -> Pipes:
+    """Return pipelines in the order of plans: by the device of each that comes first on the platform."""
+    return tuple(sorted(pipes, key=lambda pipe: min(device for _, _, device in pipe)))
+
+
+def plan_of(cluster: Cluster, pipes: Pipes) -> Plan:
+    """Return a plan by name; of several pipelines each has a name of its own."""
+    names = pipe_names(len(pipes))
+    chunks = (
+        Chunk(
+            network=cluster.chain.network, start=start, stop=stop, unit=cluster.devices[device], request=name
+        )
+        for name, pipe in zip(names, pipes, strict=True)
+        for start, stop, device in pipe
+    )
+    return Plan(chunks=tuple(chunks), order=names if len(pipes) > 1 else ())
+
+
+def pipe_names(count: int) -> tuple[str, ...]:
+    """Return the names of the pipelines of a plan: numbers from 1, none for a single one."""
+    return (
+        tuple(f"pipeline {number:0{len(str(count))}}" for number in range(1, count + 1))
+        if count > 1
+        else ("",)
+    )

@@ -1,0 +1,340 @@
+"""The quantities of pipelines: what is minimised, rules speak about and the judge computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from itertools import pairwise
+from typing import ClassVar
+
+from ..deployment import UNQUEUED
+from ..expr import Expr
+from ..terms import Dimension, Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, table
+from .plans import Pipeline, Pipes, stages_of
+from .tables import Cluster
+
+
+class PipelineTerm(StrEnum):
+    """Names of what can be minimised; `TERMS` says what they are."""
+
+    THROUGHPUT = "throughput"
+    PERIOD = "period"
+    LATENCY = "latency"
+    GAPNESS = "gapness"
+    DEVICES = "devices"
+    ENERGY = "energy"
+    TRAFFIC = "traffic"
+    PEAK_MEMORY = "peak_memory"
+
+
+class PipelineQuantity(StrEnum):
+    """Names of the variables that describe a plan, with their indices."""
+
+    ON = "on"  # (layer, device): the device runs the layer
+    USES = "uses"  # (device): the device runs at least one layer
+    SENDS = "sends"  # (device, device): the first sends its results to the second
+    WITH = "with"  # (device, device): both are in one pipeline, first < second
+    BUSY = "busy_us"  # (device): time that it computes for one item, 0 when not used
+    STAGE = "stage_us"  # (device): time that one item takes of it, with messages, 0 when not used
+    MEMORY = "memory_bytes"  # (device): bytes that it needs, 0 when not used
+    PIPELINES = "pipelines"
+    DEVICES = "devices"
+    RATE = "rate"
+    PERIOD = "period_us"
+    LATENCY = "latency_us"
+    GAPNESS = "gapness_us"
+    ENERGY = "energy_nj"
+    TRAFFIC = "traffic_bytes"
+    PEAK = "peak_bytes"
+
+
+def interval_excess(cluster: Cluster, interval_ns: int) -> Expr:
+    """Return an expression that is at most 0 exactly if the interval is at most `interval_ns`.
+
+    ceil(1000 S / R) <= v exactly if R >= 1000 S / v, with the rate R of all pipelines in S microseconds.
+    """
+    rate = Quantities(QUANTITIES, cluster).number(PipelineQuantity.RATE)
+    return -(-1000 * cluster.scale // max(1, interval_ns)) - rate
+
+
+TERMS = table(
+    (
+        TermInfo(
+            name=PipelineTerm.THROUGHPUT,
+            field="interval_ns",
+            dimension=Dimension.NANOSECONDS,
+            text="time between two results of all pipelines together, rounded up: the less, the more items a "
+            "second",
+            label="interval",
+            excess=interval_excess,
+        ),
+        TermInfo(
+            name=PipelineTerm.PERIOD,
+            field="period_us",
+            dimension=Dimension.MICROSECONDS,
+            text="largest period of a pipeline: the longest time that one item takes of any device",
+            label="period",
+        ),
+        TermInfo(
+            name=PipelineTerm.LATENCY,
+            field="latency_us",
+            dimension=Dimension.MICROSECONDS,
+            text="one item from entry to exit of the slowest pipeline, without waiting: all chunks and all "
+            "messages",
+            label=UNQUEUED,
+        ),
+        TermInfo(
+            name=PipelineTerm.GAPNESS,
+            field="gapness_us",
+            dimension=Dimension.MICROSECONDS,
+            text="largest minus smallest time that one item takes of the devices of a pipeline, of the "
+            "pipeline where that is most",
+            label="gapness",
+        ),
+        TermInfo(
+            name=PipelineTerm.DEVICES,
+            field="devices",
+            dimension=Dimension.COUNT,
+            text="number of devices in use",
+            label="devices",
+        ),
+        TermInfo(
+            name=PipelineTerm.ENERGY,
+            field="energy_nj",
+            dimension=Dimension.NANOJOULES,
+            text="energy that devices take to compute one item, of the pipeline that takes most; 0 where "
+            "powers are not known",
+            label="energy an item",
+        ),
+        TermInfo(
+            name=PipelineTerm.TRAFFIC,
+            field="traffic_bytes",
+            dimension=Dimension.BYTES,
+            text="bytes that one item sends over links, of the pipeline that sends most",
+            label="traffic an item",
+        ),
+        TermInfo(
+            name=PipelineTerm.PEAK_MEMORY,
+            field="peak_bytes",
+            dimension=Dimension.BYTES,
+            text="bytes that all devices need together",
+            label="memory",
+        ),
+    )
+)
+"""What can be minimised (clusters, sections 1 and 3)."""
+
+
+class PipelineValues(PlanNumbers):
+    """Every quantity of one well-formed plan, in exact integers.
+
+    Parameters
+    ----------
+    cluster
+        The tables of the problem.
+    pipes
+        The chunks (start, stop, device) of each pipeline, in order of their layers; no device twice.
+    """
+
+    terms = TERMS
+    quantities: ClassVar[Mapping[str, QuantityInfo]]
+
+    def __init__(self, cluster: Cluster, pipes: Pipes) -> None:
+        self.cluster = cluster
+        self.pipes = pipes
+        self.stages = tuple(stages_of(cluster, pipe) for pipe in pipes)
+        self.place = {device: index for index, pipe in enumerate(pipes) for _, _, device in pipe}
+        """Index of the pipeline of each device in use."""
+        every = [stage for stages in self.stages for stage in stages]
+        self.busy_us = {stage.device: stage.compute_us for stage in every}
+        self.stage_us = {stage.device: stage.stage_us for stage in every}
+        self.memory_bytes = {stage.device: stage.memory_bytes for stage in every}
+        self.periods_us = tuple(max(stage.stage_us for stage in stages) for stages in self.stages)
+        self.period_us = max(self.periods_us)
+        self.rate = sum(map(cluster.rate, self.periods_us))
+        self.interval_ns = cluster.interval_ns(self.rate)
+        self.latency_us = max(map(_latency_us, self.stages))
+        self.gapness_us = max(_gapness_us(stages) for stages in self.stages)
+        self.devices = len(every)
+        self.pipelines = len(pipes)
+        self.energy_nj = max(sum(stage.energy_nj for stage in stages) for stages in self.stages)
+        self.traffic_bytes = max(sum(stage.sent_bytes for stage in stages) for stages in self.stages)
+        self.peak_bytes = sum(self.memory_bytes.values())
+
+    @property
+    def idle_permille(self) -> int:
+        """Unused share of all devices, permille, rounded up: each pipeline works at its own period."""
+        count, scale = self.cluster.device_count, self.cluster.scale
+        used = sum(self.stage_us[d] * scale // self.periods_us[self.place[d]] for d in self.place)
+        return -(-1000 * (count * scale - used) // (count * scale))
+
+    @property
+    def switch_bytes_per_second(self) -> int:
+        """Load of a switch that all links share, rounded up for each pipeline."""
+        return sum(
+            -(-sum(stage.sent_bytes for stage in stages) * 1_000_000 // period)
+            for stages, period in zip(self.stages, self.periods_us, strict=True)
+        )
+
+    def _on(self, layer: int, device: int) -> int:
+        return int(any(i <= layer < j and d == device for pipe in self.pipes for i, j, d in pipe))
+
+    def _uses(self, device: int) -> int:
+        return int(device in self.place)
+
+    def _sends(self, source: int, target: int) -> int:
+        pairs = (pair for pipe in self.pipes for pair in pairwise(pipe))
+        return int(any(one[2] == source and other[2] == target for one, other in pairs))
+
+    def _with(self, one: int, other: int) -> int:
+        return int(self.place.get(one, -1) == self.place.get(other, -2))
+
+
+def _latency_us(stages: Pipeline) -> int:
+    return sum(stage.compute_us + stage.message_us for stage in stages)
+
+
+def _gapness_us(stages: Pipeline) -> int:
+    times = [stage.stage_us for stage in stages]
+    return max(times) - min(times)
+
+
+def most_message_us(cluster: Cluster, device: int) -> int:
+    """Return an upper bound on the time of all messages of a device for one item."""
+    sent = max((time or 0 for row in cluster.link_us[device] for time in row), default=0)
+    return sent + (cluster.enter_us[device] or 0) + (cluster.leave_us[device] or 0)
+
+
+def most_busy_us(cluster: Cluster, device: int) -> int:
+    """Return an upper bound on the time that a device computes for one item."""
+    inner = cluster.inner_us[device]
+    return cluster.chain.most_busy_us(device) if inner is None else int(inner.max())
+
+
+def most_stage_us(cluster: Cluster, device: int) -> int:
+    """Return an upper bound on the time that one item takes of a device."""
+    return most_busy_us(cluster, device) + most_message_us(cluster, device)
+
+
+def _most_period_us(cluster: Cluster) -> int:
+    return max(most_stage_us(cluster, device) for device in range(cluster.device_count))
+
+
+def most_memory_bytes(cluster: Cluster, *_: int) -> int:
+    """Return an upper bound on the bytes that a device needs."""
+    chain, data, sizes = cluster.chain, cluster.data, cluster.boundary_bytes
+    held = chain.weight_prefix[chain.layer_count] + max(chain.working_bytes, default=0)
+    return held + (data.in_slots + data.out_slots) * max(sizes) + data.resident_bytes
+
+
+def _most_latency_us(cluster: Cluster) -> int:
+    return sum(most_stage_us(cluster, device) for device in range(cluster.device_count))
+
+
+def _most_energy_nj(cluster: Cluster) -> int:
+    power = cluster.data.power_mw
+    return sum(most_busy_us(cluster, device) * watts for device, watts in enumerate(power))
+
+
+def _most_traffic_bytes(cluster: Cluster) -> int:
+    return sum(sorted(cluster.boundary_bytes)[-cluster.device_count - 1 :])
+
+
+_LAYER = Index(name="layer", allowed=lambda cluster, *_: range(cluster.chain.layer_count))
+_DEVICE = Index(name="device", allowed=lambda cluster, *_: range(cluster.device_count))
+_OTHER = Index(
+    name="device", allowed=lambda cluster, one: [d for d in range(cluster.device_count) if d != one]
+)
+_LATER = Index(name="device", allowed=lambda cluster, one: range(one + 1, cluster.device_count))
+
+QUANTITIES = table(
+    (
+        QuantityInfo(
+            name=PipelineQuantity.ON,
+            text="the device runs the layer",
+            indices=(_LAYER, _DEVICE),
+            read=PipelineValues._on,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.USES,
+            text="the device runs at least one layer",
+            indices=(_DEVICE,),
+            read=PipelineValues._uses,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.SENDS,
+            text="the first device sends its results to the second",
+            indices=(_DEVICE, _OTHER),
+            read=PipelineValues._sends,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.WITH,
+            text="both devices are in one pipeline",
+            indices=(_DEVICE, _LATER),
+            read=PipelineValues._with,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.BUSY,
+            text="time that a device computes for one item, 0 when not used",
+            indices=(_DEVICE,),
+            most=most_busy_us,
+            read=lambda values, device: values.busy_us.get(device, 0),
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.STAGE,
+            text="time that one item takes of a device, with its messages, 0 when not used",
+            indices=(_DEVICE,),
+            most=most_stage_us,
+            read=lambda values, device: values.stage_us.get(device, 0),
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.MEMORY,
+            text="bytes that a device needs, 0 when not used",
+            indices=(_DEVICE,),
+            most=most_memory_bytes,
+            read=lambda values, device: values.memory_bytes.get(device, 0),
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.PIPELINES,
+            text="number of pipelines",
+            most=lambda cluster: cluster.most_pipelines,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.DEVICES,
+            text="number of devices in use",
+            most=lambda cluster: cluster.device_count,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.RATE,
+            text="items that all pipelines finish in a fixed time",
+            most=lambda cluster: cluster.device_count * cluster.scale,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.PERIOD, text="the largest period of a pipeline", most=_most_period_us
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.LATENCY,
+            text="one item from entry to exit of the slowest pipeline",
+            most=_most_latency_us,
+        ),
+        QuantityInfo(name=PipelineQuantity.GAPNESS, text="the gapness", most=_most_period_us),
+        QuantityInfo(
+            name=PipelineQuantity.ENERGY,
+            text="energy that one item takes, of the pipeline that takes most",
+            most=_most_energy_nj,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.TRAFFIC,
+            text="bytes that one item sends over links, of the pipeline that sends most",
+            most=_most_traffic_bytes,
+        ),
+        QuantityInfo(
+            name=PipelineQuantity.PEAK,
+            text="bytes that all devices need together",
+            most=lambda cluster: cluster.device_count * most_memory_bytes(cluster),
+        ),
+    )
+)
+"""What rules can speak about."""
+
+PipelineValues.quantities = QUANTITIES

@@ -1,0 +1,190 @@
+"""The integer tables of pipelines over devices: what chunks, messages and memory take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ..chain import Chain, build_chain
+from ..cluster import Pipelines
+from ..problem import Problem
+from .inner import interval_us
+
+Times = tuple[int | None, ...]
+"""Microseconds by boundary 0..n; None: impossible."""
+
+RATE_DIGITS = 9
+"""The rate of a good pipeline is a whole number with so many digits (`Cluster.scale`)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed properties below are kept
+class Cluster:
+    """Integer tables of one network on some devices.
+
+    Attributes
+    ----------
+    chain
+        The network on each device: times, copies, weights, tensors, cuts, who excludes whom.
+    data
+        What was asked.
+    boundary_bytes
+        Bytes that a cut at each boundary 0..n sends on.
+    link_us
+        Time of the message of a cut from one device to another, by [source][target][boundary 0..n].
+    enter_us, leave_us
+        Time of the input from the host to each device, and of the result back to it; None: there is no link.
+    inner_us
+        Of devices that are pipelines themselves the time of a chunk by [start][stop], -1 where it cannot
+        run; None for the others.
+    """
+
+    chain: Chain
+    data: Pipelines
+    boundary_bytes: tuple[int, ...]
+    link_us: tuple[tuple[Times, ...], ...]
+    enter_us: Times
+    leave_us: Times
+    inner_us: tuple[npt.NDArray[np.int64] | None, ...]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices."""
+        return self.chain.units
+
+    @property
+    def device_count(self) -> int:
+        """Number of devices."""
+        return len(self.chain.units)
+
+    @property
+    def most_pipelines(self) -> int:
+        """Most pipelines side by side."""
+        return self.device_count if self.data.most is None else min(self.data.most, self.device_count)
+
+    def runs(self, start: int, stop: int, device: int) -> bool:
+        """Return whether the device can run all layers in [start, stop)."""
+        table = self.inner_us[device]
+        return self.chain.runs(start, stop, device) if table is None else bool(table[start, stop] >= 0)
+
+    def compute_us(self, start: int, stop: int, device: int) -> int:
+        """Return the time of a chunk that the device can run, with copies in and out of it."""
+        table = self.inner_us[device]
+        return self.chain.busy_us(start, stop, device) if table is None else int(table[start, stop])
+
+    def memory_bytes(self, start: int, stop: int) -> int:
+        """Return the bytes that a chunk needs: weights, live tensors, waiting messages and the runtime."""
+        data, sizes = self.data, self.boundary_bytes
+        waiting = data.in_slots * sizes[start] + data.out_slots * sizes[stop]
+        return self.chain.memory_bytes(start, stop) + waiting + data.resident_bytes
+
+    def fits(self, start: int, stop: int, device: int) -> bool:
+        """Return whether a chunk stays within the memory of its device."""
+        capacity = self.chain.unit_memory[device]
+        return capacity is None or self.memory_bytes(start, stop) <= capacity
+
+    def stage_us(self, compute_us: int, *messages_us: int) -> int:
+        """Return how long a device is taken by one item: it computes, and it sends or receives messages."""
+        if self.data.overlap:
+            return max(compute_us, *messages_us)
+        return compute_us + sum(messages_us)
+
+    @cached_property
+    def kinds(self) -> tuple[int, ...]:
+        """The kind of each device, numbered in their order: to swap two of one kind changes nothing."""
+        found: list[int] = []
+        for device in range(self.device_count):
+            same = (found[other] for other in range(device) if self._alike(device, other))
+            found.append(next(same, max(found, default=-1) + 1))
+        return tuple(found)
+
+    def _alike(self, one: int, other: int) -> bool:
+        """Return whether to swap two devices changes nothing."""
+        chain, link = self.chain, self.link_us
+        rest = [device for device in range(self.device_count) if device not in (one, other)]
+        power = self.data.power_mw or (0,) * self.device_count
+        rows = (chain.layer_us, chain.transfer_in_us, chain.transfer_out_us)
+        return (
+            _equal(self.inner_us[one], self.inner_us[other])
+            and all(row[one] == row[other] for table in rows for row in table)
+            and chain.unit_memory[one] == chain.unit_memory[other]
+            and not (chain.exclusive[one] or chain.exclusive[other])
+            and (self.enter_us[one], self.leave_us[one]) == (self.enter_us[other], self.leave_us[other])
+            and power[one] == power[other]
+            and link[one][other] == link[other][one]
+            and all(link[one][d] == link[other][d] and link[d][one] == link[d][other] for d in rest)
+        )
+
+    @cached_property
+    def _usual_us(self) -> int:
+        """What the period of a good pipeline is about: the longest layer, or an equal share of all."""
+        devices = range(self.device_count)
+        least = [
+            min((self.compute_us(i, i + 1, d) for d in devices if self.runs(i, i + 1, d)), default=1)
+            for i in range(self.chain.layer_count)
+        ]
+        return max(*least, sum(least) // self.device_count, 1)
+
+    @cached_property
+    def scale(self) -> int:
+        """Rates are whole numbers of items in so many microseconds.
+
+        A power of ten that gives a good pipeline `RATE_DIGITS` digits: enough to tell plans apart, and few
+        enough for solvers that compute with 64 bits.
+        """
+        return int(10 ** (len(str(self._usual_us)) + RATE_DIGITS))
+
+    def rate(self, period_us: int) -> int:
+        """Return how many items a pipeline of a period finishes in `scale` microseconds, rounded down."""
+        return self.scale // period_us
+
+    def interval_ns(self, rate: int) -> int:
+        """Return the time between two items at a rate, nanoseconds, rounded up."""
+        return -(-1000 * self.scale // rate)
+
+
+def _equal(one: npt.NDArray[np.int64] | None, other: npt.NDArray[np.int64] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one, other))
+
+
+def cluster_of(problem: Problem) -> Cluster:
+    """Return the tables of a problem of this formulation."""
+    tables = problem.tables
+    assert isinstance(tables, Cluster)
+    return tables
+
+
+def build_tables(problem: Problem) -> Cluster:
+    """Return the tables of one network on the devices of a platform."""
+    platform, network, data = problem.platform, problem.network, problem.data
+    assert isinstance(data, Pipelines)
+    chain = build_chain(platform, network, problem.costs.of(network.name))
+    sizes = network.boundary_bytes
+    types = dict(zip(platform.unit_names, data.types_of(platform), strict=True))
+    known: dict[tuple[int, int] | None, Times] = {None: (None,) * len(sizes)}
+
+    def times(source: str, target: str) -> Times:
+        if not data.links or source == target:
+            return (0,) * len(sizes)
+        link = data.link(source, target, types)
+        key = None if link is None else (link.bytes_per_second, link.latency_us)
+        if link is not None and key not in known:
+            known[key] = tuple(map(link.time_us, sizes))
+        return known[key]
+
+    names = chain.units
+    host = data.host
+    tables = {one.device: interval_us(one, network) for one in data.inner}
+    return Cluster(
+        chain=chain,
+        data=data,
+        boundary_bytes=sizes,
+        link_us=tuple(tuple(times(source, target) for target in names) for source in names),
+        enter_us=tuple(times(host, name)[0] if host else 0 for name in names),
+        leave_us=tuple(times(name, host)[-1] if host else 0 for name in names),
+        inner_us=tuple(tables.get(name, tables.get(types[name])) for name in names),
+    )
