@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...executor.simulation import charged_for
-from ...formulations.chain import Chain
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem
 from ...formulations.shares import shares_of
@@ -153,13 +152,12 @@ _Taken = tuple[float, float | None]
 def _chunk_rows(
     subject: Subject, beside: dict[_Key, int], took: dict[_Key, _Taken], *, several: bool
 ) -> Iterator[list[TableCell | str]]:
-    chains = _chains(subject)
+    charged = _charged_us(subject)
     layers = {network.name: network.layer_names for network in subject.problem.networks}
-    for stream, chain in zip(subject.deployment.streams, chains, strict=True):
-        for index, chunk in enumerate(stream.chunks):
+    for stream, times in zip(subject.deployment.streams, charged, strict=True):
+        for index, (chunk, alone) in enumerate(zip(stream.chunks, times, strict=True)):
             names, key = layers[chunk.network], (stream.name, index)
             first, last = names[chunk.start], names[chunk.stop - 1]
-            alone = _charged_us(subject.problem, chain, chunk)
             row: list[TableCell | str] = [TableCell(text=stream.name, kind="name")] if several else []
             row += [
                 f"{chunk.start}-{chunk.stop - 1}",
@@ -205,19 +203,16 @@ def _taken(times: _Taken | None, predicted: int | None) -> list[TableCell | str]
     return [microseconds(busy), microseconds(copies), off]
 
 
-def _chains(subject: Subject) -> tuple[Chain | None, ...]:
-    """Return the tables that each stream is charged by; None: plans of the formulation cannot be run."""
-    operation, deployment = subject.problem.formulation.operation, subject.deployment
+def _charged_us(subject: Subject) -> tuple[tuple[int | None, ...], ...]:
+    """Return the time of each chunk, with its copies and without slowdown; None: it cannot run there."""
+    operation, deployment, problem = subject.problem.formulation.operation, subject.deployment, subject.problem
     if operation is None:
-        return (None,) * len(deployment.streams)
-    return operation.chains(charged_for(subject.problem, deployment), deployment)
+        return tuple(tuple(_sum_us(problem, chunk) for chunk in stream.chunks) for stream in deployment.streams)
+    return operation.chunk_us(charged_for(problem, deployment), deployment)
 
 
-def _charged_us(problem: Problem, chain: Chain | None, chunk: Chunk) -> int | None:
-    """Return the time of a chunk, with its copies and without slowdown; None: it cannot run there."""
-    if chain is None:
-        rows = problem.costs.of(chunk.network).layer_us[chunk.start : chunk.stop]
-        times = [row[problem.platform.unit_names.index(chunk.unit)] for row in rows]
-        return None if None in times else sum(time or 0 for time in times)
-    unit = chain.units.index(chunk.unit)
-    return chain.busy_us(chunk.start, chunk.stop, unit) if chain.runs(chunk.start, chunk.stop, unit) else None
+def _sum_us(problem: Problem, chunk: Chunk) -> int | None:
+    """Return the sum of the times of the layers of a chunk."""
+    rows = problem.costs.of(chunk.network).layer_us[chunk.start : chunk.stop]
+    times = [row[problem.platform.unit_names.index(chunk.unit)] for row in rows]
+    return None if None in times else sum(time or 0 for time in times)
