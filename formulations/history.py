@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
+from typing import Protocol
 
 from .deployment import Deployment, Stream
-from .plan import Plan
+from .plan import Chunk, Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -89,7 +90,15 @@ def link_name(source: str, target: str) -> str:
     return f"{source} -> {target}"
 
 
-def is_message(event: Interval, streams: Sequence[Stream]) -> bool:
+class HasChunks(Protocol):
+    """What has chunks, in order of their layers: a stream, or how one is shown."""
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The chunks."""
+
+
+def is_message(event: Interval, streams: Sequence[HasChunks]) -> bool:
     """Return whether an interval is a message of a chunk, on its link, and not the chunk on its unit."""
     return event.unit != streams[event.stream].chunks[event.chunk].unit
 
