@@ -171,6 +171,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         """Return what the numbers of a column are about."""
         return problem.platform.unit_names
 
+    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
+        """Yield what an explanation asks about other sets of units: in words, and the problem with that set."""
+        return iter(())
+
     def rate(self, numbers: PlanNumbers) -> float | None:
         """Return how many requests a second a plan serves, if that means something."""
         return None

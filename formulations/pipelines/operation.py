@@ -74,7 +74,8 @@ class PipelinesOperation(Operation):
         cluster = cluster_of(problem)
         return tuple(
             tuple(
-                cluster.compute_us(*part) if cluster.runs(*part) else None for part in pipe_of(cluster, stream)
+                cluster.compute_us(*part) if cluster.runs(*part) else None
+                for part in pipe_of(cluster, stream)
             )
             for stream in deployment.streams
         )

@@ -169,7 +169,7 @@ def timeline(subject: Subject) -> Timeline | None:
     strip = bool(requests) and sum(lane.high for lane in lanes) > 1
     bands, y = [], 0
     for trace in traces:
-        band = _band(trace, lanes, units, above, end_us, y, strip=strip)
+        band = _band(trace, lanes, units, end_us, y, above=above, strip=strip)
         bands.append(band)
         y += band.height + GAP
     named = bool(requests) and len(lanes) <= _MOST_LEGEND
@@ -234,16 +234,16 @@ def _band(
     trace: Played,
     lanes: Sequence[Lane],
     units: Sequence[str],
-    above: Mapping[int, str],
     end_us: float,
     y: int,
     *,
+    above: Mapping[int, str],
     strip: bool,
 ) -> Band:
     windows = tuple(together(trace.events, lanes)) if strip else ()
     top = y + TITLE + (STRIP if strip else 0)
     rows = []
-    for number, (unit, name) in enumerate(zip(units, row_names(units), strict=True)):
+    for number, (unit, name) in enumerate(zip(units, row_names(units, above), strict=True)):
         top += HEADING if number in above else 0
         row = _row(unit, trace.on(unit), lanes, end_us, top)
         rows.append(replace(row, name=name.replace("->", "\u2192"), heading=above.get(number, "")))
