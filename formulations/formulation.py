@@ -97,6 +97,9 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     operation: ClassVar[Operation | None] = None
     """How its plans run; None: they can be found and judged only."""
 
+    correctable: ClassVar[bool] = False
+    """Whether costs can be corrected by what its plans took: its tables are a `Chain`."""
+
     incomplete: ClassVar[str] = "every layer can run somewhere, but no plan covers all layers"
     """Why there is no plan at all where the table leaves no layer out, in words."""
 
@@ -172,7 +175,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         return problem.platform.unit_names
 
     def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
-        """Yield what an explanation asks about other sets of units: in words, and the problem with that set."""
+        """Yield other sets of units that an explanation asks about: in words, and the problem with it."""
         return iter(())
 
     def rate(self, numbers: PlanNumbers) -> float | None:

@@ -15,7 +15,7 @@ from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
 from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import SolveResult, relative_gap
 from ..solvers.session import solve
-from .problems import given_problem
+from .problems import given_problem, with_pipelines
 
 
 def default_backends(problem: Problem) -> Usual:
@@ -106,6 +106,7 @@ def plan(
     backend: str | Backend | None = None,
     top: int = 1,
     distance: int = 1,
+    pipelines: str | int | None = None,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -132,6 +133,9 @@ def plan(
     distance
         On how many layers, at least, each plan is to run on other units than every plan before it; 1: any
         other plan. For one network without a workload.
+    pipelines
+        How many pipelines may run side by side, each on units of its own: "many", "one" or a number
+        (`with_pipelines`). None: as the problem says.
     objective
         Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
         `Objective`.
@@ -181,7 +185,7 @@ def plan(
         threads=threads,
         publish=on_progress or _unwatched,
     )
-    asked = with_objective_and_rules(problem, objective, rules)
+    asked = with_objective_and_rules(problem, objective, rules, pipelines=pipelines)
     return solve(
         asked, backend or default_backend(asked), options, isolate=isolate, strict_rules=strict_rules
     )
@@ -193,6 +197,7 @@ def compare(
     backends: Sequence[str | Backend] | None = None,
     top: int = 1,
     distance: int = 1,
+    pipelines: str | int | None = None,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -208,7 +213,7 @@ def compare(
 
     Parameters
     ----------
-    problem, top, distance, objective, rules, strict_rules, seed, threads, on_progress
+    problem, top, distance, pipelines, objective, rules, strict_rules, seed, threads, on_progress
         As for `plan`.
     time_limit_s, memory_limit_bytes
         As for `plan`, for each backend; without a time limit, workloads get the usual one.
@@ -239,7 +244,7 @@ def compare(
         publish=on_progress or _unwatched,
     )
     return compare_backends(
-        with_objective_and_rules(problem, objective, rules),
+        with_objective_and_rules(problem, objective, rules, pipelines=pipelines),
         options,
         backends=backends,
         strict_rules=strict_rules,
@@ -290,9 +295,12 @@ def with_objective_and_rules(
     problem: Problem | str | Path,
     objective: str | Objective | None,
     rules: Iterable[RuleFunction | AnyRule],
+    *,
+    pipelines: str | int | None = None,
 ) -> Problem:
-    """Return a problem, or that of a name, with another objective, if one is given, and further rules."""
+    """Return a problem, or that of a name, with pipelines, another objective and further rules, as given."""
     asked = given_problem(problem)
+    asked = asked if pipelines is None else with_pipelines(asked, pipelines)
     return (asked if objective is None else asked.with_objective(objective)).with_rules(*rules)
 
 

@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..api.problems import load_problem, load_workload
+from ..api.problems import load_problem, load_workload, with_pipelines
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
 from ..formulations.problem import Problem
 from ..formulations.validation import MAX_NAME_LENGTH
 from ..formulations.workload import Execution, RequestOrder
+from ..profiler.platforms.catalog import is_shipped_name
 
 _NAMES = (
     "problem",
@@ -27,6 +28,7 @@ _NAMES = (
     "task_slots",
     "contention",
     "costs",
+    "pipelines",
     "objective",
     "max_period_us",
     "min_units",
@@ -89,6 +91,8 @@ def problem_of(origin: Origin) -> Problem:
 def asked_problem(asked: Mapping[str, str]) -> Problem:
     """Return the problem that was asked for, with its objective and limits; errors as for `problem_of`."""
     problem = _named(asked)
+    if "pipelines" in asked:
+        problem = with_pipelines(problem, asked["pipelines"])
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
     limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}
@@ -140,6 +144,9 @@ def _named(asked: Mapping[str, str]) -> Problem:
             task_slots=_count("task_slots", asked.get("task_slots")),
             contention=asked.get("contention"),
         )
+    shipped = f"{asked.get('platform')}/{asked.get('problem')}"
+    if "platform" in asked and is_shipped_name(shipped):
+        asked = {name: text for name, text in asked.items() if name != "platform"} | {"problem": shipped}
     stray = [name for name in _SERVICE if name in asked]
     if stray:
         option = stray[0].replace("mode", "stream")

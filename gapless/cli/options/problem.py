@@ -59,7 +59,10 @@ WorkloadOption = Annotated[
 ]
 PlatformOption = Annotated[
     str | None,
-    _asked_option(help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`)."),
+    _asked_option(
+        help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`), or for a "
+        "network that PROBLEM names."
+    ),
 ]
 OrderOption = Annotated[
     RequestOrder | None, _asked_option(help="Whether the order of the requests may be changed.")
@@ -87,6 +90,14 @@ CostsOption = Annotated[
         help="What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
         "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
         "co-run cost model."
+    ),
+]
+PipelinesOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="many|one|N",
+        help="How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
+        "one unit); what is minimised is then the interval between results, unless --objective says more.",
     ),
 ]
 ObjectiveOption = Annotated[
@@ -188,6 +199,7 @@ class ProblemOptions:
     task_slots: TaskSlotsOption = None
     contention: ContentionOption = None
     costs: CostsOption = None
+    pipelines: PipelinesOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None

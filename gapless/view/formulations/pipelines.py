@@ -70,8 +70,8 @@ class PipelinesPresenter(Presenter):
         """Return what they mean."""
         return (
             "interval: time between two results of all pipelines together; unqueued latency: one item from "
-            "entry to exit of the slowest pipeline; 0-3 a | 4-9 b: layers 0 to 3 on a, which sends its results "
-            "to b; || between pipelines"
+            "entry to exit of the slowest pipeline; 0-3 a | 4-9 b: layers 0 to 3 on a, which sends its "
+            "results to b; || between pipelines"
         )
 
     def plan_text(self, plan: Plan) -> str:
