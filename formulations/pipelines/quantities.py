@@ -191,7 +191,7 @@ class PipelineValues(PlanNumbers):
 
 
 def _latency_us(stages: Pipeline) -> int:
-    return sum(stage.compute_us + stage.message_us for stage in stages)
+    return sum(stage.receive_us + stage.compute_us + stage.send_us for stage in stages)
 
 
 def _gapness_us(stages: Pipeline) -> int:
