@@ -16,6 +16,7 @@ from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem
 from .api.problems import load_workload as load_workload
 from .api.problems import table_problem as table_problem
+from .api.problems import with_pipelines as with_pipelines
 from .api.problems import with_workload as with_workload
 from .api.slowdown.contention import measure_contention as measure_contention
 from .api.slowdown.interference import measure_interference as measure_interference
@@ -37,6 +38,8 @@ from .files.plans import load_deployment as load_deployment
 from .files.run_files import save_run as save_run
 from .files.saving import save as save
 from .formulations.chunking.view import PlanView as PlanView
+from .formulations.cluster import Link as Link
+from .formulations.cluster import Pipelines as Pipelines
 from .formulations.co_run import register_co_run_model as register_co_run_model
 from .formulations.deployment import Deployment as Deployment
 from .formulations.errors import GaplessError as GaplessError

@@ -49,12 +49,9 @@ class PipelineQuantity(StrEnum):
 
 
 def interval_excess(cluster: Cluster, interval_ns: int) -> Expr:
-    """Return an expression that is at most 0 exactly if the interval is at most `interval_ns`.
-
-    ceil(1000 S / R) <= v exactly if R >= 1000 S / v, with the rate R of all pipelines in S microseconds.
-    """
+    """Return an expression that is at most 0 exactly if the interval is at most `interval_ns`."""
     rate = Quantities(QUANTITIES, cluster).number(PipelineQuantity.RATE)
-    return -(-1000 * cluster.scale // max(1, interval_ns)) - rate
+    return cluster.least_rate(interval_ns) - rate
 
 
 TERMS = table(
@@ -63,8 +60,7 @@ TERMS = table(
             name=PipelineTerm.THROUGHPUT,
             field="interval_ns",
             dimension=Dimension.NANOSECONDS,
-            text="time between two results of all pipelines together, rounded up: the less, the more items a "
-            "second",
+            text="time between two results of all pipelines together: the less, the more items a second",
             label="interval",
             excess=interval_excess,
         ),

@@ -141,8 +141,12 @@ class Cluster:
         return self.scale // period_us
 
     def interval_ns(self, rate: int) -> int:
-        """Return the time between two items at a rate, nanoseconds, rounded up."""
-        return -(-1000 * self.scale // rate)
+        """Return the time between two items at a rate, to the nearest nanosecond."""
+        return (2000 * self.scale + rate) // (2 * rate)
+
+    def least_rate(self, interval_ns: int) -> int:
+        """Return the least rate whose interval is at most `interval_ns`."""
+        return 2000 * self.scale // (2 * interval_ns + 1) + 1
 
 
 def _equal(one: npt.NDArray[np.int64] | None, other: npt.NDArray[np.int64] | None) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..formulations.cluster import Pipelines
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError, InvalidProblemError
@@ -129,6 +130,36 @@ def load_workload(
 
         base = replace(base, interference=load(contention, CONTENTION).interference)
     return replace(base, data=served).with_objective(objective)
+
+
+def with_pipelines(
+    problem: Problem, pipelines: Pipelines | None = None, *, objective: str | Objective = "throughput"
+) -> Problem:
+    """Return the problem of running one network through several pipelines side by side.
+
+    Parameters
+    ----------
+    problem
+        A problem with one network and no rules; its units are the devices.
+    pipelines
+        Links between the devices, and what else is asked; None: the units of one board, any number of
+        pipelines.
+    objective
+        As for `plan`.
+
+    Raises
+    ------
+    InvalidProblemError
+        The problem has several networks, the pipelines name unknown devices, or the problem has rules:
+        these speak about plans of another kind, and are given after this.
+    """
+    if problem.rules:
+        names = ", ".join(rule.name for rule in problem.rules)
+        raise InvalidProblemError(f"give rules after with_pipelines, not before: {names}")
+    wanted = Objective.parse(objective) if isinstance(objective, str) else objective
+    return replace(
+        problem, data=pipelines or Pipelines(), objective=wanted, interference=None, co_run_costs=None
+    )
 
 
 def with_workload(problem: Problem, text: str) -> Problem:
