@@ -22,6 +22,8 @@ from .api.slowdown.contention import measure_contention as measure_contention
 from .api.slowdown.interference import measure_interference as measure_interference
 from .api.slowdown.interference import measure_plan_interference as measure_plan_interference
 from .api.slowdown.side_by_side import profile_together as profile_together
+from .api.streams import TaskStream as TaskStream
+from .api.streams import task_stream as task_stream
 from .api.tuning import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
@@ -59,6 +61,7 @@ from .formulations.scores import Score as Score
 from .formulations.scores import Violation as Violation
 from .formulations.simulate import simulate as simulate
 from .formulations.simulate import simulate_workload as simulate_workload
+from .formulations.task_stream import PlanningTime as PlanningTime
 from .formulations.workload import Execution as Execution
 from .formulations.workload import Request as Request
 from .formulations.workload import RequestOrder as RequestOrder

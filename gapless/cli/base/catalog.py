@@ -77,6 +77,11 @@ COMMANDS = {
     "simulate": CommandEntry(
         "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
     ),
+    "stream": CommandEntry(
+        "streams",
+        PLAN,
+        ("gapless stream pixel7a/alexnet-sparse:3000 pixel7a/octree:500 --profile 20 --idle 1",),
+    ),
     "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
     "tune": CommandEntry(
         "tuning",

@@ -5,7 +5,7 @@ finished its last item of this one, so that a switch between plans that are know
 than the pipeline takes to fill (EPipe 2.1, Fig. 1). Where a network is profiled and planned when its turn
 comes, all devices wait for that.
 
-Every pipeline is a row of servers: a device that computes, the message behind it, the next device, and so
+Every pipeline is a line of servers: a device that computes, the message behind it, the next device, and so
 on; without overlap a device and its messages are one server. The k-th item leaves a server of time t at
 
     e_k = max(a_k, e_(k-1)) + t = t (k + 1) + max over i <= k of (a_i - i t),
@@ -23,23 +23,19 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidInputError
-from ..plan import Plan
-from ..problem import Problem
-from .plans import Pipeline, pipe_names
-from .quantities import PipelineValues
-from .tables import Cluster, cluster_of
+from .deployment import default_task_slots
+from .errors import InvalidInputError
+from .operation import Line, Server, ServerKind, operation_of
+from .plan import Plan
+from .problem import Problem
 
 MOST_ITEMS = 1_000_000
 """Most items of one task: times of all of them are kept while it is played."""
 
 Times = npt.NDArray[np.int64]
 
-Server = tuple[str, int]
-"""What a device does, and its index: each of them serves one item at a time."""
-
-Row = list[tuple[Server, int]]
-"""The servers of a pipeline, in order, each with its time for one item."""
+Free = dict[tuple[ServerKind, str], int]
+"""When each server is free again, microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,14 +206,15 @@ def play_stream(tasks: Sequence[Task], planning: PlanningTime | None = None) -> 
         A plan is not for its problem.
     """
     _check(tasks)
-    free: dict[Server, int] = {}
+    free: Free = {}
     spans: list[Span] = []
     played = []
     for number, task in enumerate(tasks):
+        devices = task.problem.platform.unit_names
         if planning is not None:
             begin = max(free.values(), default=0)
-            spans += _waiting(task, number, begin, planning)
-            free = dict.fromkeys(_servers(cluster_of(task.problem)), begin + planning.whole_us)
+            spans += _waiting(devices, number, begin, planning)
+            free = {(kind, name): begin + planning.whole_us for kind in ServerKind for name in devices}
         done, found = _play(task, number, free)
         played.append(done)
         spans += found
@@ -239,81 +236,72 @@ def _check(tasks: Sequence[Task]) -> None:
             )
 
 
-def _servers(cluster: Cluster) -> Iterable[Server]:
-    return (
-        (kind, device) for kind in ("receives", "computes", "sends") for device in range(cluster.device_count)
-    )
-
-
-def _waiting(task: Task, number: int, begin_us: int, planning: PlanningTime) -> list[Span]:
-    times = (
-        (SpanKind.PROFILE, begin_us, begin_us + planning.profile_us),
-        (SpanKind.IDLE, begin_us + planning.profile_us, begin_us + planning.whole_us),
-    )
+def _waiting(devices: Iterable[str], number: int, begin_us: int, planning: PlanningTime) -> list[Span]:
+    middle, end = begin_us + planning.profile_us, begin_us + planning.whole_us
+    times = ((SpanKind.PROFILE, begin_us, middle), (SpanKind.IDLE, middle, end))
     return [
-        Span(kind=kind, task=number, device=device, start_us=start, end_us=end)
-        for device in task.problem.platform.unit_names
-        for kind, start, end in times
-        if start < end
+        Span(kind=kind, task=number, device=device, start_us=start, end_us=stop)
+        for device in devices
+        for kind, start, stop in times
+        if start < stop
     ]
 
 
-def _play(task: Task, number: int, free: dict[Server, int]) -> tuple[PlayedTask, list[Span]]:
+def _play(task: Task, number: int, free: Free) -> tuple[PlayedTask, list[Span]]:
     """Play one task from when its servers are free, and set when they are free again."""
-    problem = task.problem
-    formulation = problem.formulation
-    values = formulation.numbers(problem, formulation.code(problem, task.plan))
-    assert isinstance(values, PipelineValues)
-    rows = [_row(values.cluster, stages) for stages in values.stages]
-    ends = [_through(row, free, task.items) for row in rows]
+    lines = operation_of(task.problem).lines(task.problem, task.plan)
+    ends = [_through(line, free, task.items) for line in lines]
     shares = spread([each[-1] for each in ends], task.items)
-    spans = []
-    starts, last = [], 0
-    names = pipe_names(len(rows))
-    for row, times, share, name in zip(rows, ends, shares, names, strict=True):
-        for (server, time), own in zip(row, times, strict=True):
-            if not share:
-                continue
-            free[server] = int(own[share - 1])
-            last = max(last, free[server])
-            if server[0] == "computes":
-                compute = values.busy_us[server[1]]
-                starts.append(int(own[0]) - time)
-                spans.append(
-                    Span(
-                        kind=SpanKind.TASK,
-                        task=number,
-                        device=values.cluster.devices[server[1]],
-                        start_us=starts[-1],
-                        end_us=free[server],
-                        busy_us=compute * share,
-                        pipeline=name,
-                        items=share,
-                    )
-                )
-    done = PlayedTask(network=problem.network.name, items=shares, start_us=min(starts), end_us=last)
-    return done, spans
+    spans: list[Span] = []
+    last = 0
+    for line, times, share in zip(lines, ends, shares, strict=True):
+        for server, own in zip(line.servers, times, strict=True) if share else ():
+            free[server.kind, server.unit] = end = int(own[share - 1])
+            last = max(last, end)
+            if server.kind is ServerKind.COMPUTES:
+                start = int(own[0]) - server.time_us
+                spans.append(_span(number, line, server, (start, end), share))
+    start = min(span.start_us for span in spans)
+    network = task.problem.network.name
+    return PlayedTask(network=network, items=shares, start_us=start, end_us=last), spans
 
 
-def _row(cluster: Cluster, stages: Pipeline) -> Row:
-    """Return the servers of a pipeline, in order, with their times."""
-    if not cluster.data.overlap:
-        return [(("computes", stage.device), stage.stage_us) for stage in stages]
-    row = []
-    for stage in stages:
-        times = (stage.receive_us, stage.compute_us, stage.send_us)
-        parts = zip(("receives", "computes", "sends"), times, strict=True)
-        row += [((kind, stage.device), time) for kind, time in parts if time or kind == "computes"]
-    return row
+def _span(number: int, line: Line, server: Server, times_us: tuple[int, int], items: int) -> Span:
+    return Span(
+        kind=SpanKind.TASK,
+        task=number,
+        device=server.unit,
+        start_us=times_us[0],
+        end_us=times_us[1],
+        busy_us=items * server.time_us,
+        pipeline=line.name,
+        items=items,
+    )
 
 
-def _through(row: Row, free: Mapping[tuple[str, int], int], items: int) -> list[Times]:
-    """Return when each item leaves each server of a row, all items being there from the beginning."""
-    index = np.arange(items, dtype=np.int64)
-    arrivals = np.zeros(items, np.int64)
-    found = []
-    for server, time in row:
-        waiting = np.maximum(arrivals, free.get(server, 0))
+def _through(line: Line, free: Free, items: int) -> list[Times]:
+    """Return when each item leaves each server of a line, all items being there from the beginning.
+
+    As on a device, an item enters when it finds a task slot: when the item that many before it has left. It
+    is repeated until the times at which items leave are those at which others enter; a slower entry never
+    makes anybody leave earlier, so that ends with what happens.
+    """
+    slots = default_task_slots(sum(server.kind is ServerKind.COMPUTES for server in line.servers))
+    entries = np.zeros(items, np.int64)
+    while True:
+        found = _past(line, free, entries)
+        waiting = np.concatenate([np.zeros(min(slots, items), np.int64), found[-1][: max(0, items - slots)]])
+        if np.array_equal(waiting, entries):
+            return found
+        entries = waiting
+
+
+def _past(line: Line, free: Free, arrivals: Times) -> list[Times]:
+    """Return when items that enter at certain times leave each server."""
+    index, found = np.arange(len(arrivals), dtype=np.int64), []
+    for server in line.servers:
+        time = server.time_us
+        waiting = np.maximum(arrivals, free.get((server.kind, server.unit), 0))
         arrivals = time * (index + 1) + np.maximum.accumulate(waiting - time * index)
         found.append(arrivals)
     return found

@@ -11,9 +11,9 @@ import pytest
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.judge import score
 from gapless.formulations.pipelines.quantities import PipelineValues
-from gapless.formulations.pipelines.stream import PlanningTime, SpanKind, Task, play_stream, spread
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.task_stream import PlanningTime, SpanKind, Task, play_stream, spread
 from gapless.solvers.exhaustive import all_plans
 from tests.pipeline_instances import drawn_problem
 
