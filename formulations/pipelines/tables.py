@@ -137,8 +137,11 @@ class Cluster:
         return int(10 ** (len(str(self._usual_us)) + RATE_DIGITS))
 
     def rate(self, period_us: int) -> int:
-        """Return how many items a pipeline of a period finishes in `scale` microseconds, rounded down."""
-        return self.scale // period_us
+        """Return how many items a pipeline of a period finishes in `scale` microseconds, rounded down.
+
+        At least one: so the slowest pipelines have an interval, too.
+        """
+        return max(1, self.scale // max(1, period_us))
 
     def interval_ns(self, rate: int) -> int:
         """Return the time between two items at a rate, to the nearest nanosecond."""

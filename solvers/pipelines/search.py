@@ -1,0 +1,288 @@
+"""All plans, best first as far as bounds can say: what the programs over sets of devices do not decide.
+
+A plan is built pipeline by pipeline, in order of the devices that they begin with, and chunk by chunk. A
+branch is left out when it cannot lead to a valid plan, or to none that is better than those that are kept
+already: `Bounds` says what is left to do at least. So the search is exact for every term, limit and rule; how
+long it takes depends on the bounds.
+
+Where no rule names devices, those of one kind stand for one another: of free devices of a kind only the
+first is tried, and pipelines that begin with devices of one kind come in order of their cuts.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ...formulations.chain import Part
+from ...formulations.judge import examined
+from ...formulations.pipelines.plans import Pipe, Pipes, ordered
+from ...formulations.pipelines.tables import Cluster, cluster_of
+from ...formulations.problem import Problem
+from ..protocol import Deadline, SolveOptions, StopReason
+from .arrays import NEVER, KindArrays
+from .bounds import Begun, Bounds, Done, completed, values_of
+from .prospects import Prospects, Unfinished
+
+Key = tuple[tuple[int, ...], tuple[int, ...]]
+"""The values of the terms that rank plans, and what orders plans of equal values."""
+
+_PAUSE = 64
+"""Branches between two looks at the clock."""
+
+
+class _Stopped(Exception):
+    """The search has to end before it is done."""
+
+
+class Search:
+    """The best plans of a problem.
+
+    Parameters
+    ----------
+    problem, options
+        What is asked.
+    arrays
+        Its tables by kind of device.
+    bounds
+        On the terms that rank plans; on those of the objective for a single plan.
+    deadline
+        When to stop.
+    on_better
+        Called when a plan was found that is better than all before.
+
+    Attributes
+    ----------
+    kept
+        The best plans with their keys, in order; of plans that differ in devices of one kind just one.
+    dropped
+        Whether there may be more plans than those.
+    rejected
+        How many plans opaque rules have turned down.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: SolveOptions,
+        arrays: KindArrays,
+        bounds: Bounds,
+        deadline: Deadline,
+        on_better: Callable[[], None],
+    ) -> None:
+        self._problem, self._cluster = problem, cluster_of(problem)
+        self._top, self._most_rejections = options.top, options.max_rejections
+        self._deadline, self._on_better = deadline, on_better
+        self._terms = problem.objective.terms if options.top == 1 else problem.ranking
+        self._bounds = bounds
+        self.alike = not problem.rules
+        self._kind_of = arrays.kind_of if self.alike else tuple(range(len(arrays.kind_of)))
+        self._cuts, self._last = arrays.cuts, arrays.last
+        tables = arrays.compute_us.tolist()
+        self._compute = [tables[kind] for kind in arrays.kind_of]
+        self._memory: list[list[int]] = arrays.memory_bytes.tolist()
+        self._sent: list[int] = arrays.sent_bytes.tolist()
+        self._power = arrays.power_mw[list(arrays.kind_of)].tolist()
+        self._prospects = Prospects(self._cluster, problem.expression_rules)
+        self._opaque = {rule.name for rule in problem.opaque_rules}
+        self.kept: list[tuple[Key, Pipes]] = []
+        self._codes: set[Pipes] = set()
+        self.dropped, self.rejected, self._steps = False, 0, 0
+        self.stop = StopReason.COMPLETE
+
+    def run(self, seeds: Iterable[Pipes] = ()) -> None:
+        """Search until all is known, or what was given is used up.
+
+        Parameters
+        ----------
+        seeds
+            Plans to begin with, valid or not.
+        """
+        try:
+            for code in seeds:
+                self.offer(code)
+            self._more(Done(), (), frozenset(), self._bounds.all, (-1, ()))
+        except _Stopped:
+            pass
+
+    # Plans
+
+    def offer(self, code: Pipes) -> None:
+        """Keep a plan if it is valid and among the best."""
+        numbers = self._problem.formulation.numbers(self._problem, code)
+        values = numbers.values(self._problem.ranking)
+        if code in self._codes or self._hopeless(values[: len(self._terms)]):
+            return
+        _, broken = examined(self._problem, code)
+        if broken:
+            if {violation.rule for violation in broken} <= self._opaque:
+                self.rejected += 1
+                if self.rejected > self._most_rejections:
+                    self._end(StopReason.REJECTION_LIMIT)
+            return
+        best = self.kept[0][0] if self.kept else None
+        insort(self.kept, ((values, self._problem.formulation.key(self._problem, code)), code))
+        self._codes.add(code)
+        if len(self.kept) > self._top:
+            self._codes.discard(self.kept.pop()[1])
+            self.dropped = True
+        if best is None or self.kept[0][0] < best:
+            self._on_better()
+
+    def _hopeless(self, values: tuple[int, ...] | None) -> bool:
+        """Return whether plans with at least these values of the leading terms are not among the best."""
+        if values is None:
+            return True
+        if len(self.kept) < self._top or values < self.kept[-1][0][0][: len(values)]:
+            return False
+        self.dropped = True
+        return True
+
+    def _end(self, reason: StopReason) -> None:
+        self.stop = reason
+        raise _Stopped
+
+    # Branches
+
+    def _more(
+        self, done: Done, pipes: Pipes, used: frozenset[int], state: int, before: tuple[int, tuple[object, ...]]
+    ) -> None:
+        """Add one pipeline more in every way, to some that are completed.
+
+        Parameters
+        ----------
+        done, pipes, used
+            The completed pipelines, their numbers and devices.
+        state
+            The devices that are free, as the bounds count them.
+        before
+            What orders the pipeline before: the kind that it begins with, and its chunks by kind.
+        """
+        limits = self._problem.limits
+        if done.pipelines == self._cluster.most_pipelines:
+            return
+        if limits.max_units is not None and done.devices >= limits.max_units:
+            return
+        if self._hopeless(self._bounds.between(done, state)):
+            return
+        starts = []
+        for device in self._free(used):
+            if self._kind_of[device] < before[0] or self._cluster.enter_us[device] is None:
+                continue
+            least = self._bounds.of(done, Begun(), device, 0, state)
+            if least is not None:
+                starts.append((least, device))
+        for least, device in sorted(starts):
+            if not self._hopeless(least):
+                self._extend(done, pipes, (), Begun(), device, 0, used | {device}, state, before)
+
+    def _free(self, used: frozenset[int]) -> Iterator[int]:
+        """Yield the devices that can be used beside others; one of each kind."""
+        seen = set()
+        for device in range(self._cluster.device_count):
+            kind = self._kind_of[device]
+            if device not in used and kind not in seen and not used & self._cluster.chain.exclusive[device]:
+                seen.add(kind)
+                yield device
+
+    def _extend(
+        self,
+        done: Done,
+        pipes: Pipes,
+        parts: Pipe,
+        begun: Begun,
+        device: int,
+        place: int,
+        used: frozenset[int],
+        state: int,
+        before: tuple[int, tuple[object, ...]],
+    ) -> None:
+        """Go on with a pipeline whose next chunk begins at a place, on a device; `used` holds it already."""
+        self._steps += 1
+        if self._steps % _PAUSE == 0 and self._deadline.passed:
+            self._end(StopReason.TIME_LIMIT)
+        left = self._bounds.without(state, device)
+        following = []
+        for stop, other, further in self._chunks(begun, device, place, used):
+            chunk = (self._cuts[place], self._cuts[stop], device)
+            if other < 0:
+                following.append((self._finished(done, further), stop, other, chunk, further))
+                continue
+            least = self._bounds.of(done, further, other, stop, left)
+            if least is None or self._breaks(done, pipes, (*parts, chunk), further, other, stop):
+                continue
+            following.append((least, stop, other, chunk, further))
+        for least, stop, other, chunk, further in sorted(following, key=lambda one: one[:3]):
+            row = (*parts, chunk)
+            if other < 0:
+                self._complete(completed(self._cluster, done, further), pipes, row, used, left, before)
+            elif not self._hopeless(least):
+                self._extend(done, pipes, row, further, other, stop, used | {other}, left, before)
+
+    def _finished(self, done: Done, pipe: Begun) -> tuple[int, ...]:
+        return values_of(self._cluster, self._terms, completed(self._cluster, done, pipe))
+
+    def _chunks(
+        self, begun: Begun, device: int, place: int, used: frozenset[int]
+    ) -> Iterator[tuple[int, int, Begun]]:
+        """Yield (place, device, numbers) of what can follow a chunk; the device is -1 after the last one."""
+        cluster, times = self._cluster, self._compute[device][place]
+        enter = (cluster.enter_us[device] or 0) if place == 0 else 0
+        free = list(self._free(used))
+        for stop in range(place + 1, self._last + 1):
+            compute = times[stop]
+            if compute >= NEVER:
+                continue
+            energy, memory = self._power[device] * compute, self._memory[place][stop]
+            ends: Sequence[tuple[int, int | None, int]] = ((-1, cluster.leave_us[device], 0),)
+            if stop < self._last:
+                links = cluster.link_us[device]
+                ends = [(other, links[other][self._cuts[stop]], self._sent[stop]) for other in free]
+            for other, message, sent in ends:
+                if message is None:
+                    continue
+                stage = cluster.stage_us(compute, message, enter)
+                further = begun.and_then(stage, compute + message + enter, energy, sent, memory)
+                if not self._over_limits(further):
+                    yield stop, other, further
+
+    def _over_limits(self, begun: Begun) -> bool:
+        """Return whether a pipeline is over a limit already."""
+        limits = self._problem.limits
+        return (
+            (limits.max_period_us is not None and begun.longest_us > limits.max_period_us)
+            or (limits.max_gapness_us is not None and begun.gapness_us > limits.max_gapness_us)
+            or (limits.max_units is not None and begun.devices > limits.max_units)
+        )
+
+    def _breaks(self, done: Done, pipes: Pipes, parts: Pipe, begun: Begun, device: int, place: int) -> bool:
+        """Return whether a plan breaks a capacity, a limit or a rule however it is finished."""
+        capacity, most = self._cluster.chain.device_memory, self._problem.limits.max_units
+        if capacity is not None and done.peak_bytes + begun.memory_bytes > capacity:
+            return True
+        if most is not None and done.devices + begun.devices >= most:
+            return True
+        plan = Unfinished(
+            pipes=pipes, done=done, parts=parts, begun=begun, device=device, place=self._cuts[place]
+        )
+        return self._prospects.hopeless(plan)
+
+    def _complete(
+        self,
+        done: Done,
+        pipes: Pipes,
+        pipe: Pipe,
+        used: frozenset[int],
+        state: int,
+        before: tuple[int, tuple[object, ...]],
+    ) -> None:
+        """Offer the plan with one pipeline more, and go on from there."""
+        order = (self._kind_of[pipe[0][2]], tuple(map(self._by_kind, pipe)))
+        if self.alike and order < before:
+            return
+        found = (*pipes, pipe)
+        self.offer(ordered(found))
+        self._more(done, found, used, state, order)
+
+    def _by_kind(self, part: Part) -> tuple[int, int, int]:
+        return part[0], part[1], self._kind_of[part[2]]
