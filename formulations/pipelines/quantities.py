@@ -54,7 +54,9 @@ def interval_excess(cluster: Cluster, interval_ns: int) -> Expr:
     ceil(1000 S / R) <= v exactly if R >= 1000 S / v, with the rate R of all pipelines in S microseconds.
     """
     rate = Quantities(QUANTITIES, cluster).number(PipelineQuantity.RATE)
-    return -(-1000 * cluster.scale // max(1, interval_ns)) - rate
+    # A rate that no plan has is as good as any larger one, and stays within 64 bits.
+    least = min(-(-1000 * cluster.scale // max(1, interval_ns)), rate.high + 1)
+    return least - rate
 
 
 TERMS = table(

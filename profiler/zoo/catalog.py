@@ -103,8 +103,8 @@ _ENTRIES = {
             macs=24 * (12 * 1024**2 * 512 + 2 * 1024 * 512**2),
             convolutions=0,
             products=24 * (6 + 2) + 1,
-            source="parameters: bert-large-uncased (huggingface.co/google-bert); work: our count, 12 w^2 t of the "
-            "six products and 2 w t^2 of attention in each of 24 blocks with w = 1024 and t = 512 words",
+            source="parameters: bert-large-uncased (huggingface.co/google-bert); work: our count, 12 w^2 t "
+            "of the six products and 2 w t^2 of attention in each of 24 blocks, w = 1024 and t = 512 words",
             inputs=_words(512),
             in_parts=True,
         ),

@@ -165,7 +165,7 @@ def test_new_code_makes_a_new_file(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {catalog.digest_of(name) for name in zoo_names()}
     assert len(keys) == len(zoo_names())
     monkeypatch.setattr(Path, "read_bytes", lambda path: b"other code")
-    assert catalog._key(zoo_entry("alexnet")) not in keys
+    assert catalog.digest_of("alexnet") not in keys
 
 
 @pytest.mark.parametrize(
