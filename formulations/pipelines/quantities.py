@@ -51,7 +51,8 @@ class PipelineQuantity(StrEnum):
 def interval_excess(cluster: Cluster, interval_ns: int) -> Expr:
     """Return an expression that is at most 0 exactly if the interval is at most `interval_ns`."""
     rate = Quantities(QUANTITIES, cluster).number(PipelineQuantity.RATE)
-    return cluster.least_rate(interval_ns) - rate
+    # A rate that no plan has is as good as any larger one, and stays within 64 bits.
+    return min(cluster.least_rate(interval_ns), rate.high + 1) - rate
 
 
 TERMS = table(

@@ -108,8 +108,14 @@ def load_workload(
             'e.g. --workload "yolov4,bert,mobilenetv2x3" --platform kirin990'
         )
     if platform is not None:
+        from ..profiler.clusters.catalog import cluster_names
         from ..profiler.platforms.workloads import shipped_workload
 
+        if platform in cluster_names():
+            raise InvalidInputError(
+                f"the cluster {platform!r} takes one network: leave the workload away, e.g. "
+                f"`gapless plan vit-large --platform {platform}`"
+            )
         if costs is not None:
             raise InvalidInputError(f"costs={costs!r} chooses between the tables of a shipped problem")
         base = shipped_workload(platform, text)
@@ -177,9 +183,21 @@ def with_workload(problem: Problem, text: str) -> Problem:
 
 
 def _no_such_problem(name: str) -> str:
+    from ..profiler.clusters.catalog import cluster_names
     from ..profiler.platforms.workloads import phone_names
+    from ..profiler.zoo.catalog import names_in_parts
     from .models import built_in_names
 
+    if name in cluster_names():
+        return (
+            f"{name!r} is a cluster, not a problem: `gapless plan MODEL --platform {name}` plans a model "
+            "over its devices"
+        )
+    if name in names_in_parts():
+        return (
+            f"{name!r} is a built-in network, not a problem: `gapless plan {name} --platform epipe-case-1` "
+            "plans it over the devices of a cluster"
+        )
     if name in built_in_names():
         return (
             f"{name!r} is a built-in network, not a problem: `gapless profile {name}` measures it here and "

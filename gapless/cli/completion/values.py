@@ -77,6 +77,7 @@ def _from(*places: str, also: tuple[str, ...] = ()) -> Callable[[Mapping[str, st
 
 _NETWORKS = "api.models:built_in_names"
 _PLATFORMS = "profiler.platforms.catalog:platform_names"
+_PHONES = "profiler.platforms.workloads:phone_names"
 _PROBLEMS = "profiler.platforms.catalog:shipped_names"
 
 
@@ -151,7 +152,9 @@ VALUES: Mapping[str, Values] = {
     "networks": MODEL,
     "objective": Values(names=_objectives, listed=True),
     "plan": FILE,
-    "platform": Values(names=_from("profiler.platforms.workloads:phone_names", _PLATFORMS)),
+    "platform": Values(
+        names=_from("profiler.clusters.catalog:cluster_names", _PHONES, _PLATFORMS), suffixes=JSON
+    ),
     "problem": PROBLEM,
     "rules": Values(suffixes=PYTHON),
     "subjects": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from ...formulations.cluster import PipelineCount
 from ...formulations.deployment import Mode
 from ...formulations.errors import InvalidInputError
 from ...formulations.workload import Execution, RequestOrder
@@ -31,8 +32,8 @@ OptionalProblemArgument = Annotated[
     typer.Argument(
         metavar="PROBLEM",
         help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); a "
-        "plan or a folder of `gapless tune` stands for its problem. Not needed with --workload and "
-        "--platform.",
+        "plan or a folder of `gapless tune` stands for its problem. With --platform and a cluster: a model, "
+        "an ONNX file or a built-in network (see `gapless networks`). Not needed with --workload.",
         show_default=False,
     ),
 ]
@@ -59,7 +60,21 @@ WorkloadOption = Annotated[
 ]
 PlatformOption = Annotated[
     str | None,
-    _asked_option(help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`)."),
+    _asked_option(
+        help="The devices that a model is planned over: a cluster file, or a shipped cluster such as "
+        "epipe-case-1; or with --workload a shipped platform such as kirin990 (see `gapless platforms`)."
+    ),
+]
+BatchOption = Annotated[
+    int | None,
+    _asked_option(min=1, help="Inferences that pass the devices of a cluster together; otherwise one."),
+]
+PipelinesOption = Annotated[
+    PipelineCount | None,
+    _asked_option(
+        help="Over devices: one pipeline, or many side by side, as many as serve most (what is done without "
+        "this option)."
+    ),
 ]
 OrderOption = Annotated[
     RequestOrder | None, _asked_option(help="Whether the order of the requests may be changed.")
@@ -182,6 +197,8 @@ class ProblemOptions:
     problem: OptionalProblemArgument = None
     workload: WorkloadOption = None
     platform: PlatformOption = None
+    batch: BatchOption = None
+    pipelines: PipelinesOption = None
     order: OrderOption = None
     execution: ExecutionOption = None
     stream: StreamOption = False

@@ -1,0 +1,109 @@
+"""Problems of one network over the devices of a cluster, with estimated costs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..formulations.cluster import PipelineCount
+from ..formulations.cluster_platform import ClusterPlatform
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import NETWORK, format_of, load
+from ..formulations.network import Network
+from ..formulations.problem import Problem
+from ..profiler.clusters.catalog import cluster_names, load_cluster
+from ..profiler.clusters.costs import cluster_problem as estimated_problem
+from ..profiler.platforms.catalog import is_shipped_name, platform_names
+from ..profiler.platforms.workloads import phone_names
+from .problems import load_problem
+
+if TYPE_CHECKING:
+    from ..executor.model import Model
+
+    Planned = Model | Network | Problem | str | Path
+    """What names a network: a model, its table, a problem that has it, or where one of them is found."""
+
+
+def cluster_problem(
+    model: Planned,
+    platform: ClusterPlatform | str | Path,
+    *,
+    batch: int = 1,
+    pipelines: str | PipelineCount = PipelineCount.MANY,
+) -> Problem:
+    """Return the problem of running a network over the devices of a cluster.
+
+    What layers cost is estimated from their operations and bytes and the speeds of the devices, and marked
+    so.
+
+    Parameters
+    ----------
+    model
+        From `open_model`; or a `Network`; or a problem, whose network is taken. Or a name: of a built-in
+        network (also of those that are tables without weights, such as "vit-large"), of a shipped problem, or
+        the path of an ONNX file, or of a file of a network or a problem.
+    platform
+        A shipped cluster by name (`gapless platforms` lists them), the path of a cluster file, or a
+        `ClusterPlatform`.
+    batch
+        Inferences that pass the devices together as one item.
+    pipelines
+        "one", or "many": as many side by side as serve most items.
+
+    Returns
+    -------
+    Problem
+        Its objective is the throughput of all pipelines together, or the period of the only one.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such model or cluster, one of them is not valid, or the operations of a layer are not
+        known.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.cluster_problem("squeezenet", "raspberry-pis")
+    >>> len(problem.platform.units), problem.costs.provenance.estimated
+    (6, True)
+    """
+    cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
+    return estimated_problem(
+        network_of(model), cluster, batch=batch, pipelines=PipelineCount.parse(pipelines)
+    )
+
+
+def network_of(model: Planned) -> Network:
+    """Return the network that is meant; parameters and errors as for `cluster_problem`."""
+    if isinstance(model, Network):
+        return model
+    if isinstance(model, str | Path):
+        return _named(str(model))
+    return model.network
+
+
+def _named(name: str) -> Network:
+    from ..profiler.zoo.catalog import names_in_parts
+    from .models import ZOO_PREFIX, open_model
+
+    if os.path.isfile(name) and name.endswith(".json"):
+        return load(name, NETWORK) if format_of(name) == NETWORK.format else load_problem(name).network
+    if not os.path.exists(name):
+        if name.removeprefix(ZOO_PREFIX) in names_in_parts():
+            from ..profiler.zoo.tables import table_of
+
+            return table_of(name.removeprefix(ZOO_PREFIX))
+        if is_shipped_name(name):
+            return load_problem(name).network
+    return open_model(name).network
+
+
+def _cluster(name: str | Path) -> ClusterPlatform:
+    if not os.path.exists(name) and str(name) in (*phone_names(), *platform_names()):
+        raise InvalidInputError(
+            f"the platform {str(name)!r} is one device: --platform {name} needs --workload, e.g. "
+            f'--workload "yolov4,bert"; clusters are {", ".join(cluster_names())}, or a file'
+        )
+    return load_cluster(name)
