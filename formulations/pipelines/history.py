@@ -43,7 +43,9 @@ def history(
     for stream, line in enumerate(lines):
         own = [number for number, taken in enumerate(dealt) if taken == stream]
         pace = _period_us(line)
-        times = [count * pace if interval_us is None else number * interval_us for count, number in enumerate(own)]
+        times = [
+            count * pace if interval_us is None else number * interval_us for count, number in enumerate(own)
+        ]
         arrivals |= {(count, stream): time for count, time in enumerate(times)}
         visits = served([station.time_us for station in line], times, slots)
         events += intervals(line, visits, stream, engines=False)

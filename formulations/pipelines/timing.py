@@ -66,7 +66,10 @@ def stations_of(cluster: Cluster, pipe: Pipe) -> tuple[Station, ...]:
         done = enters + stage.compute_us
         engine = (enters + copies[0], done - copies[1])
         whole = Work(row=device, chunk=index, start_us=0, end_us=done + sends, engine_us=engine)
-        messages = (*(w for s in before for w in s.works), *(_moved(w, done) for s in behind for w in s.works))
+        messages = (
+            *(w for s in before for w in s.works),
+            *(_moved(w, done) for s in behind for w in s.works),
+        )
         found.append(Station(time_us=stage.stage_us, works=(whole, *messages)))
     return tuple(found)
 
@@ -108,9 +111,7 @@ def _message(link: str, index: int, time_us: int) -> tuple[Station, ...]:
 
 
 def _moved(work: Work, by_us: int) -> Work:
-    return Work(
-        row=work.row, chunk=work.chunk, start_us=work.start_us + by_us, end_us=work.end_us + by_us
-    )
+    return Work(row=work.row, chunk=work.chunk, start_us=work.start_us + by_us, end_us=work.end_us + by_us)
 
 
 def _copies_us(cluster: Cluster, part: tuple[int, int, int]) -> tuple[int, int]:

@@ -21,9 +21,7 @@ def pipelines_usage(problem: Problem, trace: History) -> Usage:
     assert trace.plan is not None
     cluster = cluster_of(problem.charged(trace.plan))
     chunks = [chunk for stream in trace.streams for chunk in stream.chunks]
-    numbers = {
-        key: place for place, key in enumerate(sorted({(e.request, e.stream) for e in trace.events}))
-    }
+    numbers = {key: place for place, key in enumerate(sorted({(e.request, e.stream) for e in trace.events}))}
     return usage_of(
         _changes(cluster, trace),
         ((numbers[e.request, e.stream], *e.span_us) for e in _computing(trace)),
@@ -48,7 +46,9 @@ def _changes(cluster: Cluster, trace: History) -> Iterator[tuple[int, int]]:
         events.sort(key=lambda event: event.chunk)
         for event in events:
             chunk, (start_us, end_us) = chunks[event.chunk], event.span_us
-            running = cluster.memory_bytes(chunk.start, chunk.stop) - _resident(cluster, chunk.start, chunk.stop)
+            running = cluster.memory_bytes(chunk.start, chunk.stop) - _resident(
+                cluster, chunk.start, chunk.stop
+            )
             yield start_us, running
             yield end_us, -running
         for event, following in pairwise(events if not reserved else []):
