@@ -160,7 +160,7 @@ class Relaxation:
             best = np.where(allowed, packing.best, NONE)
             if term == PipelineTerm.THROUGHPUT:
                 value = self._cluster.interval_ns(int(best.max()))
-                rate = -(-1000 * self._cluster.scale // value)
+                rate = self._cluster.least_rate(value)
             elif term == PipelineTerm.DEVICES:
                 value = int(self.states.sizes[best >= max(1, rate)].min())
                 allowed = allowed & (self.states.sizes <= value)
