@@ -78,6 +78,14 @@ COMMANDS = {
         "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
     ),
     "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
+    "import": CommandEntry(
+        "importing",
+        PLAN,
+        (
+            "gapless import pipeedge models.yml device_types.yml devices.yml "
+            "--model google/vit-base-patch16-224 --out problem.json",
+        ),
+    ),
     "tune": CommandEntry(
         "tuning",
         HERE,
