@@ -20,7 +20,6 @@ from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.json_files import parse_tree, read_bytes
 from ...formulations.nearness import meant, shown
 from ...formulations.network import Layer, Network, Tensor
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.validation import Defects
 
@@ -96,7 +95,7 @@ def import_pipeedge(
     model: str,
     batch: int | None = None,
     dtype: str | None = None,
-    pipelines: PipelineCount = PipelineCount.MANY,
+    pipelines: str = PipelineCount.MANY,
 ) -> Problem:
     """Return the problem that three files of PipeEdge describe.
 
@@ -115,7 +114,7 @@ def import_pipeedge(
         Which profile: size of the micro-batch and type of its numbers ("torch.float32"). None: the only one
         that there is.
     pipelines
-        One pipeline, as PipeEdge plans it, or many.
+        "one" pipeline, as PipeEdge plans it, or "many" side by side.
 
     Raises
     ------
@@ -123,6 +122,7 @@ def import_pipeedge(
         PyYAML is not installed; a file cannot be read or is not valid; the model, a profile or a device
         type is not there, or it is not clear which profile is meant.
     """
+    count = PipelineCount.parse(pipelines)
     known = _read(models, dict[str, PipeEdgeModel], "models of PipeEdge")
     types = _read(device_types, dict[str, PipeEdgeDeviceType], "device types of PipeEdge")
     hosts = {
@@ -162,11 +162,11 @@ def import_pipeedge(
                 source=f"{device_types} of PipeEdge", method="isolated", notes="; ".join(notes)
             ),
         ),
-        objective=Objective(terms=("throughput" if pipelines is PipelineCount.MANY else "period",)),
+        objective=count.objective,
         data=Pipelines(
             types=tuple(name for name in chosen for _ in hosts[name]),
             links=tuple(_links({name: types[name] for name in chosen})),
-            most=pipelines.most,
+            most=count.most,
             in_slots=SLOTS,
             out_slots=SLOTS,
         ),
