@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from .costs import NetworkCosts
 from .errors import InvalidInputError, InvalidProblemError
 from .hardware import Platform
+from .objective import Objective
 from .validation import STRICT, Defects
 
 MICROSECONDS = 1_000_000
@@ -42,6 +43,11 @@ class PipelineCount(StrEnum):
     def most(self) -> int | None:
         """The most pipelines side by side; None: no limit."""
         return 1 if self is PipelineCount.ONE else None
+
+    @property
+    def objective(self) -> Objective:
+        """What is minimised when nothing else is said."""
+        return Objective(terms=("period" if self is PipelineCount.ONE else "throughput",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 The only list of them: type checkers read it, and so does `gapless/__init__.py`, a line a name.
 """
 
+from .api.clusters import cluster_problem as cluster_problem
 from .api.device import this_device as this_device
 from .api.execution import open_pipeline as open_pipeline
 from .api.execution import profile as profile
@@ -42,6 +43,7 @@ from .files.saving import save as save
 from .formulations.chunking.view import PlanView as PlanView
 from .formulations.cluster import Link as Link
 from .formulations.cluster import Pipelines as Pipelines
+from .formulations.cluster_platform import ClusterPlatform as ClusterPlatform
 from .formulations.co_run import register_co_run_model as register_co_run_model
 from .formulations.deployment import Deployment as Deployment
 from .formulations.errors import GaplessError as GaplessError
@@ -66,6 +68,8 @@ from .formulations.workload import Execution as Execution
 from .formulations.workload import Request as Request
 from .formulations.workload import RequestOrder as RequestOrder
 from .formulations.workload import Workload as Workload
+from .profiler.clusters.catalog import load_cluster as load_cluster
+from .profiler.clusters.pipeedge import import_pipeedge as import_pipeedge
 from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .solvers.result import Candidate as Candidate

@@ -30,7 +30,7 @@ def cluster_problem(
     platform: ClusterPlatform | str | Path,
     *,
     batch: int = 1,
-    pipelines: str | PipelineCount = PipelineCount.MANY,
+    pipelines: str = PipelineCount.MANY,
 ) -> Problem:
     """Return the problem of running a network over the devices of a cluster.
 

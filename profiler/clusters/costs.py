@@ -10,7 +10,6 @@ from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.network import Network
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.workload import MOST_BATCH
 from ..analytic.costs import batched, network_costs
@@ -75,7 +74,7 @@ def cluster_problem(
             batch=batch,
             provenance=provenance_of(cluster),
         ),
-        objective=Objective(terms=("throughput" if pipelines is PipelineCount.MANY else "period",)),
+        objective=pipelines.objective,
         data=replace(data, inner=tuple(inner.values())),
     )
 

@@ -83,6 +83,14 @@ COMMANDS = {
         ("gapless stream pixel7a/alexnet-sparse:3000 pixel7a/octree:500 --profile 20 --idle 1",),
     ),
     "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
+    "import": CommandEntry(
+        "importing",
+        PLAN,
+        (
+            "gapless import pipeedge models.yml device_types.yml devices.yml "
+            "--model google/vit-base-patch16-224 --out problem.json",
+        ),
+    ),
     "tune": CommandEntry(
         "tuning",
         HERE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -27,7 +27,7 @@ def cluster_view(found: ClusterPlatform) -> Group:
     """Return what `gapless show` shows of a cluster file."""
     head = Text(found.name, style="bold").append(f": {len(found.devices)} devices", style="not bold")
     sources = [Text(f"{one.name}: {one.source}", style="dim") for one in found.types if one.source]
-    links = [] if not found.links else ["", indented(_links(found))]
+    links: list[RenderableType] = ["", indented(_links(found))] if found.links else []
     return Group(head, Text(found.source, style="dim"), "", indented(_devices(found)), *links, "", *sources)
 
 
