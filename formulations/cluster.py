@@ -8,46 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, ClassVar
 
 from .costs import NetworkCosts
 from .errors import InvalidInputError, InvalidProblemError
 from .hardware import Platform
+from .nearness import shown
 from .objective import Objective
 from .validation import STRICT, Defects
 
 MICROSECONDS = 1_000_000
 
 
-class PipelineCount(StrEnum):
-    """Through how many pipelines a network runs: one, or as many side by side as serve most items."""
+def parse_pipelines(count: str | int) -> int | None:
+    """Return how many pipelines may run side by side, given as "many", "one" or a number; None: no limit.
 
-    ONE = "one"
-    MANY = "many"
+    Raises
+    ------
+    InvalidInputError
+        It is none of these.
+    """
+    named = {"many": None, "one": 1}
+    text = str(count)
+    if text in named:
+        return named[text]
+    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
+        raise InvalidInputError(f"pipelines is {shown(text)}, must be many, one, or a number of at least 1")
+    return int(text)
 
-    @classmethod
-    def parse(cls, text: str) -> PipelineCount:
-        """Return the one that a text names.
 
-        Raises
-        ------
-        InvalidInputError
-            It names none.
-        """
-        if text not in tuple(cls):
-            raise InvalidInputError(f"pipelines is {text!r}, must be {' or '.join(cls)}")
-        return cls(text)
-
-    @property
-    def most(self) -> int | None:
-        """The most pipelines side by side; None: no limit."""
-        return 1 if self is PipelineCount.ONE else None
-
-    @property
-    def objective(self) -> Objective:
-        """What is minimised when nothing else is said."""
-        return Objective(terms=("period" if self is PipelineCount.ONE else "throughput",))
+def usual_objective(most: int | None) -> Objective:
+    """Return what is minimised when nothing is said: the period of one pipeline, the interval of many."""
+    return Objective(terms=("period" if most == 1 else "throughput",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ class Interval:
 
 
 def link_name(source: str, target: str) -> str:
-    """Return what stands for the link between two devices where units have rows: messages are at work there."""
+    """Return the name of a link between two devices, on whose row messages are at work."""
     return f"{source} -> {target}"
 
 

@@ -15,6 +15,7 @@ from ..terms import PlanNumbers
 from . import judge
 from .encoding import encode_pipelines
 from .operation import PipelinesOperation
+from .other_devices import other_devices
 from .plans import Pipes, plan_of
 from .quantities import QUANTITIES, TERMS, PipelineTerm, PipelineValues
 from .space import all_pipes, count_pipes
@@ -83,6 +84,10 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
         }
         devices = range(numbers.cluster.device_count)
         return {name: tuple(map(row.get, devices)) for name, row in found.items()}
+
+    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
+        """Yield the problem with fewer devices, and with one more of each kind."""
+        return other_devices(problem)
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return the items a second of all pipelines together."""

@@ -22,7 +22,7 @@ from .usage import pipelines_usage
 
 
 class PipelinesOperation(Operation):
-    """Endless streams on disjoint devices; on one board the runtime serves them, over links they are played."""
+    """Endless streams on disjoint devices; the runtime serves those on one board, others are played."""
 
     def pace(self, problem: Problem) -> str:
         """Return the latency where that counts first, one item at a time; else the period."""
@@ -43,8 +43,8 @@ class PipelinesOperation(Operation):
         what = ("links" if data.links else "") or ("devices with units of their own" if data.inner else "")
         if what:
             raise InvalidInputError(
-                f"the plan is for several devices ({what}): gapless runs the units of one board. Such plans can "
-                "be simulated: `gapless simulate`, or --engine simulated for run, trace and tune"
+                f"the plan is for several devices ({what}): gapless runs the units of one board. Such plans "
+                "can be simulated: `gapless simulate`, or --engine simulated for run, trace and tune"
             )
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:

@@ -46,8 +46,8 @@ class Station:
 def stations_of(cluster: Cluster, pipe: Pipe) -> tuple[Station, ...]:
     """Return the stations of a pipeline in order: the largest time of one is the period.
 
-    A device that sends while it computes is one station, and each link another one. Without overlap the device
-    is taken by its messages, too, and both are one station. Messages that take no time are left out.
+    A device that sends while it computes is one station, and each link another one. Without overlap the
+    device is taken by its messages, too, and both are one station. Messages of no time are left out.
     """
     found: list[Station] = []
     stages = stages_of(cluster, pipe)

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..formulations.cluster import PipelineCount
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import NETWORK, format_of, load
@@ -30,7 +29,7 @@ def cluster_problem(
     platform: ClusterPlatform | str | Path,
     *,
     batch: int = 1,
-    pipelines: str = PipelineCount.MANY,
+    pipelines: str | int = "many",
 ) -> Problem:
     """Return the problem of running a network over the devices of a cluster.
 
@@ -49,7 +48,7 @@ def cluster_problem(
     batch
         Inferences that pass the devices together as one item.
     pipelines
-        "one", or "many": as many side by side as serve most items.
+        How many may run side by side: "many" (as many as serve most items), "one", or a number.
 
     Returns
     -------
@@ -70,9 +69,7 @@ def cluster_problem(
     (6, True)
     """
     cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
-    return estimated_problem(
-        network_of(model), cluster, batch=batch, pipelines=PipelineCount.parse(pipelines)
-    )
+    return estimated_problem(network_of(model), cluster, batch=batch, pipelines=pipelines)
 
 
 def network_of(model: Planned) -> Network:

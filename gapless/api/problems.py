@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..formulations.cluster import Pipelines
+from ..formulations.cluster import Pipelines, parse_pipelines, usual_objective
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError, InvalidProblemError
@@ -138,36 +138,6 @@ def load_workload(
     return replace(base, data=served).with_objective(objective)
 
 
-def with_pipelines(
-    problem: Problem, pipelines: Pipelines | None = None, *, objective: str | Objective = "throughput"
-) -> Problem:
-    """Return the problem of running one network through several pipelines side by side.
-
-    Parameters
-    ----------
-    problem
-        A problem with one network and no rules; its units are the devices.
-    pipelines
-        Links between the devices, and what else is asked; None: the units of one board, any number of
-        pipelines.
-    objective
-        As for `plan`.
-
-    Raises
-    ------
-    InvalidProblemError
-        The problem has several networks, the pipelines name unknown devices, or the problem has rules:
-        these speak about plans of another kind, and are given after this.
-    """
-    if problem.rules:
-        names = ", ".join(rule.name for rule in problem.rules)
-        raise InvalidProblemError(f"give rules after with_pipelines, not before: {names}")
-    wanted = Objective.parse(objective) if isinstance(objective, str) else objective
-    return replace(
-        problem, data=pipelines or Pipelines(), objective=wanted, interference=None, co_run_costs=None
-    )
-
-
 def with_workload(problem: Problem, text: str) -> Problem:
     """Return a problem with the requests that a text names, all of networks that it has.
 
@@ -180,6 +150,60 @@ def with_workload(problem: Problem, text: str) -> Problem:
     """
     requests = requests_of(text, [network.name for network in problem.networks])
     return replace(problem, data=Workload(requests=requests), objective=Objective(terms=("makespan",)))
+
+
+def with_pipelines(
+    problem: Problem, pipelines: Pipelines | str | int = "many", *, objective: str | Objective | None = None
+) -> Problem:
+    """Return a problem of one network with its units, or devices, in pipelines side by side.
+
+    Its plans are one pipeline or several, each on units of its own; replicas are pipelines of one unit.
+
+    Parameters
+    ----------
+    problem
+        A problem of one network: units and costs, or pipelines already.
+    pipelines
+        How many there may be: "many", "one" or a number; or `Pipelines`: links, and what else is asked.
+    objective
+        As for `plan`. None: that of the problem if it says more than the least period; otherwise the
+        throughput, or of one pipeline the period.
+
+    Raises
+    ------
+    InvalidInputError
+        The number is not valid; or the problem is of another kind, or has rules, which are about other plans.
+    InvalidProblemError
+        The problem asks something that has no meaning for pipelines.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.table_problem({"conv": [4.0, 6.0], "fc": [2.0, 3.0]}, ["cpu", "gpu"])
+    >>> result = gapless.plan(gapless.with_pipelines(problem), backend="exhaustive")
+    >>> str(result.plan), result.candidates[0].score.throughput
+    ('pipeline 1: 0-1 cpu; pipeline 2: 0-1 gpu', 277.77777777777777)
+    """
+    own = problem.data if isinstance(problem.data, Pipelines) else None
+    if problem.data is not None and own is None:
+        raise InvalidInputError(
+            f"pipelines are of one network; {problem.formulation.label} are about something else"
+        )
+    if problem.rules and own is None:
+        names = ", ".join(repr(rule.name) for rule in problem.rules)
+        raise InvalidInputError(
+            f"pipelines are plans of another shape, and the rules of the problem are not about them: "
+            f"{names}; write the problem without rules and give them again"
+        )
+    if isinstance(pipelines, Pipelines):
+        data = pipelines
+    else:
+        data = replace(own or Pipelines(), most=parse_pipelines(pipelines))
+    wanted = Objective.parse(objective) if isinstance(objective, str) else objective
+    if wanted is None:
+        usual = (Objective(), usual_objective(1), usual_objective(None))
+        wanted = usual_objective(data.most) if problem.objective in usual else problem.objective
+    return replace(problem, data=data, objective=wanted)
 
 
 def _no_such_problem(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..formulations.deployment import Stream
@@ -99,11 +99,21 @@ def headings(
             yield number, streams[before].name
 
 
-def row_names(rows: Sequence[str]) -> tuple[str, ...]:
-    """Return what rows are called: a link behind the row of its sender by its target alone."""
+def row_names(rows: Sequence[str], headed: Container[int] = ()) -> tuple[str, ...]:
+    """Return what rows are called: a link below the row of its sender by its target alone.
+
+    Parameters
+    ----------
+    rows
+        Units and links.
+    headed
+        Numbers of rows below a heading: what is above that does not count.
+    """
     return tuple(
-        f"-> {unit.removeprefix(f'{before} -> ')}" if unit.startswith(f"{before} -> ") else unit
-        for before, unit in zip(("", *rows), rows, strict=False)
+        f"-> {unit.removeprefix(f'{before} -> ')}"
+        if unit.startswith(f"{before} -> ") and number not in headed
+        else unit
+        for number, (before, unit) in enumerate(zip(("", *rows), rows, strict=False))
     )
 
 

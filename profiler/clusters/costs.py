@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...formulations.cluster import InnerDevice, PipelineCount
+from ...formulations.cluster import InnerDevice, parse_pipelines, usual_objective
 from ...formulations.cluster_platform import ClusterPlatform, DeviceType, Speed
 from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.errors import InvalidInputError
@@ -29,7 +29,7 @@ def cluster_problem(
     cluster: ClusterPlatform,
     *,
     batch: int = 1,
-    pipelines: PipelineCount = PipelineCount.MANY,
+    pipelines: str | int = "many",
 ) -> Problem:
     """Return the problem of running a network over the devices of a cluster, with estimated costs.
 
@@ -42,7 +42,7 @@ def cluster_problem(
     batch
         Inferences that pass the devices together, as one item: costs and tensors are those of the batch.
     pipelines
-        Through how many pipelines the items pass.
+        How many may run side by side: "many", "one", or a number.
 
     Returns
     -------
@@ -58,7 +58,8 @@ def cluster_problem(
         raise InvalidInputError(f"the batch is {batch!r}, must be a whole number from 1 to {MOST_BATCH}")
     inner = {one.name: _inner(network, one, batch) for one in cluster.types if one.units}
     columns = {one.name: _column(network, one, inner.get(one.name), batch) for one in cluster.types}
-    data = cluster.pipelines(most=pipelines.most)
+    most = parse_pipelines(pipelines)
+    data = cluster.pipelines(most=most)
     item = batched(network, batch)
     return Problem(
         platform=cluster.platform,
@@ -74,7 +75,7 @@ def cluster_problem(
             batch=batch,
             provenance=provenance_of(cluster),
         ),
-        objective=pipelines.objective,
+        objective=usual_objective(most),
         data=replace(data, inner=tuple(inner.values())),
     )
 

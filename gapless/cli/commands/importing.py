@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ...files import documents
-from ...formulations.cluster import PipelineCount
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, heading
 from ..options.problem import OutOption, check_writable
@@ -41,9 +40,11 @@ def import_(
         str | None, _import_option(help="Type of numbers, where several were profiled: torch.float32.")
     ] = None,
     pipelines: Annotated[
-        PipelineCount,
-        _import_option(help="One pipeline, or many side by side.", show_default=True),
-    ] = PipelineCount.MANY,
+        str,
+        _import_option(
+            metavar="many|one|N", help="How many pipelines may run side by side.", show_default=True
+        ),
+    ] = "many",
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ...formulations.cluster import PipelineCount
 from ...formulations.deployment import Mode
 from ...formulations.errors import InvalidInputError
 from ...formulations.workload import Execution, RequestOrder
@@ -62,19 +61,13 @@ PlatformOption = Annotated[
     str | None,
     _asked_option(
         help="The devices that a model is planned over: a cluster file, or a shipped cluster such as "
-        "epipe-case-1; or with --workload a shipped platform such as kirin990 (see `gapless platforms`)."
+        "epipe-case-1; or with --workload, or a network that it has, a shipped platform such as kirin990 "
+        "(see `gapless platforms`)."
     ),
 ]
 BatchOption = Annotated[
     int | None,
     _asked_option(min=1, help="Inferences that pass the devices of a cluster together; otherwise one."),
-]
-PipelinesOption = Annotated[
-    PipelineCount | None,
-    _asked_option(
-        help="Over devices: one pipeline, or many side by side, as many as serve most (what is done without "
-        "this option)."
-    ),
 ]
 OrderOption = Annotated[
     RequestOrder | None, _asked_option(help="Whether the order of the requests may be changed.")
@@ -102,6 +95,14 @@ CostsOption = Annotated[
         help="What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
         "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
         "co-run cost model."
+    ),
+]
+PipelinesOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="many|one|N",
+        help="How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
+        "one unit); what is minimised is then the interval between results, unless --objective says more.",
     ),
 ]
 ObjectiveOption = Annotated[

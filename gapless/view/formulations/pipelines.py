@@ -70,8 +70,8 @@ class PipelinesPresenter(Presenter):
         """Return what they mean."""
         return (
             "interval: time between two results of all pipelines together; unqueued latency: one item from "
-            "entry to exit of the slowest pipeline; 0-3 a | 4-9 b: layers 0 to 3 on a, which sends its results "
-            "to b; || between pipelines"
+            "entry to exit of the slowest pipeline; 0-3 a | 4-9 b: layers 0 to 3 on a, which sends its "
+            "results to b; || between pipelines"
         )
 
     def plan_text(self, plan: Plan) -> str:
@@ -160,9 +160,7 @@ class PipelinesPresenter(Presenter):
             return (), {}
         values = _values(problem, deployment.plan)
         cluster, found = values.cluster, {}
-        for stream, stages, period in zip(
-            deployment.streams, values.stages, values.periods_us, strict=True
-        ):
+        for stream, stages, period in zip(deployment.streams, values.stages, values.periods_us, strict=True):
             for index, stage in enumerate(stages):
                 _, sends = _messages(cluster, stages, index)
                 target = _target(cluster, stages, index) if sends else "-"
@@ -183,7 +181,9 @@ class PipelinesPresenter(Presenter):
         longest: dict[int | None, int] = {}
         for _, pipeline, stage_us in rows:
             longest[pipeline] = max(longest.get(pipeline, 0), stage_us or 0)
-        return tuple(unit for unit, pipeline, time in rows if pipeline is not None and time == longest[pipeline])
+        return tuple(
+            unit for unit, pipeline, time in rows if pipeline is not None and time == longest[pipeline]
+        )
 
     def latency(self, judged: Score) -> tuple[int | None, str]:
         """Return that of an item that does not wait."""
@@ -192,7 +192,9 @@ class PipelinesPresenter(Presenter):
     def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:
         """Yield what joins the devices, and what is asked of pipelines over them."""
         data = cluster_of(problem).data
-        most = "any number of pipelines" if data.most is None else f"at most {_counted(data.most, 'pipeline')}"
+        most = (
+            "any number of pipelines" if data.most is None else f"at most {_counted(data.most, 'pipeline')}"
+        )
         yield "pipelines", f"{most}, each on devices of its own"
         if not data.links:
             yield "messages", "no links: what moving tensors costs is in the times of the layers"
@@ -228,14 +230,12 @@ def paces_of(values: PipelineValues) -> list[Pace]:
         by = tuple(what for what, time in times.items() if time == period)
         rest = [(time, what) for what, time in times.items() if time < period]
         closest = max(rest, key=lambda entry: entry[0]) if rest else None
-        found.append(
-            Pace(name=name, period_us=period, by=by, closest=closest and (closest[1], closest[0]))
-        )
+        found.append(Pace(name=name, period_us=period, by=by, closest=closest and (closest[1], closest[0])))
     return found
 
 
 def _times(cluster: Cluster, stages: Sequence[Stage]) -> Iterator[tuple[str, int]]:
-    """Yield how long each device and each link takes for an item; without overlap a device with its messages."""
+    """Yield what each device and each link takes for an item; without overlap a device has its messages."""
     for index, stage in enumerate(stages):
         name = cluster.devices[stage.device]
         if not cluster.data.overlap:
@@ -279,7 +279,7 @@ def _rate(items: float) -> str:
 
 
 def _stages(values: PipelineValues) -> Table:
-    """Return one line a device in use, pipeline by pipeline: what takes its time, and its share of the period."""
+    """Return one line a device in use, by pipeline: what takes its time, and its share of the period."""
     cluster = values.cluster
     linked = any(stage.message_us for stages in values.stages for stage in stages)
     messages = ("messages",) if linked else ()

@@ -8,15 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 from ...formulations.history import Interval, is_message
-from ...formulations.network import Network
 from ..traces import headings, row_names
 from ..words import capital, microseconds, percent
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
-from .scale import Span, Tick, span, time_ticks, time_unit
+from .scale import Span, Tick, span, time_ticks
+from .script_data import script_data
 from .subject import Subject
 from .table import Table, columns, numbers, table
-from .texts import visible
 
 ROW, TITLE, STRIP, AXIS, GAP, HEADING = 26, 26, 12, 26, 10, 24
 """Heights in pixels: a unit, the title of a trace, the strip of contention, the axis, between traces, the
@@ -169,7 +168,7 @@ def timeline(subject: Subject) -> Timeline | None:
     strip = bool(requests) and sum(lane.high for lane in lanes) > 1
     bands, y = [], 0
     for trace in traces:
-        band = _band(trace, lanes, units, above, end_us, y, strip=strip)
+        band = _band(trace, lanes, units, end_us, y, above=above, strip=strip)
         bands.append(band)
         y += band.height + GAP
     named = bool(requests) and len(lanes) <= _MOST_LEGEND
@@ -182,7 +181,7 @@ def timeline(subject: Subject) -> Timeline | None:
         legend=tuple(sorted((lane.colour, lane.name) for lane in lanes)) if named else (),
         text=_words(traces, bands),
         units=_unit_table(bands, traces),
-        data=_data(subject, traces, lanes, units, end_us),
+        data=script_data(subject, traces, lanes, units, end_us),
         blocks=sum(len(trace.events) for trace in traces),
         strip=strip,
         dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
@@ -234,16 +233,16 @@ def _band(
     trace: Played,
     lanes: Sequence[Lane],
     units: Sequence[str],
-    above: Mapping[int, str],
     end_us: float,
     y: int,
     *,
+    above: Mapping[int, str],
     strip: bool,
 ) -> Band:
     windows = tuple(together(trace.events, lanes)) if strip else ()
     top = y + TITLE + (STRIP if strip else 0)
     rows = []
-    for number, (unit, name) in enumerate(zip(units, row_names(units), strict=True)):
+    for number, (unit, name) in enumerate(zip(units, row_names(units, above), strict=True)):
         top += HEADING if number in above else 0
         row = _row(unit, trace.on(unit), lanes, end_us, top)
         rows.append(replace(row, name=name.replace("->", "\u2192"), heading=above.get(number, "")))
@@ -349,66 +348,3 @@ def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
         ),
         rows,
     )
-
-
-def _data(
-    subject: Subject, traces: Sequence[Played], lanes: Sequence[Lane], units: Sequence[str], end_us: float
-) -> dict[str, Any]:
-    """Return what the script shows: chunks once, then five or six numbers for each block."""
-    networks = {network.name: network for network in subject.problem.networks}
-    chunks = [
-        [number, visible(chunk.network), _layers(networks.get(chunk.network), chunk.start, chunk.stop)]
-        for number, lane in enumerate(lanes)
-        for chunk in lane.chunks
-    ]
-    first, count = [], 0
-    for lane in lanes:
-        first.append(count)
-        count += len(lane.chunks)
-    us, name = time_unit(end_us)
-    return {
-        "end": _short(end_us),
-        "unit": [us, name],
-        "names": [visible(lane.name) for lane in lanes],
-        "alone": subject.deployment.rounds is not None,
-        "units": [visible(unit) for unit in units],
-        "links": sorted({units.index(e.unit) for t in traces for e in t.events if is_message(e, lanes)}),
-        "chunks": chunks,
-        "bands": [
-            {
-                "title": trace.title,
-                "size": 6 if _has_parts(trace) else 5,
-                "rows": [
-                    [n for event in trace.on(unit) for n in _numbers(event, first, parts=_has_parts(trace))]
-                    for unit in units
-                ],
-            }
-            for trace in traces
-        ],
-    }
-
-
-def _has_parts(trace: Played) -> bool:
-    return any(event.engine_ns for event in trace.events)
-
-
-def _numbers(event: Interval, first: Sequence[int], *, parts: bool) -> list[float]:
-    """Return request, chunk, start, then duration and slowdown, or copy in, run and copy out."""
-    length = event.end_us - event.start_us
-    times = event.parts_us or ((0.0, length, 0.0) if parts else (length, event.slowdown_ns / 1000))
-    return [event.request, first[event.stream] + event.chunk, *map(_short, (event.start_us, *times))]
-
-
-def _short(value: float) -> float:
-    """Return a number that takes few characters as JSON: no .0, one place at most."""
-    rounded = round(value, 1)
-    return int(rounded) if rounded == int(rounded) else rounded
-
-
-def _layers(network: Network | None, start: int, stop: int) -> str:
-    """Return the layers of a chunk: numbers and names."""
-    if network is None:
-        return f"{start}-{stop - 1}"
-    names = network.layer_names
-    ends = dict.fromkeys(visible(name) for name in (names[start], names[stop - 1]))
-    return f"{start}-{stop - 1} ({' to '.join(ends)})"

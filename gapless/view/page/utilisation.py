@@ -216,9 +216,15 @@ def _taken(times: _Taken | None, predicted: int | None) -> list[TableCell | str]
 
 def _charged_us(subject: Subject) -> tuple[tuple[int | None, ...], ...]:
     """Return the time of each chunk, with its copies and without slowdown; None: it cannot run there."""
-    operation, deployment, problem = subject.problem.formulation.operation, subject.deployment, subject.problem
+    operation, deployment, problem = (
+        subject.problem.formulation.operation,
+        subject.deployment,
+        subject.problem,
+    )
     if operation is None:
-        return tuple(tuple(_sum_us(problem, chunk) for chunk in stream.chunks) for stream in deployment.streams)
+        return tuple(
+            tuple(_sum_us(problem, chunk) for chunk in stream.chunks) for stream in deployment.streams
+        )
     return operation.chunk_us(charged_for(problem, deployment), deployment)
 
 

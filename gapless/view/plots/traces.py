@@ -10,7 +10,7 @@ from ...formulations.history import History, Interval
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..presenter import presenter_of
-from ..traces import row_names, side_by_side
+from ..traces import row_names, side_by_side, timeline
 from .canvas import DARK, IDLE, LOST, PALETTE, Look, axes_of, legend, room, rows, with_plain_names
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def plot_trace(
         for event in own:
             colour = colours[key(trace, event)]
             _draw(axes, row, event, label=_label(trace, event), colour=colour, end_ns=end_ns)
-    rows(axes, list(row_names(units)))
+    rows(axes, list(row_names(units, dict(timeline(trace).headings))))
     axes.set_xlabel("time (ms)")
     axes.set_ylabel("unit")
     axes.set_title(_headline(trace, events) if title is None else title)

@@ -89,7 +89,7 @@ def _lines(shown: Timeline, label: int, cells: int) -> list[Text]:
 
 
 def _names(shown: Timeline) -> tuple[str, ...]:
-    return row_names([unit for unit, _ in shown.rows])
+    return row_names([unit for unit, _ in shown.rows], dict(shown.headings))
 
 
 def _row(shown: Timeline, unit: str, events: tuple[Interval, ...], cells: int) -> Text:

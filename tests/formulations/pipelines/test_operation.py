@@ -107,7 +107,9 @@ def test_every_message_lies_between_its_chunks_on_its_link() -> None:
                 if source == own.unit:
                     assert event.end_ns >= own.end_ns if problem.data.overlap else event.end_ns == own.end_ns
                     following = chunks.get((*key[:2], event.chunk + 1))
-                    assert following is None or (target == following.unit and following.start_ns >= event.end_ns)
+                    assert following is None or (
+                        target == following.unit and following.start_ns >= event.end_ns
+                    )
                 else:
                     assert (source, event.chunk) == (problem.data.host, 0)
     assert seen > 100
@@ -160,7 +162,9 @@ def test_a_plan_survives_being_deployed() -> None:
         deployment = operation_of(problem).deploy(problem, plan)
         assert deployment.plan == plan
         assert deployment.plans == (plan,)
-        assert [chunk.request for part in deployment.parts for chunk in part.chunks] == [""] * len(plan.chunks)
+        assert [chunk.request for part in deployment.parts for chunk in part.chunks] == [""] * len(
+            plan.chunks
+        )
 
 
 def test_how_pipelines_are_named_makes_no_difference() -> None:
