@@ -24,7 +24,7 @@ NEVER = 1 << 60
 """Stands for what is impossible; the sum of two is still a number of 64 bits."""
 
 LONGEST = 1 << 54
-"""Whatever takes longer (500 years) is taken for this: sums stay below `NEVER`, and the judge sees the rest."""
+"""What takes longer (500 years) is taken for this, so that sums stay below `NEVER`; the judge sees all."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed property below is kept
@@ -103,7 +103,6 @@ class KindArrays:
             leave_us=_cap(self.leave_us, most_us),
         )
 
-
     def only(self, devices: Collection[int]) -> KindArrays:
         """Return the arrays without all but some devices."""
         return replace(self, kind_of=tuple(k if d in devices else -1 for d, k in enumerate(self.kind_of)))
@@ -154,7 +153,9 @@ def _compute_us(cluster: Cluster, device: int, memory: Ints, cuts: Ints) -> Ints
         times = np.asarray(inner, np.int64)[np.ix_(cuts, cuts)]
         possible = times >= 0
     else:
-        prefix, blocked = (np.asarray(rows[device], np.int64)[cuts] for rows in (chain.prefix_us, chain.blocked))
+        prefix, blocked = (
+            np.asarray(rows[device], np.int64)[cuts] for rows in (chain.prefix_us, chain.blocked)
+        )
         copy_in, copy_out = (
             np.asarray([rows[cut][device] for cut in cuts], np.int64)
             for rows in (chain.transfer_in_us, chain.transfer_out_us)

@@ -70,7 +70,7 @@ def completed(cluster: Cluster, done: Done, pipe: Begun) -> Done:
     )
 
 
-_FIELDS = {
+_FIELDS: dict[str, str] = {
     T.PERIOD: "period_us",
     T.LATENCY: "latency_us",
     T.GAPNESS: "gapness_us",
@@ -183,6 +183,6 @@ class Bounds:
 def values_of(cluster: Cluster, terms: Sequence[str], done: Done) -> tuple[int, ...]:
     """Return the values of terms for a plan."""
     return tuple(
-        cluster.interval_ns(done.rate) if term == T.THROUGHPUT else getattr(done, _FIELDS[T(term)])
+        cluster.interval_ns(done.rate) if term == T.THROUGHPUT else getattr(done, _FIELDS[term])
         for term in terms
     )

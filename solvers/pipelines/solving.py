@@ -147,8 +147,8 @@ class PipelineSolve:
             self._options,
             arrays,
             bounds,
-            self._deadline,
-            lambda: self._publish([code for _, code in search.kept]),
+            deadline=self._deadline,
+            on_better=lambda: self._publish([code for _, code in search.kept]),
         )
         search.run(seeds)
         done = search.stop is StopReason.COMPLETE
@@ -167,9 +167,7 @@ class PipelineSolve:
             self._published_s = time.monotonic()
             self._options.publish(self._claim(plans, StopReason.TIME_LIMIT, proven=0))
 
-    def _claim(
-        self, plans: list[Pipes], stop: StopReason, *, proven: int, exhausted: bool = False
-    ) -> Claim:
+    def _claim(self, plans: list[Pipes], stop: StopReason, *, proven: int, exhausted: bool = False) -> Claim:
         """Return what some valid plans, best first, allow to claim."""
         problem = self._problem
         formulation, terms = problem.formulation, problem.objective.terms
