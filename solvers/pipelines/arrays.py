@@ -112,9 +112,9 @@ def _cap(times: Ints, most_us: int) -> Ints:
     return np.where(times > most_us, NEVER, times)
 
 
-def build_arrays(cluster: Cluster) -> KindArrays:
-    """Return the tables of a problem by kind of device."""
-    kinds, cuts = cluster.kinds, np.asarray(cluster.chain.cuts)
+def build_arrays(cluster: Cluster, kinds: tuple[int, ...] | None = None) -> KindArrays:
+    """Return the tables of a problem by kind of device; the kinds are those of the cluster, or narrower."""
+    kinds, cuts = cluster.kinds if kinds is None else kinds, np.asarray(cluster.chain.cuts)
     firsts = [kinds.index(kind) for kind in range(max(kinds) + 1)]
     memory = _memory_bytes(cluster)[np.ix_(cuts, cuts)]
     power = cluster.data.power_mw or (0,) * cluster.device_count
@@ -123,7 +123,9 @@ def build_arrays(cluster: Cluster) -> KindArrays:
         kind_of=kinds,
         cuts=cluster.chain.cuts,
         compute_us=np.stack([_compute_us(cluster, device, memory, cuts) for device in firsts]),
-        link_us=np.stack([[_link_us(cluster, u, v)[cuts] for v in range(len(firsts))] for u in firsts]),
+        link_us=np.stack(
+            [[_link_us(cluster, kinds, u, v)[cuts] for v in range(len(firsts))] for u in firsts]
+        ),
         enter_us=_times([cluster.enter_us[device] for device in firsts]),
         leave_us=_times([cluster.leave_us[device] for device in firsts]),
         power_mw=np.asarray([power[device] for device in firsts]),
@@ -138,9 +140,9 @@ def _times(times: Sequence[int | None]) -> Ints:
     return np.asarray([NEVER if time is None else min(time, LONGEST) for time in times], np.int64)
 
 
-def _link_us(cluster: Cluster, device: int, kind: int) -> Ints:
+def _link_us(cluster: Cluster, kinds: tuple[int, ...], device: int, kind: int) -> Ints:
     """Return what a device takes to send to another one of a kind, by boundary."""
-    others = (d for d, own in enumerate(cluster.kinds) if own == kind and d != device)
+    others = (d for d, own in enumerate(kinds) if own == kind and d != device)
     other = next(others, None)
     if other is None:
         return np.full(len(cluster.boundary_bytes), NEVER)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from ...formulations.chain import Part
 from ...formulations.judge import examined
@@ -22,6 +23,7 @@ from ...formulations.problem import Problem
 from ..protocol import Deadline, SolveOptions, StopReason
 from .arrays import NEVER, KindArrays
 from .bounds import Begun, Bounds, Done, completed, values_of
+from .copies import copies
 from .prospects import Completed, Head, Prospects
 
 Key = tuple[tuple[int, ...], tuple[int, ...]]
@@ -87,7 +89,8 @@ class Search:
         self._prospects = Prospects(self._cluster, problem.expression_rules)
         self._opaque = {rule.name for rule in problem.opaque_rules}
         self.kept: list[tuple[Key, Pipes]] = []
-        self._shapes: set[tuple[object, ...]] = set()
+        self._shapes: dict[tuple[object, ...], int] = {}
+        self._full = False
         self.dropped, self.rejected, self._steps = False, 0, 0
         self.stop = StopReason.COMPLETE
 
@@ -112,7 +115,7 @@ class Search:
         """Keep a plan if it is valid and among the best."""
         numbers = self._problem.formulation.numbers(self._problem, code)
         values = numbers.values(self._problem.ranking)
-        shape = tuple(sorted(tuple(map(self._by_kind, pipe)) for pipe in code))
+        shape = self._shape(code)
         if shape in self._shapes or self._hopeless(values[: len(self._terms)]):
             return
         _, broken = examined(self._problem, code)
@@ -124,18 +127,29 @@ class Search:
             return
         best = self.kept[0][0] if self.kept else None
         insort(self.kept, ((values, self._problem.formulation.key(self._problem, code)), code))
-        self._shapes.add(shape)
-        if len(self.kept) > self._top:
-            self.kept.pop()
-            self.dropped = True
+        self._shapes[shape] = sum(1 for _ in islice(copies(code, self._kind_of), self._top))
+        self._trim()
         if best is None or self.kept[0][0] < best:
             self._on_better()
+
+    def _shape(self, code: Pipes) -> tuple[object, ...]:
+        """Return what a plan has in common with those that differ in devices of one kind."""
+        return tuple(sorted(tuple(map(self._by_kind, pipe)) for pipe in code))
+
+    def _trim(self) -> None:
+        """Leave out the last plans, if those before stand for enough."""
+        counts = [self._shapes[self._shape(code)] for _, code in self.kept]
+        while sum(counts[:-1]) >= self._top:
+            self.kept.pop()
+            counts.pop()
+            self.dropped = True
+        self._full = sum(counts) >= self._top
 
     def _hopeless(self, values: tuple[int, ...] | None) -> bool:
         """Return whether plans with at least these values of the leading terms are not among the best."""
         if values is None:
             return True
-        if len(self.kept) < self._top or values < self.kept[-1][0][0][: len(values)]:
+        if not self._full or values < self.kept[-1][0][0][: len(values)]:
             return False
         self.dropped = True
         return True
