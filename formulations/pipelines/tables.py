@@ -16,8 +16,11 @@ from .inner import interval_us
 Times = tuple[int | None, ...]
 """Microseconds by boundary 0..n; None: impossible."""
 
-RATE_DIGITS = 9
-"""The rate of a good pipeline is a whole number with so many digits (`Cluster.scale`)."""
+RATE_DIGITS = 7
+"""The rate of a good pipeline is a whole number with more digits than this (`Cluster.scale`).
+
+With 8 and more CBC claimed that rules about the rate cannot be kept where they can.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed properties below are kept

@@ -7,6 +7,7 @@ FAMILY = Family(
     support=EXACT,
     native="solving:solve_pipelines",
     starts="start:starts_of",
+    samples="samples:samples",
     usual=Usual(names=("native", "cpsat", "pulp", "z3", "exhaustive")),
     package=__name__,
 )

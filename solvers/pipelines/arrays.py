@@ -24,7 +24,7 @@ NEVER = 1 << 60
 """Stands for what is impossible; the sum of two is still a number of 64 bits."""
 
 LONGEST = 1 << 54
-"""Whatever takes longer (500 years) is taken for this: sums stay below `NEVER`, and the judge sees the rest."""
+"""What takes longer (500 years) is taken for this, so that sums stay below `NEVER`; the judge sees all."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed property below is kept
@@ -103,7 +103,6 @@ class KindArrays:
             leave_us=_cap(self.leave_us, most_us),
         )
 
-
     def only(self, devices: Collection[int]) -> KindArrays:
         """Return the arrays without all but some devices."""
         return replace(self, kind_of=tuple(k if d in devices else -1 for d, k in enumerate(self.kind_of)))
@@ -113,9 +112,9 @@ def _cap(times: Ints, most_us: int) -> Ints:
     return np.where(times > most_us, NEVER, times)
 
 
-def build_arrays(cluster: Cluster) -> KindArrays:
-    """Return the tables of a problem by kind of device."""
-    kinds, cuts = cluster.kinds, np.asarray(cluster.chain.cuts)
+def build_arrays(cluster: Cluster, kinds: tuple[int, ...] | None = None) -> KindArrays:
+    """Return the tables of a problem by kind of device; the kinds are those of the cluster, or narrower."""
+    kinds, cuts = cluster.kinds if kinds is None else kinds, np.asarray(cluster.chain.cuts)
     firsts = [kinds.index(kind) for kind in range(max(kinds) + 1)]
     memory = _memory_bytes(cluster)[np.ix_(cuts, cuts)]
     power = cluster.data.power_mw or (0,) * cluster.device_count
@@ -124,7 +123,9 @@ def build_arrays(cluster: Cluster) -> KindArrays:
         kind_of=kinds,
         cuts=cluster.chain.cuts,
         compute_us=np.stack([_compute_us(cluster, device, memory, cuts) for device in firsts]),
-        link_us=np.stack([[_link_us(cluster, u, v)[cuts] for v in range(len(firsts))] for u in firsts]),
+        link_us=np.stack(
+            [[_link_us(cluster, kinds, u, v)[cuts] for v in range(len(firsts))] for u in firsts]
+        ),
         enter_us=_times([cluster.enter_us[device] for device in firsts]),
         leave_us=_times([cluster.leave_us[device] for device in firsts]),
         power_mw=np.asarray([power[device] for device in firsts]),
@@ -139,9 +140,9 @@ def _times(times: Sequence[int | None]) -> Ints:
     return np.asarray([NEVER if time is None else min(time, LONGEST) for time in times], np.int64)
 
 
-def _link_us(cluster: Cluster, device: int, kind: int) -> Ints:
+def _link_us(cluster: Cluster, kinds: tuple[int, ...], device: int, kind: int) -> Ints:
     """Return what a device takes to send to another one of a kind, by boundary."""
-    others = (d for d, own in enumerate(cluster.kinds) if own == kind and d != device)
+    others = (d for d, own in enumerate(kinds) if own == kind and d != device)
     other = next(others, None)
     if other is None:
         return np.full(len(cluster.boundary_bytes), NEVER)
@@ -154,7 +155,9 @@ def _compute_us(cluster: Cluster, device: int, memory: Ints, cuts: Ints) -> Ints
         times = np.asarray(inner, np.int64)[np.ix_(cuts, cuts)]
         possible = times >= 0
     else:
-        prefix, blocked = (np.asarray(rows[device], np.int64)[cuts] for rows in (chain.prefix_us, chain.blocked))
+        prefix, blocked = (
+            np.asarray(rows[device], np.int64)[cuts] for rows in (chain.prefix_us, chain.blocked)
+        )
         copy_in, copy_out = (
             np.asarray([rows[cut][device] for cut in cuts], np.int64)
             for rows in (chain.transfer_in_us, chain.transfer_out_us)

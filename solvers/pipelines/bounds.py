@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ...formulations.pipelines.quantities import PipelineTerm as T
 from ...formulations.pipelines.tables import Cluster
-from .arrays import NEVER
+from .arrays import NEVER, Ints
 from .program import ADDITIVE
 from .relaxed import Relaxation
 
@@ -70,7 +72,7 @@ def completed(cluster: Cluster, done: Done, pipe: Begun) -> Done:
     )
 
 
-_FIELDS = {
+_FIELDS: dict[str, str] = {
     T.PERIOD: "period_us",
     T.LATENCY: "latency_us",
     T.GAPNESS: "gapness_us",
@@ -105,7 +107,8 @@ class Bounds:
         self._cluster, self._terms = cluster, tuple(terms)
         self._most = cluster.most_pipelines
         self._tables: dict[str, Callable[[int, int, int], int]] = {}
-        self._rates: list[list[int]] | None = None
+        self._rates: list[Ints] | None = None
+        self._parts: dict[int, Ints] = {}
         count = cluster.device_count
         self._kind_of, self._strides = (0,) * count, (0,) * count
         self.all = 0
@@ -118,7 +121,8 @@ class Bounds:
             if term == T.PERIOD or term in ADDITIVE:
                 self._tables[term] = relaxation.program(term).rest().item
         if T.THROUGHPUT in self._terms:
-            self._rates = [table.tolist() for table in relaxation.packing().within()]
+            self._rates = relaxation.packing().within()
+            self._states, self._periods = relaxation.states, relaxation.program(T.PERIOD).rest()
 
     def without(self, state: int, device: int) -> int:
         """Return a set of free devices, as the programs count it, without one of them."""
@@ -156,7 +160,7 @@ class Bounds:
         for term in self._terms:
             if term == T.THROUGHPUT:
                 left = self._most - done.pipelines - 1
-                rate = self._cluster.rate(longest) + self._rate_of(left, self.without(state, device))
+                rate = self._best_rate(begun.longest_us, longest, device, place, state, left)
                 values.append(self._interval(done.rate + rate))
                 continue
             before = getattr(done, _FIELDS[term])
@@ -174,7 +178,33 @@ class Bounds:
         """Return an upper bound on the rate of at most so many pipelines on free devices."""
         if self._rates is None:
             return pipelines * self._cluster.scale
-        return self._rates[min(pipelines, len(self._rates) - 1)][state] if pipelines > 0 else 0
+        return int(self._rates[min(pipelines, len(self._rates) - 1)][state]) if pipelines > 0 else 0
+
+    def _best_rate(self, longest: int, period: int, device: int, place: int, state: int, left: int) -> int:
+        """Return an upper bound on the rate of a pipeline that was begun and of others behind it.
+
+        Each way to divide the free devices between it and the others is tried: to give all of them to both
+        would be far from what can be.
+        """
+        most = self._cluster.rate(period) + self._rate_of(left, self.without(state, device))
+        if left <= 0 or self._rates is None or self._cluster.scale >= NEVER:
+            return most
+        own = self._subsets(state)
+        periods = self._periods[self._kind_of[device], place, own]
+        others = self._rates[min(left, len(self._rates) - 1)][state - own]
+        both = self._cluster.scale // np.maximum(np.maximum(periods, longest), 1) + others
+        return max(1, min(most, int(both[periods < NEVER].max(initial=0))))
+
+    def _subsets(self, state: int) -> Ints:
+        """Return the subsets of a set of devices."""
+        if state not in self._parts:
+            counts = self._states.counted(state)
+            rows = [np.arange(count + 1) * s for count, s in zip(counts, self._states.strides, strict=True)]
+            found = np.zeros(1, np.int64)
+            for row in rows:
+                found = np.add.outer(found, row).reshape(-1)
+            self._parts[state] = found
+        return self._parts[state]
 
     def _interval(self, rate: int) -> int:
         return self._cluster.interval_ns(max(1, rate))
@@ -183,6 +213,6 @@ class Bounds:
 def values_of(cluster: Cluster, terms: Sequence[str], done: Done) -> tuple[int, ...]:
     """Return the values of terms for a plan."""
     return tuple(
-        cluster.interval_ns(done.rate) if term == T.THROUGHPUT else getattr(done, _FIELDS[T(term)])
+        cluster.interval_ns(done.rate) if term == T.THROUGHPUT else getattr(done, _FIELDS[term])
         for term in terms
     )

@@ -49,7 +49,7 @@ def partial_plans(problem: Problem, arrays: KindArrays, deadline: Deadline) -> I
             if best is not None and best.pipes is not None:
                 yield best.pipes
                 found.append(best.pipes)
-        pipes = sorted((pipe for plan in found for pipe in plan), key=lambda pipe: len(pipe))
+        pipes = [pipe for plan in found for pipe in plan]
         rated = sorted(pipes, key=lambda pipe: examined(problem, (pipe,))[0].term("period"))
         if rated:
             yield ordered(tuple(rated[: cluster.most_pipelines]))

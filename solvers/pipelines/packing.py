@@ -73,6 +73,7 @@ class Packing:
         states: States,
         types: Sequence[int],
         rates: Sequence[int],
+        *,
         most: int,
         excluded: npt.NDArray[np.bool_] | None = None,
         deadline: Deadline = NO_DEADLINE,
@@ -104,37 +105,28 @@ class Packing:
         for (_, used), rate in zip(self._types, self._rates, strict=True):
             self._check_time()
             kind = next(kind for kind, count in enumerate(used) if count)
-            step = used[kind]
+            step, count = used[kind], self._states.counts[kind]
+            into, rest = self._places(used)
             # Each run of sets is computed from the one before, so a type is taken as often as it fits.
-            for begin in range(step, self._states.counts[kind] + 1, step):
-                self._add(table, table, used, rate, kind, begin)
+            for begin in range(step, count + 1, step):
+                end = min(begin + step, count + 1)
+                into[kind], rest[kind] = slice(begin, end), slice(begin - step, end - step)
+                target = table[tuple(into)]
+                np.maximum(target, table[tuple(rest)] + rate, out=target)
         return table
 
     def _one_more(self, before: Ints, table: Ints) -> Ints:
         """Return the best sums with one pipeline more."""
         for (_, used), rate in zip(self._types, self._rates, strict=True):
             self._check_time()
-            self._add(before, table, used, rate)
+            into, rest = map(tuple, self._places(used))
+            np.maximum(table[into], before[rest] + rate, out=table[into])
         return table
 
-    def _add(
-        self,
-        before: Ints,
-        table: Ints,
-        used: tuple[int, ...],
-        rate: int,
-        kind: int | None = None,
-        begin: int = 0,
-    ) -> None:
-        """Put a type onto all sets, or onto those with a run of counts of one kind."""
-        counts = self._states.counts
+    def _places(self, used: tuple[int, ...]) -> tuple[list[slice], list[slice]]:
+        """Return where the sets are that hold a type, and where they are without it."""
         into = [slice(count, None) for count in used]
-        rest = [slice(most + 1 - count) for most, count in zip(counts, used, strict=True)]
-        if kind is not None:
-            end = min(begin + used[kind], counts[kind] + 1)
-            into[kind], rest[kind] = slice(begin, end), slice(begin - used[kind], end - used[kind])
-        target = table[tuple(into)]
-        np.maximum(target, before[tuple(rest)] + rate, out=target)
+        return into, [slice(m + 1 - count) for m, count in zip(self._states.counts, used, strict=True)]
 
     def _check_time(self) -> None:
         if self._deadline.passed:
@@ -146,7 +138,7 @@ class Packing:
         found = self._tables[0] if not self._limited else np.maximum.reduce(self._tables[1:])
         found = found.reshape(-1).copy()
         found[0] = NONE
-        return found  # type: ignore[no-any-return]
+        return found
 
     def within(self) -> list[Ints]:
         """Return the largest sums on at most each set, by the most pipelines: one table if any number is."""

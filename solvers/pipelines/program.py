@@ -72,10 +72,12 @@ ADDITIVE = frozenset(
 
 
 def costs_of(term: str, arrays: KindArrays) -> Costs:
-    """Return what chunks and messages add to a term of a single pipeline: the period, or one of `ADDITIVE`."""
+    """Return what chunks and messages add to a term of one pipeline: the period, or one of `ADDITIVE`."""
     times, possible = arrays.compute_us, arrays.compute_us < NEVER
     there = np.where(arrays.link_us < NEVER, 0, NEVER)
-    link, enter, leave = (np.where(row < NEVER, 0, NEVER) for row in (there, arrays.enter_us, arrays.leave_us))
+    link, enter, leave = (
+        np.where(row < NEVER, 0, NEVER) for row in (there, arrays.enter_us, arrays.leave_us)
+    )
     if term in (PipelineTerm.PERIOD, PipelineTerm.LATENCY):
         chunk, link, enter, leave = times, arrays.link_us, arrays.enter_us, arrays.leave_us
     elif term == PipelineTerm.ENERGY:
@@ -235,7 +237,7 @@ class Program:
         """Return (kind, start place, stop place) of the chunks of a best pipeline on exactly a set."""
         at, table = self._at, self._table
         kind = int(np.argmin(table[:, 0, at[state]]))
-        place, found = 0, []
+        place, found = 0, list[tuple[int, int, int]]()
         while True:
             state -= self.states.strides[kind]
             if state == 0:

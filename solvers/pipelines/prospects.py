@@ -1,9 +1,10 @@
-"""Whether the rules can still hold when a plan is not finished: intervals of the quantities that they name."""
+"""Whether rules can still hold when a plan is not finished: intervals of the quantities that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 from ...formulations.chain import Part
 from ...formulations.expr import Interval, IntVar, Variable
@@ -13,30 +14,57 @@ from ...formulations.pipelines.tables import Cluster
 from ...formulations.rules import Rule
 from .bounds import Begun, Done
 
-_SO_FAR = {Q.PERIOD: "period_us", Q.LATENCY: "latency_us", Q.GAPNESS: "gapness_us", Q.ENERGY: "energy_nj"}
-_SO_FAR |= {Q.TRAFFIC: "traffic_bytes"}
+_SO_FAR: dict[str, str] = {
+    Q.LATENCY: "latency_us",
+    Q.GAPNESS: "gapness_us",
+    Q.ENERGY: "energy_nj",
+    Q.TRAFFIC: "traffic_bytes",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
-    """A plan that is not finished.
+class Completed(NamedTuple):
+    """Some pipelines, and what is left.
 
     Attributes
     ----------
     pipes, done
-        Completed pipelines, and their numbers.
-    parts, begun
-        The chunks of the pipeline that was begun, which are followed by others, and their numbers.
-    device, place
-        What takes the layers from a boundary on.
+        The pipelines in the order in which they were found, and their numbers.
+    used
+        Their devices.
+    state
+        The devices that are free, as the bounds count them.
+    order
+        What orders the last pipeline: the kind that it begins with, and its chunks by kind.
     """
 
     pipes: Pipes
     done: Done
+    used: frozenset[int]
+    state: int
+    order: tuple[int, tuple[object, ...]]
+
+
+class Head(NamedTuple):
+    """A pipeline that was begun.
+
+    Attributes
+    ----------
+    parts, begun
+        Its chunks that are followed by others, and their numbers.
+    device, place
+        What takes the layers from a place on.
+    used
+        The devices of it and of the pipelines before.
+    state
+        The devices that are free, that one included, as the bounds count them.
+    """
+
     parts: Pipe
     begun: Begun
     device: int
     place: int
+    used: frozenset[int]
+    state: int
 
 
 class Prospects:
@@ -53,29 +81,30 @@ class Prospects:
     def __init__(self, cluster: Cluster, rules: Sequence[Rule]) -> None:
         self._cluster, self._rules = cluster, rules
 
-    def hopeless(self, plan: Unfinished) -> bool:
-        """Return whether some rule is broken however the plan is finished."""
+    def hopeless(self, plan: Completed, head: Head) -> bool:
+        """Return whether some rule is broken however a plan is finished."""
         if not self._rules:
             return False
-        known = _Known(self._cluster, plan)
+        known = _Known(self._cluster, plan, head)
         return any(rule.expr.bounds(known)[1] <= 0 for rule in self._rules)
 
 
 class _Known:
     """What is known of the quantities of a plan that is not finished."""
 
-    def __init__(self, cluster: Cluster, plan: Unfinished) -> None:
-        self._cluster, self._plan = cluster, plan
-        rows = [*plan.pipes, plan.parts]
+    def __init__(self, cluster: Cluster, plan: Completed, head: Head) -> None:
+        self._cluster, self._plan, self._head = cluster, plan, head
+        self._boundary = cluster.chain.cuts[head.place]
+        rows = [*plan.pipes, head.parts]
         self._chunk: Mapping[int, Part] = {part[2]: part for row in rows for part in row}
         self._row = {part[2]: number for number, row in enumerate(rows) for part in row}
-        self._row[plan.device] = len(plan.pipes)
+        self._row[head.device] = len(plan.pipes)
         self._next: dict[int, int | None] = {}
         for row in plan.pipes:
-            self._next |= {part[2]: later[2] for part, later in zip(row, row[1:], strict=False)}
+            self._next |= {part[2]: later[2] for part, later in pairwise(row)}
             self._next[row[-1][2]] = None
-        path = [*(part[2] for part in plan.parts), plan.device]
-        self._next |= dict(zip(path, path[1:], strict=False))
+        path = [*(part[2] for part in head.parts), head.device]
+        self._next |= dict(pairwise(path))
         self._last_pipe = len(plan.pipes) + 1 >= cluster.most_pipelines
 
     def __call__(self, variable: Variable) -> Interval:
@@ -106,9 +135,9 @@ class _Known:
         if device in self._chunk:
             start, stop, _ = self._chunk[device]
             return int(start <= layer < stop)
-        if device == self._plan.device:
-            return int(layer == self._plan.place) if layer <= self._plan.place else None
-        return 0 if self._last_pipe and layer <= self._plan.place else None
+        if device == self._head.device:
+            return int(layer == self._boundary) if layer <= self._boundary else None
+        return 0 if self._last_pipe and layer <= self._boundary else None
 
     def _sends(self, one: int, other: int) -> int | None:
         if one in self._next:
@@ -123,7 +152,7 @@ class _Known:
         return 0 if known is not None and known < len(self._plan.pipes) else None
 
     def _at_least(self, name: str) -> int:
-        done, begun = self._plan.done, self._plan.begun
+        done, begun = self._plan.done, self._head.begun
         if name == Q.PIPELINES:
             return done.pipelines + 1
         if name == Q.DEVICES:
@@ -135,6 +164,6 @@ class _Known:
         if name == Q.PERIOD:
             return max(done.period_us, begun.longest_us)
         if name in _SO_FAR:
-            field = _SO_FAR[Q(name)]
-            return max(getattr(done, field), getattr(begun, field))
+            before, own = (int(getattr(numbers, _SO_FAR[name])) for numbers in (done, begun))
+            return max(before, own)
         return 0

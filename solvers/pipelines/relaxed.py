@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from ...formulations.pipelines.plans import Pipes, ordered
 from ...formulations.pipelines.quantities import PipelineTerm
@@ -115,13 +116,13 @@ class Relaxation:
             self.states,
             types.tolist(),
             [self._cluster.rate(max(1, us)) for us in self.period_us[types].tolist()],
-            self._cluster.most_pipelines if most is None else most,
-            self._excluded,
-            self._deadline,
+            most=self._cluster.most_pipelines if most is None else most,
+            excluded=self._excluded,
+            deadline=self._deadline,
         )
 
     @cached_property
-    def _excluded(self) -> Ints | None:
+    def _excluded(self) -> npt.NDArray[np.bool_] | None:
         """The sets that hold devices which exclude each other."""
         pairs = [(one, other) for one, found in enumerate(self.arrays.excluded) for other in found]
         used, none = self.states.digits > 0, np.zeros(self.states.number, bool)
@@ -138,7 +139,9 @@ class Relaxation:
             return self._by_rates(terms[:rated])
         if terms[0] in ADDITIVE:
             return self._by_sum(terms)
-        return Optimum(pipes=self._code([self._smallest(self.period_us)], PipelineTerm.PERIOD), settled=0, bound=None)
+        return Optimum(
+            pipes=self._code([self._smallest(self.period_us)], PipelineTerm.PERIOD), settled=0, bound=None
+        )
 
     def _smallest(self, cost: Ints) -> int:
         """Return the set with the least cost, a smallest one."""
@@ -168,7 +171,9 @@ class Relaxation:
                 value, packing = self._least_period(packing, most, allowed, max(1, rate))
             bound = value if bound is None else bound
         state = int(np.argmax(np.where(allowed, packing.best, NONE)))
-        return Optimum(pipes=self._code(packing.split(state), PipelineTerm.PERIOD), settled=len(terms), bound=bound)
+        return Optimum(
+            pipes=self._code(packing.split(state), PipelineTerm.PERIOD), settled=len(terms), bound=bound
+        )
 
     def _least_period(self, packing: Packing, most: int, allowed: Ints, rate: int) -> tuple[int, Packing]:
         """Return the least period with which allowed sets reach a rate, and the rates with it."""
@@ -193,7 +198,9 @@ class Relaxation:
         cuts = self.arrays.cuts
         return ordered(
             tuple(
-                tuple((cuts[i], cuts[j], free[kind].pop()) for kind, i, j in self.program(term).pipeline(type_))
+                tuple(
+                    (cuts[i], cuts[j], free[kind].pop()) for kind, i, j in self.program(term).pipeline(type_)
+                )
                 for type_ in types
             )
         )

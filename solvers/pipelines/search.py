@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from ...formulations.chain import Part
 from ...formulations.judge import examined
 from ...formulations.pipelines.plans import Pipe, Pipes, ordered
-from ...formulations.pipelines.tables import Cluster, cluster_of
+from ...formulations.pipelines.tables import cluster_of
 from ...formulations.problem import Problem
 from ..protocol import Deadline, SolveOptions, StopReason
 from .arrays import NEVER, KindArrays
 from .bounds import Begun, Bounds, Done, completed, values_of
-from .prospects import Prospects, Unfinished
+from .copies import copies
+from .prospects import Completed, Head, Prospects
 
 Key = tuple[tuple[int, ...], tuple[int, ...]]
 """The values of the terms that rank plans, and what orders plans of equal values."""
@@ -67,6 +69,7 @@ class Search:
         options: SolveOptions,
         arrays: KindArrays,
         bounds: Bounds,
+        *,
         deadline: Deadline,
         on_better: Callable[[], None],
     ) -> None:
@@ -86,7 +89,8 @@ class Search:
         self._prospects = Prospects(self._cluster, problem.expression_rules)
         self._opaque = {rule.name for rule in problem.opaque_rules}
         self.kept: list[tuple[Key, Pipes]] = []
-        self._codes: set[Pipes] = set()
+        self._shapes: dict[tuple[object, ...], int] = {}
+        self._full = False
         self.dropped, self.rejected, self._steps = False, 0, 0
         self.stop = StopReason.COMPLETE
 
@@ -101,7 +105,7 @@ class Search:
         try:
             for code in seeds:
                 self.offer(code)
-            self._more(Done(), (), frozenset(), self._bounds.all, (-1, ()))
+            self._more(Completed((), Done(), frozenset(), self._bounds.all, (-1, ())))
         except _Stopped:
             pass
 
@@ -111,7 +115,8 @@ class Search:
         """Keep a plan if it is valid and among the best."""
         numbers = self._problem.formulation.numbers(self._problem, code)
         values = numbers.values(self._problem.ranking)
-        if code in self._codes or self._hopeless(values[: len(self._terms)]):
+        shape = self._shape(code)
+        if shape in self._shapes or self._hopeless(values[: len(self._terms)]):
             return
         _, broken = examined(self._problem, code)
         if broken:
@@ -122,18 +127,29 @@ class Search:
             return
         best = self.kept[0][0] if self.kept else None
         insort(self.kept, ((values, self._problem.formulation.key(self._problem, code)), code))
-        self._codes.add(code)
-        if len(self.kept) > self._top:
-            self._codes.discard(self.kept.pop()[1])
-            self.dropped = True
+        self._shapes[shape] = sum(1 for _ in islice(copies(code, self._kind_of), self._top))
+        self._trim()
         if best is None or self.kept[0][0] < best:
             self._on_better()
+
+    def _shape(self, code: Pipes) -> tuple[object, ...]:
+        """Return what a plan has in common with those that differ in devices of one kind."""
+        return tuple(sorted(tuple(map(self._by_kind, pipe)) for pipe in code))
+
+    def _trim(self) -> None:
+        """Leave out the last plans, if those before stand for enough."""
+        counts = [self._shapes[self._shape(code)] for _, code in self.kept]
+        while sum(counts[:-1]) >= self._top:
+            self.kept.pop()
+            counts.pop()
+            self.dropped = True
+        self._full = sum(counts) >= self._top
 
     def _hopeless(self, values: tuple[int, ...] | None) -> bool:
         """Return whether plans with at least these values of the leading terms are not among the best."""
         if values is None:
             return True
-        if len(self.kept) < self._top or values < self.kept[-1][0][0][: len(values)]:
+        if not self._full or values < self.kept[-1][0][0][: len(values)]:
             return False
         self.dropped = True
         return True
@@ -144,37 +160,22 @@ class Search:
 
     # Branches
 
-    def _more(
-        self, done: Done, pipes: Pipes, used: frozenset[int], state: int, before: tuple[int, tuple[object, ...]]
-    ) -> None:
-        """Add one pipeline more in every way, to some that are completed.
-
-        Parameters
-        ----------
-        done, pipes, used
-            The completed pipelines, their numbers and devices.
-        state
-            The devices that are free, as the bounds count them.
-        before
-            What orders the pipeline before: the kind that it begins with, and its chunks by kind.
-        """
-        limits = self._problem.limits
-        if done.pipelines == self._cluster.most_pipelines:
+    def _more(self, plan: Completed) -> None:
+        """Add one pipeline more in every way, to some that are completed."""
+        done, most = plan.done, self._problem.limits.max_units
+        if done.pipelines == self._cluster.most_pipelines or (most is not None and done.devices >= most):
             return
-        if limits.max_units is not None and done.devices >= limits.max_units:
-            return
-        if self._hopeless(self._bounds.between(done, state)):
+        if self._hopeless(self._bounds.between(done, plan.state)):
             return
         starts = []
-        for device in self._free(used):
-            if self._kind_of[device] < before[0] or self._cluster.enter_us[device] is None:
-                continue
-            least = self._bounds.of(done, Begun(), device, 0, state)
-            if least is not None:
-                starts.append((least, device))
+        for device in self._free(plan.used):
+            if self._kind_of[device] >= plan.order[0] and self._cluster.enter_us[device] is not None:
+                least = self._bounds.of(done, Begun(), device, 0, plan.state)
+                if least is not None:
+                    starts.append((least, device))
         for least, device in sorted(starts):
             if not self._hopeless(least):
-                self._extend(done, pipes, (), Begun(), device, 0, used | {device}, state, before)
+                self._extend(plan, Head((), Begun(), device, 0, plan.used | {device}, plan.state))
 
     def _free(self, used: frozenset[int]) -> Iterator[int]:
         """Yield the devices that can be used beside others; one of each kind."""
@@ -185,50 +186,39 @@ class Search:
                 seen.add(kind)
                 yield device
 
-    def _extend(
-        self,
-        done: Done,
-        pipes: Pipes,
-        parts: Pipe,
-        begun: Begun,
-        device: int,
-        place: int,
-        used: frozenset[int],
-        state: int,
-        before: tuple[int, tuple[object, ...]],
-    ) -> None:
-        """Go on with a pipeline whose next chunk begins at a place, on a device; `used` holds it already."""
+    def _extend(self, plan: Completed, head: Head) -> None:
+        """Go on with a pipeline that was begun, in every way."""
         self._steps += 1
         if self._steps % _PAUSE == 0 and self._deadline.passed:
             self._end(StopReason.TIME_LIMIT)
-        left = self._bounds.without(state, device)
-        following = []
-        for stop, other, further in self._chunks(begun, device, place, used):
-            chunk = (self._cuts[place], self._cuts[stop], device)
+        left = self._bounds.without(head.state, head.device)
+        following: list[tuple[tuple[int, ...], tuple[int, int], Pipe, Begun, Head | None]] = []
+        for stop, other, begun in self._chunks(head):
+            chunk = (self._cuts[head.place], self._cuts[stop], head.device)
+            parts = (*head.parts, chunk)
             if other < 0:
-                following.append((self._finished(done, further), stop, other, chunk, further))
+                following.append((self._finished(plan.done, begun), (stop, other), parts, begun, None))
                 continue
-            least = self._bounds.of(done, further, other, stop, left)
-            if least is None or self._breaks(done, pipes, (*parts, chunk), further, other, stop):
-                continue
-            following.append((least, stop, other, chunk, further))
-        for least, stop, other, chunk, further in sorted(following, key=lambda one: one[:3]):
-            row = (*parts, chunk)
-            if other < 0:
-                self._complete(completed(self._cluster, done, further), pipes, row, used, left, before)
+            further = Head(parts, begun, other, stop, head.used | {other}, left)
+            least = self._bounds.of(plan.done, begun, other, stop, left)
+            if least is not None and not self._breaks(plan, further):
+                following.append((least, (stop, other), parts, begun, further))
+        for least, _, parts, begun, later in sorted(following, key=lambda one: one[:2]):
+            if later is None:
+                done = completed(self._cluster, plan.done, begun)
+                self._complete(plan, parts, Completed(plan.pipes, done, head.used, left, plan.order))
             elif not self._hopeless(least):
-                self._extend(done, pipes, row, further, other, stop, used | {other}, left, before)
+                self._extend(plan, later)
 
     def _finished(self, done: Done, pipe: Begun) -> tuple[int, ...]:
         return values_of(self._cluster, self._terms, completed(self._cluster, done, pipe))
 
-    def _chunks(
-        self, begun: Begun, device: int, place: int, used: frozenset[int]
-    ) -> Iterator[tuple[int, int, Begun]]:
-        """Yield (place, device, numbers) of what can follow a chunk; the device is -1 after the last one."""
+    def _chunks(self, head: Head) -> Iterator[tuple[int, int, Begun]]:
+        """Yield (place, device, numbers) of what can follow; the device is -1 after the last chunk."""
+        device, place = head.device, head.place
         cluster, times = self._cluster, self._compute[device][place]
         enter = (cluster.enter_us[device] or 0) if place == 0 else 0
-        free = list(self._free(used))
+        free = list(self._free(head.used))
         for stop in range(place + 1, self._last + 1):
             compute = times[stop]
             if compute >= NEVER:
@@ -242,7 +232,7 @@ class Search:
                 if message is None:
                     continue
                 stage = cluster.stage_us(compute, message, enter)
-                further = begun.and_then(stage, compute + message + enter, energy, sent, memory)
+                further = head.begun.and_then(stage, compute + message + enter, energy, sent, memory)
                 if not self._over_limits(further):
                     yield stop, other, further
 
@@ -255,34 +245,23 @@ class Search:
             or (limits.max_units is not None and begun.devices > limits.max_units)
         )
 
-    def _breaks(self, done: Done, pipes: Pipes, parts: Pipe, begun: Begun, device: int, place: int) -> bool:
+    def _breaks(self, plan: Completed, head: Head) -> bool:
         """Return whether a plan breaks a capacity, a limit or a rule however it is finished."""
         capacity, most = self._cluster.chain.device_memory, self._problem.limits.max_units
-        if capacity is not None and done.peak_bytes + begun.memory_bytes > capacity:
+        if capacity is not None and plan.done.peak_bytes + head.begun.memory_bytes > capacity:
             return True
-        if most is not None and done.devices + begun.devices >= most:
+        if most is not None and plan.done.devices + head.begun.devices >= most:
             return True
-        plan = Unfinished(
-            pipes=pipes, done=done, parts=parts, begun=begun, device=device, place=self._cuts[place]
-        )
-        return self._prospects.hopeless(plan)
+        return self._prospects.hopeless(plan, head)
 
-    def _complete(
-        self,
-        done: Done,
-        pipes: Pipes,
-        pipe: Pipe,
-        used: frozenset[int],
-        state: int,
-        before: tuple[int, tuple[object, ...]],
-    ) -> None:
+    def _complete(self, before: Completed, pipe: Pipe, plan: Completed) -> None:
         """Offer the plan with one pipeline more, and go on from there."""
         order = (self._kind_of[pipe[0][2]], tuple(map(self._by_kind, pipe)))
-        if self.alike and order < before:
+        if self.alike and order < before.order:
             return
-        found = (*pipes, pipe)
-        self.offer(ordered(found))
-        self._more(done, found, used, state, order)
+        pipes = (*before.pipes, pipe)
+        self.offer(ordered(pipes))
+        self._more(plan._replace(pipes=pipes, order=order))
 
     def _by_kind(self, part: Part) -> tuple[int, int, int]:
         return part[0], part[1], self._kind_of[part[2]]

@@ -24,6 +24,7 @@ from .arrays import KindArrays, build_arrays, merged
 from .bounds import Bounds
 from .copies import copies
 from .large import partial_plans
+from .narrowing import narrowed
 from .program import TimeIsUpError
 from .relaxed import Optimum, Relaxation
 from .search import Search
@@ -43,6 +44,11 @@ _PUBLISH_S = 0.1
 def solve_pipelines(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return the best plans of pipelines over devices (see `PipelineSolve`)."""
     return PipelineSolve(problem, options, support).run()
+
+
+def _work(limit_s: float | None) -> int:
+    """Return how many steps a program may take."""
+    return _MOST_WORK if limit_s is None else int(_SHARE * limit_s * _STEPS_PER_S)
 
 
 class Root:
@@ -70,7 +76,7 @@ class Root:
     def __init__(self, problem: Problem, arrays: KindArrays, limit_s: float | None) -> None:
         self.relaxation: Relaxation | None = None
         self.optimum: Optimum | None = None
-        work = _MOST_WORK if limit_s is None else int(_SHARE * limit_s * _STEPS_PER_S)
+        work = _work(limit_s)
         deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
         for most in (max(work, _SMALL_WORK), _SMALL_WORK):
             fitting = merged(arrays, MOST_STATES, MOST_CELLS, most)
@@ -119,7 +125,7 @@ class PipelineSolve:
     def run(self) -> Claim:
         """Solve."""
         problem, options = self._problem, self._options
-        arrays = build_arrays(cluster_of(problem))
+        arrays = self._arrays()
         root = Root(problem, arrays, self._deadline.left_s)
         self._bound = root.bound
         self._sets = 0 if root.relaxation is None else root.relaxation.states.number
@@ -132,6 +138,16 @@ class PipelineSolve:
         share_s = None if self._deadline.left_s is None else _SHARE * self._deadline.left_s
         more = partial_plans(problem, arrays, Deadline(share_s)) if merged_kinds else iter(())
         return self._search(arrays, self._bounds(root), chain(seeds, more))
+
+    def _arrays(self) -> KindArrays:
+        """Return the tables by kind; by device, without chunks that rules forbid, if there are few enough."""
+        limit_s = self._deadline.left_s
+        arrays = build_arrays(cluster_of(self._problem))
+        if not self._problem.expression_rules:
+            return arrays
+        narrow = narrowed(self._problem, Deadline(None if limit_s is None else _SHARE * limit_s))
+        few = narrow.state_count <= MOST_STATES and narrow.cells <= MOST_CELLS
+        return narrow if few and (limit_s is None or narrow.work <= _work(limit_s)) else arrays
 
     def _bounds(self, root: Root) -> Bounds:
         terms = self._problem.objective.terms if self._options.top == 1 else self._problem.ranking
@@ -147,8 +163,8 @@ class PipelineSolve:
             self._options,
             arrays,
             bounds,
-            self._deadline,
-            lambda: self._publish([code for _, code in search.kept]),
+            deadline=self._deadline,
+            on_better=lambda: self._publish([code for _, code in search.kept]),
         )
         search.run(seeds)
         done = search.stop is StopReason.COMPLETE
@@ -167,9 +183,7 @@ class PipelineSolve:
             self._published_s = time.monotonic()
             self._options.publish(self._claim(plans, StopReason.TIME_LIMIT, proven=0))
 
-    def _claim(
-        self, plans: list[Pipes], stop: StopReason, *, proven: int, exhausted: bool = False
-    ) -> Claim:
+    def _claim(self, plans: list[Pipes], stop: StopReason, *, proven: int, exhausted: bool = False) -> Claim:
         """Return what some valid plans, best first, allow to claim."""
         problem = self._problem
         formulation, terms = problem.formulation, problem.objective.terms

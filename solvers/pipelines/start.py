@@ -21,8 +21,8 @@ _SHARE = 0.1
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
-    With a time limit the first plan is there before anything heavy is loaded: the network whole on one device.
-    Unless time is short the programs are not timed, so that equal questions have equal answers.
+    With a time limit the first plan is there before any search: the network whole on one device. Unless time
+    is short the programs are not timed, so that equal questions have equal answers.
     """
     cluster, limit_s, known = cluster_of(problem), options.time_limit_s, Start()
     if limit_s is not None:
