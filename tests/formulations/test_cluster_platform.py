@@ -92,7 +92,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load(file, CLUSTER) == cluster
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"wifi": 1}, "wifi: unknown key"),
     "no type": ({"types": []}, "types are missing"),
     "stray link": (

@@ -110,13 +110,18 @@ def test_options_that_do_not_go_together_are_told(words: tuple[str, ...], messag
     assert message in " ".join(run.err.split())
 
 
-def test_files_of_pipeedge_become_a_problem(cli: Cli, tmp_path: Path) -> None:
+def pipeedge_files() -> dict[str, str]:
+    """Return the text of each file of PipeEdge, for a network of two layers on two hosts."""
     profile = "[{dtype: torch.float32, batch_size: 8, time_s: [0.5, 0.25]}]"
-    texts = {
+    return {
         "models.yml": "net: {layers: 2, parameters_in: 10, parameters_out: [20, 30], mem_MB: [1, 2]}",
         "device_types.yml": f"pi: {{mem_MB: 64, bw_Mbps: 1000, model_profiles: {{net: {profile}}}}}",
         "devices.yml": "pi: [pi-0, pi-1]",
     }
+
+
+def test_files_of_pipeedge_become_a_problem(cli: Cli, tmp_path: Path) -> None:
+    texts = pipeedge_files()
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     files = [str(tmp_path / name) for name in texts]
