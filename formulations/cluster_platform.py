@@ -21,6 +21,9 @@ from .validation import STRICT, Defects
 LEAST_SPEED, MOST_SPEED = 10**6, 10**18
 """Operations a second that are believed: at least one a microsecond."""
 
+MOST_INNER_UNITS = 6
+"""Most units of a device that is a pipeline itself: all sets of them are looked at for every chunk."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
@@ -137,6 +140,8 @@ class DeviceType:
                 defects.check_count(field, getattr(self, field), least=least)
         if (self.speed is None) == (not self.units):
             defects.add("needs either a speed or inner units, not both: costs are estimated from them")
+        if len(self.units) > MOST_INNER_UNITS:
+            defects.add(f"it has {len(self.units)} inner units, at most {MOST_INNER_UNITS} can be planned")
         defects.check_unique("names of inner units", [unit.name for unit in self.units])
         defects.raise_as(InvalidProblemError)
 

@@ -19,6 +19,7 @@ from .problems import load_problem
 
 if TYPE_CHECKING:
     from ..executor.model import Model
+    from .models import Shapes
 
     Planned = Model | Network | Problem | str | Path
     """What names a network: a model, its table, a problem that has it, or where one of them is found."""
@@ -30,6 +31,7 @@ def cluster_problem(
     *,
     batch: int = 1,
     pipelines: str | int = "many",
+    shapes: Shapes | None = None,
 ) -> Problem:
     """Return the problem of running a network over the devices of a cluster.
 
@@ -49,6 +51,8 @@ def cluster_problem(
         Inferences that pass the devices together as one item.
     pipelines
         How many may run side by side: "many" (as many as serve most items), "one", or a number.
+    shapes
+        Fixed shapes of inputs with dynamic dimensions, by name, where an ONNX file is named.
 
     Returns
     -------
@@ -69,21 +73,33 @@ def cluster_problem(
     (6, True)
     """
     cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
-    return estimated_problem(network_of(model), cluster, batch=batch, pipelines=pipelines)
+    return estimated_problem(network_of(model, shapes), cluster, batch=batch, pipelines=pipelines)
 
 
-def network_of(model: Planned) -> Network:
+def network_of(model: Planned, shapes: Shapes | None = None) -> Network:
     """Return the network that is meant; parameters and errors as for `cluster_problem`."""
-    if isinstance(model, Network):
-        return model
     if isinstance(model, str | Path):
-        return _named(str(model))
-    return model.network
+        return _named(str(model), shapes)
+    if shapes:
+        raise InvalidInputError("shapes are for ONNX files that are named; this model has its own already")
+    return model if isinstance(model, Network) else model.network
 
 
-def _named(name: str) -> Network:
+def _named(name: str, shapes: Shapes | None) -> Network:
+    from .models import open_model
+
+    table = _table(name)
+    if table is None:
+        return open_model(name, shapes=shapes).network
+    if shapes:
+        raise InvalidInputError(f"shapes are for ONNX files; {name} is a table with shapes of its own")
+    return table
+
+
+def _table(name: str) -> Network | None:
+    """Return a network of which there is a table, or None."""
     from ..profiler.zoo.catalog import names_in_parts
-    from .models import ZOO_PREFIX, open_model
+    from .models import ZOO_PREFIX
 
     if os.path.isfile(name) and name.endswith(".json"):
         return load(name, NETWORK) if format_of(name) == NETWORK.format else load_problem(name).network
@@ -94,7 +110,7 @@ def _named(name: str) -> Network:
             return table_of(name.removeprefix(ZOO_PREFIX))
         if is_shipped_name(name):
             return load_problem(name).network
-    return open_model(name).network
+    return None
 
 
 def _cluster(name: str | Path) -> ClusterPlatform:

@@ -26,6 +26,7 @@ _NAMES = (
     "platform",
     "batch",
     "pipelines",
+    "shape",
     "order",
     "execution",
     "mode",
@@ -49,7 +50,7 @@ _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 _SERVICE = ("order", "execution", "mode", "contention")
 """What only a workload has."""
 
-_OVER_DEVICES = ("batch", "pipelines")
+_OVER_DEVICES = ("batch", "pipelines", "shape")
 """What only a problem over devices has."""
 
 
@@ -166,12 +167,15 @@ def _named(asked: Mapping[str, str]) -> Problem:
         )
     if "platform" in asked:
         return _over_devices(asked)
-    _refuse(asked, ("batch",), "a network over devices: give --platform too, e.g. --platform epipe-case-1")
+    _refuse(
+        asked, ("batch", "shape"), "a network over devices: give --platform too, e.g. --platform epipe-case-1"
+    )
     return load_problem(asked["problem"], costs=asked.get("costs"))
 
 
 def _over_devices(asked: Mapping[str, str]) -> Problem:
     from ..api.clusters import cluster_problem
+    from ..executor.graph.shapes import parse_shapes
 
     if "costs" in asked:
         raise InvalidInputError(
@@ -181,6 +185,7 @@ def _over_devices(asked: Mapping[str, str]) -> Problem:
         asked["problem"],
         asked["platform"],
         batch=_count("batch", asked.get("batch")) or 1,
+        shapes=parse_shapes(asked["shape"].split()) if "shape" in asked else None,
     )
 
 

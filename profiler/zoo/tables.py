@@ -7,17 +7,16 @@ divided into layers as that of a model file is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import onnx
+from typing import TYPE_CHECKING
 
 from ...executor.engines.cache import default_cache
-from ...executor.graph.flops import operator_cost
-from ...executor.graph.grouping import Granularity, group
-from ...executor.graph.operators import OperatorGraph, read_operators
 from ...executor.model import TensorSpec
 from ...formulations.files import NETWORK, dump, load
 from ...formulations.network import Network
 from .catalog import digest_of, outline, zoo_entry
+
+if TYPE_CHECKING:
+    from ...executor.graph.operators import OperatorGraph
 
 TABLE_VERSION = 1
 """Raised whenever the same graph would be divided otherwise: tables in caches are made anew then."""
@@ -48,6 +47,9 @@ def table_of(name: str) -> Network:
 
 
 def _made(name: str) -> Network:
+    from ...executor.graph.flops import operator_cost
+    from ...executor.graph.grouping import Granularity, group
+
     graph = _operators(outline(name), zoo_entry(name).inputs)
     costs = [operator_cost(graph, operator) for operator in graph.operators]
     grouping = group(graph, costs, Granularity.LAYER)
@@ -67,6 +69,10 @@ def _made(name: str) -> Network:
 
 def _operators(outlined: bytes, inputs: Sequence[TensorSpec]) -> OperatorGraph:
     """Return the operators of a graph whose weights are inputs: they become initializers without content."""
+    import onnx
+
+    from ...executor.graph.operators import read_operators
+
     model = onnx.shape_inference.infer_shapes(onnx.load_from_string(outlined), strict_mode=True)
     own = {spec.name for spec in inputs}
     values = list(model.graph.input)

@@ -92,7 +92,9 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load(file, CLUSTER) == cluster
 
 
-WRONG = {
+FAST = {"flops_per_second": 10**9}
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"wifi": 1}, "wifi: unknown key"),
     "no type": ({"types": []}, "types are missing"),
     "stray link": (
@@ -107,6 +109,10 @@ WRONG = {
         "count is 65, at most 64 devices",
     ),
     "no speed": ({"types": [{"name": "a"}]}, "needs either a speed or inner units"),
+    "many units": (
+        {"types": [{"name": "a", "units": [{"name": f"u{n}", "speed": FAST} for n in range(7)]}]},
+        "it has 7 inner units, at most 6",
+    ),
     "slow": (
         {"types": [{"name": "a", "speed": {"flops_per_second": 10}}]},
         "flops_per_second is 10, must be a whole number from 1000000",

@@ -61,7 +61,10 @@ def platforms(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """List the shipped problems, phones and clusters; or --detect this machine as a platform."""
+    """List the shipped problems; or --detect this machine as a platform.
+
+    Phones and clusters, which --platform names, are listed, too.
+    """
     if detect or units or emulate:
         return _detected(engine, units, emulate, out)
     from ...formulations.co_run import possible_models

@@ -123,6 +123,7 @@ def _modes(said: Mapping[str, str]) -> Iterable[str]:
 
 JSON = (".json",)
 PYTHON = (".py",)
+YAML = (".yml", ".yaml")
 _costs = _from("formulations.co_run:co_run_model_names")
 _backends = _from("solvers.registry:backend_names")
 MODEL = Values(names=_from(_NETWORKS), suffixes=(".onnx", ".py"))
@@ -137,6 +138,8 @@ VALUES: Mapping[str, Values] = {
     "contention": FILE,
     "costs": Values(names=_costs),
     "emulate": Values(names=_units, ending="="),
+    "device_types": Values(suffixes=YAML),
+    "devices": Values(suffixes=YAML),
     "engine": Values(
         names=_from("executor.engines.registry:engine_names", also=("simulated",)), suffixes=PYTHON
     ),
@@ -144,6 +147,7 @@ VALUES: Mapping[str, Values] = {
     "files": Values(names=_before_a_plan, suffixes=JSON),
     "folders": Values(suffixes=("/",)),
     "format": Values(names=_formats),
+    "form": Values(names=lambda said: ("pipeedge",)),
     "given": PROBLEM,
     "measured": FILE,
     "mode": Values(names=_modes),
@@ -165,6 +169,8 @@ VALUES: Mapping[str, Values] = {
 """What may stand as a value, by the name of the parameter; for others the shell offers files."""
 
 VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
+    ("import", "models"): Values(suffixes=YAML),
+    ("import", "model"): Values(),
     ("interference", "subjects"): Values(
         names=_from(_NETWORKS, _PLATFORMS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")
     ),

@@ -69,6 +69,13 @@ BatchOption = Annotated[
     int | None,
     _asked_option(min=1, help="Inferences that pass the devices of a cluster together; otherwise one."),
 ]
+ModelShapeOption = Annotated[
+    list[str] | None,
+    _asked_option(
+        metavar="INPUT=N,C,H,W",
+        help="With --platform and an ONNX file: fixed shape of an input with dynamic dimensions; repeatable.",
+    ),
+]
 OrderOption = Annotated[
     RequestOrder | None, _asked_option(help="Whether the order of the requests may be changed.")
 ]
@@ -200,6 +207,7 @@ class ProblemOptions:
     platform: PlatformOption = None
     batch: BatchOption = None
     pipelines: PipelinesOption = None
+    shape: ModelShapeOption = None
     order: OrderOption = None
     execution: ExecutionOption = None
     stream: StreamOption = False
@@ -292,7 +300,8 @@ def ask_plan(
 def _given(options: ProblemOptions) -> dict[str, str]:
     from ...files.origins import origin_of
 
-    return origin_of(**vars(options), mode=Mode.STREAM if options.stream else None)
+    given = {**vars(options), "shape": " ".join(options.shape or ()) or None}
+    return origin_of(**given, mode=Mode.STREAM if options.stream else None)
 
 
 def _asked(

@@ -10,6 +10,7 @@ import pytest
 from gapless.formulations.cluster import Pipelines
 from gapless.formulations.files import NETWORK, dump, load_problem
 
+from ...executor.graph.models import tiny, value
 from ..api.test_clusters import NETWORK_OF_TWO
 from ..conftest import Cli
 
@@ -76,6 +77,19 @@ def test_clusters_are_listed_and_shown(cli: Cli, tmp_path: Path) -> None:
         assert text in shown.out
 
 
+@pytest.mark.slow
+def test_a_model_with_dynamic_shapes(cli: Cli, tmp_path: Path) -> None:
+    file, out = str(tmp_path / "model.onnx"), str(tmp_path / "plan.json")
+    rows = {"inputs": [value("x", ["rows", 4])], "outputs": [value("y", ["rows", 4])]}
+    Path(file).write_bytes(tiny(**rows).SerializeToString())
+    assert "--shape" in cli("plan", file, *ON_PIS).err
+    made = cli("plan", file, *ON_PIS, "--shape", "x=5,4", "--out", out)
+    assert made.code == 0
+    assert json.loads(Path(out).read_text())["asked"]["shape"] == "x=5,4"
+    assert cli("check", out).code == 0
+    assert cli("show", file, "--platform", "raspberry-pis", "--shape", "x=5,4").code == 0
+
+
 WRONG = (
     (("--platform", "nowhere"), "'nowhere' is neither a cluster file nor a shipped cluster"),
     (("--platform", "pixel7a"), "--platform pixel7a needs --workload"),
@@ -98,6 +112,8 @@ def test_bad_input_is_told(words: tuple[str, ...], message: str, cli: Cli, netwo
     ("words", "message"),
     [
         (("pixel7a/octree", "--batch", "4"), "--batch is about a network over devices: give --platform too"),
+        (("pixel7a/octree", "--shape", "x=4"), "--shape is about a network over devices"),
+        (("pixel7a/octree", "--platform", "raspberry-pis", "--shape", "x=4"), "shapes are for ONNX files"),
         (("pixel7a/octree", "--pipelines", "one"), "--pipelines is about devices of a cluster"),
         (("--platform", "raspberry-pis"), "no problem is named"),
         (("--workload", "a,b", "--platform", "kirin990", "--batch", "2"), "--batch is about one network"),
@@ -110,13 +126,18 @@ def test_options_that_do_not_go_together_are_told(words: tuple[str, ...], messag
     assert message in " ".join(run.err.split())
 
 
-def test_files_of_pipeedge_become_a_problem(cli: Cli, tmp_path: Path) -> None:
+def pipeedge_files() -> dict[str, str]:
+    """Return the text of each file of PipeEdge, for a network of two layers on two hosts."""
     profile = "[{dtype: torch.float32, batch_size: 8, time_s: [0.5, 0.25]}]"
-    texts = {
+    return {
         "models.yml": "net: {layers: 2, parameters_in: 10, parameters_out: [20, 30], mem_MB: [1, 2]}",
         "device_types.yml": f"pi: {{mem_MB: 64, bw_Mbps: 1000, model_profiles: {{net: {profile}}}}}",
         "devices.yml": "pi: [pi-0, pi-1]",
     }
+
+
+def test_files_of_pipeedge_become_a_problem(cli: Cli, tmp_path: Path) -> None:
+    texts = pipeedge_files()
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     files = [str(tmp_path / name) for name in texts]
