@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..deployment import Deployment
 from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
@@ -22,9 +24,10 @@ def history(
     interval_us: int | None = None,
     task_slots: int | None = None,
 ) -> History:
-    """Play a plan for a number of items, which are dealt to the pipelines so that all are done early.
+    """Play a plan for a number of items; see `simulate`.
 
-    Without an interval the items of each pipeline come at its own period; see `simulate`.
+    With an interval, items are dealt to the pipelines as if all were there (`deal`). Without one, each
+    pipeline gets items at its own period, from the beginning on.
     """
     if requests is None:
         raise InvalidInputError("the stream is endless: say how many requests are played")
@@ -39,7 +42,7 @@ def history(
     lines = [stations_of(cluster, pipe) for pipe in pipes]
     arrivals: dict[tuple[int, int], int] = {}
     events: list[Interval] = []
-    dealt = deal(lines, requests)
+    dealt = deal(lines, requests, from_start=interval_us is None)
     for stream, line in enumerate(lines):
         own = [number for number, taken in enumerate(dealt) if taken == stream]
         pace = _period_us(line)
@@ -57,13 +60,22 @@ def history(
     )
 
 
-def deal(lines: list[tuple[Station, ...]], count: int) -> list[int]:
+def deal(lines: Sequence[tuple[Station, ...]], count: int, *, from_start: bool = False) -> list[int]:
     """Return which pipeline takes each of some items that are all there: the one that is done with it first.
 
     That is the least time for all of them: pipeline p is done with its n-th item at latency + (n - 1) period,
     and no other choice has fewer items behind the largest of these times (clusters, section 3).
+
+    Parameters
+    ----------
+    lines
+        The stations of each pipeline.
+    count
+        How many items.
+    from_start
+        Give them to the pipeline that can begin first instead: none of them waits for its first item.
     """
-    latency = [sum(station.time_us for station in line) for line in lines]
+    latency = [0 if from_start else sum(station.time_us for station in line) for line in lines]
     taken = [0] * len(lines)
     found = []
     for _ in range(count):

@@ -22,12 +22,12 @@ def other_devices(problem: Problem) -> Iterator[tuple[str, Problem]]:
 
     The units of one board have no twins: only where links join devices, one more can be there.
     """
-    used = problem.limits.max_units
+    cluster, used = cluster_of(problem), problem.limits.max_units
     most = len(problem.platform.units) if used is None else min(used, len(problem.platform.units))
+    noun = "device" if cluster.data.links else "unit"
     for number in range(max(1, problem.limits.min_units or 1), most):
-        words = f"at most {number} device{'' if number == 1 else 's'}"
+        words = f"at most {number} {noun}{'' if number == 1 else 's'}"
         yield words, problem.with_limits(max_units=number)
-    cluster = cluster_of(problem)
     if not cluster.data.links or problem.co_run_costs is not None:
         return
     kinds = list(zip(cluster.data.types_of(problem.platform), cluster.kinds, strict=True))

@@ -149,8 +149,8 @@ class PipelinesPresenter(Presenter):
         """Return how many pipelines of the network there are."""
         names, count = listed(deployment.networks), len(deployment.streams)
         used, there = len(deployment.units), len(problem.platform.units)
-        what = "one pipeline" if count == 1 else f"{count} pipelines"
-        return f"{capital(what)} of {names} over {used} of {_counted(there, 'device')},"
+        what, noun = "one pipeline" if count == 1 else f"{count} pipelines", _noun(cluster_of(problem))
+        return f"{capital(what)} of {names} over {used} of {_counted(there, noun)},"
 
     def chunk_columns(
         self, problem: Problem, deployment: Deployment
@@ -160,13 +160,15 @@ class PipelinesPresenter(Presenter):
             return (), {}
         values = _values(problem, deployment.plan)
         cluster, found = values.cluster, {}
+        linked = _has_messages(values)
         for stream, stages, period in zip(deployment.streams, values.stages, values.periods_us, strict=True):
             for index, stage in enumerate(stages):
                 _, sends = _messages(cluster, stages, index)
                 target = _target(cluster, stages, index) if sends else "-"
                 time = millis(sends) if sends else "-"
-                found[stream.name, index] = (target, time, share(stage.stage_us, period))
-        return ("sends to", "message", "share of its period"), found
+                messages = (target, time) if linked else ()
+                found[stream.name, index] = (*messages, share(stage.stage_us, period))
+        return (*(("sends to", "message") if linked else ()), "share of its period"), found
 
     def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
         """Return that results come, or how long one takes."""
@@ -195,7 +197,7 @@ class PipelinesPresenter(Presenter):
         most = (
             "any number of pipelines" if data.most is None else f"at most {_counted(data.most, 'pipeline')}"
         )
-        yield "pipelines", f"{most}, each on devices of its own"
+        yield "pipelines", f"{most}, each on {_noun(cluster_of(problem))}s of its own"
         if not data.links:
             yield "messages", "no links: what moving tensors costs is in the times of the layers"
             return
@@ -269,23 +271,32 @@ def _headline(values: PipelineValues) -> str:
     """Return pipelines, devices and rate."""
     count, used, there = values.pipelines, values.devices, values.cluster.device_count
     return (
-        f"{_counted(count, 'pipeline')} over {used} of {_counted(there, 'device')}: "
+        f"{_counted(count, 'pipeline')} over {used} of {_counted(there, _noun(values.cluster))}: "
         f"{_rate(sum(1e6 / period for period in values.periods_us))}"
     )
+
+
+def _noun(cluster: Cluster) -> str:
+    """Return what runs layers: devices that links join, or units of one board."""
+    return "device" if cluster.data.links else "unit"
 
 
 def _rate(items: float) -> str:
     return f"{items:,.1f} items/s" if items >= 100 else f"{items:.3g} items/s"
 
 
+def _has_messages(values: PipelineValues) -> bool:
+    return any(stage.message_us for stages in values.stages for stage in stages)
+
+
 def _stages(values: PipelineValues) -> Table:
     """Return one line a device in use, by pipeline: what takes its time, and its share of the period."""
     cluster = values.cluster
-    linked = any(stage.message_us for stages in values.stages for stage in stages)
+    linked = _has_messages(values)
     messages = ("messages",) if linked else ()
     several = ("",) if values.pipelines > 1 else ()
     numbers = ("computes", *messages, "share", "memory")
-    table = plain_table(*several, "device", "layers", *numbers, numbers=(*several, *numbers))
+    table = plain_table(*several, _noun(cluster), "layers", *numbers, numbers=(*several, *numbers))
     for number, (pipe, stages) in enumerate(zip(values.pipes, values.stages, strict=True), start=1):
         period = values.periods_us[number - 1]
         for index, ((start, stop, _), stage) in enumerate(zip(pipe, stages, strict=True)):
