@@ -79,7 +79,8 @@ def parse(data: bytes, schema: Schema[Document], *, name: str) -> Document:
     tree = _json_tree(data, name)
     _check_header(tree, schema, name)
     content = {key: value for key, value in tree.items() if key not in ("format", "version")}
-    return _content(content, schema.content_with(content), f"{name} is not a valid {schema.format} file:")
+    wrong = f"{name} is not a valid {schema.format} file:"
+    return parse_tree(content, schema.content_with(content), wrong=wrong)
 
 
 def format_of(path: str | Path) -> str | None:
@@ -110,14 +111,32 @@ def load_foreign(path: str | Path, content: type[Document], *, called: str) -> D
     InvalidInputError
         As for `load`.
     """
-    return _content(load_tree(path), content, f"{path} is not valid as {called}:")
+    return parse_tree(load_tree(path), content, wrong=f"{path} is not valid as {called}:")
 
 
-def _content(tree: dict[str, Any], content: type[Document], wrong: str) -> Document:
+def parse_tree(tree: dict[str, Any], content: type[Document], *, wrong: str) -> Document:
+    """Read plain values, as they stand in a file of whatever form, into a type.
+
+    Parameters
+    ----------
+    tree
+        What was in the file.
+    content
+        The type that holds it.
+    wrong
+        How the message begins if it does not fit.
+
+    Raises
+    ------
+    InvalidInputError
+        It does not fit, or holds what JSON has no form for; all defects are listed.
+    """
     try:
-        return _adapter(content).validate_json(json.dumps(tree))
+        return _adapter(content).validate_json(json.dumps(tree, allow_nan=False))
     except ValidationError as error:
         raise InvalidInputError(wrong, _shown(error)) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(wrong, [str(error)]) from None
 
 
 def dump(value: Document, schema: Schema[Document]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from .chain import Chain
@@ -15,6 +17,49 @@ from .usage import Usage
 
 if TYPE_CHECKING:
     from .problem import Problem
+
+
+class ServerKind(StrEnum):
+    """What a server does for an item; a unit can do all three at once."""
+
+    RECEIVES = "receives"
+    COMPUTES = "computes"
+    SENDS = "sends"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A unit doing one thing: for one item after the other, each as long.
+
+    Attributes
+    ----------
+    kind
+        What it does.
+    unit
+        Its name.
+    time_us
+        How long an item takes of it, microseconds.
+    """
+
+    kind: ServerKind
+    unit: str
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """The servers that an item passes, in order.
+
+    Attributes
+    ----------
+    name
+        What people call it; empty where there is one only.
+    servers
+        At least one that computes.
+    """
+
+    name: str
+    servers: tuple[Server, ...]
 
 
 class Operation(ABC):
@@ -128,6 +173,18 @@ class Operation(ABC):
 
         Its plans must be well formed, and streams that are not in rounds must share no unit.
         """
+
+    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
+        """Return the servers that items pass, a line for each stream; lines share no unit.
+
+        Raises
+        ------
+        InvalidInputError
+            Plans of this kind do not send items through units one after the other.
+        InvalidPlanError
+            The plan is not for this problem.
+        """
+        raise InvalidInputError(f"plans of {problem.formulation.label} cannot be tasks of a stream")
 
     @abstractmethod
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:

@@ -3,6 +3,7 @@
 The only list of them: type checkers read it, and so does `gapless/__init__.py`, a line a name.
 """
 
+from .api.clusters import cluster_problem as cluster_problem
 from .api.device import this_device as this_device
 from .api.execution import open_pipeline as open_pipeline
 from .api.execution import profile as profile
@@ -22,6 +23,8 @@ from .api.slowdown.contention import measure_contention as measure_contention
 from .api.slowdown.interference import measure_interference as measure_interference
 from .api.slowdown.interference import measure_plan_interference as measure_plan_interference
 from .api.slowdown.side_by_side import profile_together as profile_together
+from .api.streams import TaskStream as TaskStream
+from .api.streams import task_stream as task_stream
 from .api.tuning import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
@@ -38,6 +41,9 @@ from .files.plans import load_deployment as load_deployment
 from .files.run_files import save_run as save_run
 from .files.saving import save as save
 from .formulations.chunking.view import PlanView as PlanView
+from .formulations.cluster import Link as Link
+from .formulations.cluster import Pipelines as Pipelines
+from .formulations.cluster_platform import ClusterPlatform as ClusterPlatform
 from .formulations.co_run import register_co_run_model as register_co_run_model
 from .formulations.deployment import Deployment as Deployment
 from .formulations.errors import GaplessError as GaplessError
@@ -57,10 +63,13 @@ from .formulations.scores import Score as Score
 from .formulations.scores import Violation as Violation
 from .formulations.simulate import simulate as simulate
 from .formulations.simulate import simulate_workload as simulate_workload
+from .formulations.task_stream import PlanningTime as PlanningTime
 from .formulations.workload import Execution as Execution
 from .formulations.workload import Request as Request
 from .formulations.workload import RequestOrder as RequestOrder
 from .formulations.workload import Workload as Workload
+from .profiler.clusters.catalog import load_cluster as load_cluster
+from .profiler.clusters.pipeedge import import_pipeedge as import_pipeedge
 from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .solvers.result import Candidate as Candidate

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from .view.plots.answers import plot_answers, plot_comparison, plot_solve_times
 from .view.plots.layers import plot_layer_times, plot_slowdown
+from .view.plots.streams import plot_task_stream
 from .view.plots.traces import plot_busy, plot_trace
 from .view.plots.tuning import plot_candidates, plot_predicted
 
@@ -26,5 +27,6 @@ __all__ = [
     "plot_predicted",
     "plot_slowdown",
     "plot_solve_times",
+    "plot_task_stream",
     "plot_trace",
 ]

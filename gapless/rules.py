@@ -21,11 +21,24 @@ from .formulations.chunking.view import PlanView
 from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
 from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
 from .formulations.flow_shop.view import WorkloadView
+from .formulations.pipelines.rules import (
+    begins,
+    ends,
+    energy_cap,
+    least_pipelines,
+    most_pipelines,
+    never_sends,
+    same_pipeline,
+    separate,
+    traffic_cap,
+)
+from .formulations.pipelines.view import PipelineView
 from .formulations.rules import OpaqueRule, Rule
 
 __all__ = [
     "Const",
     "OpaqueRule",
+    "PipelineView",
     "PlanView",
     "Rule",
     "WorkloadView",
@@ -37,21 +50,30 @@ __all__ = [
     "at_most",
     "avoid",
     "before",
+    "begins",
     "busy_cap",
     "count",
     "cuts_only_after",
     "deadline",
     "differs",
+    "ends",
+    "energy_cap",
     "forbid",
     "keep_off",
     "keep_on",
     "latency_cap",
+    "least_pipelines",
     "max_of",
     "memory_cap",
     "memory_cap_while",
     "min_of",
+    "most_pipelines",
     "needs",
     "never_beside",
+    "never_sends",
     "pin",
+    "same_pipeline",
+    "separate",
     "together",
+    "traffic_cap",
 ]

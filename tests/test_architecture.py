@@ -31,6 +31,7 @@ ONLY_IN = {
     "onnx": {"executor/graph", "profiler/zoo"},
     "onnxslim": {"executor/graph/simplify.py"},
     "spox": {"profiler/zoo"},
+    "yaml": {"profiler/clusters/pipeedge.py"},
     "sqlite3": {"executor/tuning"},
     "jinja2": {"gapless/view/page"},
     "matplotlib": {"gapless/view/plots"},

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from gapless.cli.main import main
+from gapless.profiler.clusters import catalog as clusters
 from gapless.profiler.platforms import catalog
 
 from .damage import BYTE_DAMAGE, STRANGE_NUMBERS, STRANGE_TEXTS, Damage
@@ -36,8 +37,9 @@ def valid_documents(folder: Path) -> Mapping[str, bytes]:
             if main([*command, str(folder / name)]):
                 raise RuntimeError(f"{' '.join(command)} failed: {said.getvalue()}")
     made = sorted([*folder.glob("*.json"), *(folder / "run").glob("*.json")])
-    data = Path(catalog.__file__).parent
-    shipped = sorted(data.rglob("*.json"), key=lambda path: (path.stat().st_size, str(path)))
+    data = [Path(catalog.__file__).parent, Path(clusters.__file__).parent]
+    files = (path for place in data for path in place.rglob("*.json"))
+    shipped = sorted(files, key=lambda path: (path.stat().st_size, str(path)))
     kinds: dict[str, Path] = {}
     for path in shipped:
         kinds.setdefault(json.loads(path.read_bytes()).get("format", "?"), path)

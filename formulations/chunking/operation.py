@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..chain import Chain
 from ..deployment import Deployment, replicas
 from ..history import History, SteadyState
-from ..operation import Operation
+from ..operation import Line, Operation, Server, ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..usage import Usage
@@ -78,6 +78,15 @@ class ChunkingOperation(Operation):
     def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
         """Play requests that wait for task slots."""
         return history.play(problem, deployment, rounds)
+
+    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
+        """Return the chunks of the plan, in order."""
+        chain = chain_of(problem)
+        servers = (
+            Server(kind=ServerKind.COMPUTES, unit=chain.units[unit], time_us=chain.busy_us(start, stop, unit))
+            for start, stop, unit in problem.formulation.code(problem, plan)
+        )
+        return (Line(name="", servers=tuple(servers)),)
 
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
         """Return what each stream does over and over."""

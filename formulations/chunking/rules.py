@@ -108,8 +108,8 @@ def cuts_only_after(*layers: LayerRef) -> RuleFunction:
     text = f"chunks end only after {', '.join(map(repr, layers)) or 'the last layer'}"
 
     def build(view: PlanView) -> BoolExpr:
-        allowed = {view.cut_after(layer).key for layer in layers}
+        allowed = {repr(view.cut_after(layer)) for layer in layers}
         every = (view.cut_after(layer) for layer in range(len(view.layers) - 1))
-        return all_of(~cut for cut in every if cut.key not in allowed)
+        return all_of(~cut for cut in every if repr(cut) not in allowed)
 
     return named(f"cuts_only_after({', '.join(map(str, layers))})", text, build)

@@ -8,16 +8,16 @@ from dataclasses import replace
 from ..chain import Chain
 from ..deployment import Deployment
 from ..errors import InvalidInputError, InvalidPlanError
-from ..history import History, SteadyState
-from ..operation import Operation
+from ..history import History, SteadyState, link_name
+from ..operation import Line, Operation, Server, ServerKind
 from ..plan import Plan
 from ..problem import Problem
 from ..usage import Usage
 from . import history
 from .deployment import deploy
-from .plans import Pipes, plan_of
-from .tables import cluster_of
-from .timing import pipe_of
+from .plans import Pipe, Pipes, pipe_names, plan_of
+from .tables import Cluster, cluster_of
+from .timing import Station, pipe_of, stations_of
 from .usage import pipelines_usage
 
 
@@ -80,6 +80,19 @@ class PipelinesOperation(Operation):
             for stream in deployment.streams
         )
 
+    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
+        """Return the stations of each pipeline."""
+        cluster = cluster_of(problem)
+        pipes: Pipes = problem.formulation.code(problem, plan)
+        names = pipe_names(len(pipes))
+        return tuple(
+            Line(
+                name=name,
+                servers=tuple(_server(cluster, pipe, station) for station in stations_of(cluster, pipe)),
+            )
+            for name, pipe in zip(names, pipes, strict=True)
+        )
+
     def history(
         self,
         problem: Problem,
@@ -110,3 +123,13 @@ class PipelinesOperation(Operation):
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
         """Return what each pipeline does over and over."""
         return history.steady(problem, deployment)
+
+
+def _server(cluster: Cluster, pipe: Pipe, station: Station) -> Server:
+    """Return what a station is to items that pass it: a device, or what it does beside computing."""
+    work = station.works[0]
+    device = cluster.devices[pipe[work.chunk][2]]
+    kind = ServerKind.COMPUTES if work.row == device else ServerKind.SENDS
+    if work.row == link_name(cluster.data.host, device):
+        kind = ServerKind.RECEIVES
+    return Server(kind=kind, unit=device, time_us=station.time_us)

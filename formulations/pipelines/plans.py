@@ -25,8 +25,8 @@ class Stage:
         Index of the device.
     compute_us
         How long it computes.
-    message_us
-        How long the messages take that it sends, and the first input.
+    receive_us, send_us
+        How long the input from the host takes, and what it sends: to the next device, or to the host.
     stage_us
         How long the item takes it, both together: `Cluster.stage_us`.
     sent_bytes
@@ -39,11 +39,17 @@ class Stage:
 
     device: int
     compute_us: int
-    message_us: int
+    receive_us: int
+    send_us: int
     stage_us: int
     sent_bytes: int
     memory_bytes: int
     energy_nj: int
+
+    @property
+    def message_us(self) -> int:
+        """How long all its messages take."""
+        return self.receive_us + self.send_us
 
 
 Pipeline = tuple[Stage, ...]
@@ -70,7 +76,8 @@ def stages_of(cluster: Cluster, pipe: Pipe) -> Pipeline:
             Stage(
                 device=device,
                 compute_us=compute,
-                message_us=sends + receives,
+                receive_us=receives,
+                send_us=sends,
                 stage_us=cluster.stage_us(compute, sends, receives),
                 sent_bytes=size,
                 memory_bytes=cluster.memory_bytes(start, stop),

@@ -49,12 +49,10 @@ class PipelineQuantity(StrEnum):
 
 
 def interval_excess(cluster: Cluster, interval_ns: int) -> Expr:
-    """Return an expression that is at most 0 exactly if the interval is at most `interval_ns`.
-
-    ceil(1000 S / R) <= v exactly if R >= 1000 S / v, with the rate R of all pipelines in S microseconds.
-    """
+    """Return an expression that is at most 0 exactly if the interval is at most `interval_ns`."""
     rate = Quantities(QUANTITIES, cluster).number(PipelineQuantity.RATE)
-    return -(-1000 * cluster.scale // max(1, interval_ns)) - rate
+    # A rate that no plan has is as good as any larger one, and stays within 64 bits.
+    return min(cluster.least_rate(interval_ns), rate.high + 1) - rate
 
 
 TERMS = table(
@@ -63,8 +61,7 @@ TERMS = table(
             name=PipelineTerm.THROUGHPUT,
             field="interval_ns",
             dimension=Dimension.NANOSECONDS,
-            text="time between two results of all pipelines together, rounded up: the less, the more items a "
-            "second",
+            text="time between two results of all pipelines together: the less, the more items a second",
             label="interval",
             excess=interval_excess,
         ),
@@ -165,14 +162,14 @@ class PipelineValues(PlanNumbers):
     def idle_permille(self) -> int:
         """Unused share of all devices, permille, rounded up: each pipeline works at its own period."""
         count, scale = self.cluster.device_count, self.cluster.scale
-        used = sum(self.stage_us[d] * scale // self.periods_us[self.place[d]] for d in self.place)
+        used = sum(self.stage_us[d] * scale // max(1, self.periods_us[self.place[d]]) for d in self.place)
         return -(-1000 * (count * scale - used) // (count * scale))
 
     @property
     def switch_bytes_per_second(self) -> int:
         """Load of a switch that all links share, rounded up for each pipeline."""
         return sum(
-            -(-sum(stage.sent_bytes for stage in stages) * 1_000_000 // period)
+            -(-sum(stage.sent_bytes for stage in stages) * 1_000_000 // max(1, period))
             for stages, period in zip(self.stages, self.periods_us, strict=True)
         )
 
@@ -191,7 +188,7 @@ class PipelineValues(PlanNumbers):
 
 
 def _latency_us(stages: Pipeline) -> int:
-    return sum(stage.compute_us + stage.message_us for stage in stages)
+    return sum(stage.receive_us + stage.compute_us + stage.send_us for stage in stages)
 
 
 def _gapness_us(stages: Pipeline) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidProblemError
-from ..expr import BoolVar, IntVar
+from ..expr import BoolExpr, BoolVar, IntVar, any_of
 from ..nearness import meant
 from ..network import Network
 from ..terms import Quantities
@@ -28,6 +28,11 @@ class PipelineView:
     @property
     def devices(self) -> tuple[str, ...]:
         """Names of the devices."""
+        return self._devices
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the devices: as in rules about one network on one board, which can be used here, too."""
         return self._devices
 
     @property
@@ -58,6 +63,19 @@ class PipelineView:
     def devices_used(self) -> IntVar:
         """Return the number of devices in use."""
         return self._variables.number(PipelineQuantity.DEVICES)
+
+    def chunks(self) -> IntVar:
+        """Return the number of chunks of all pipelines, which is that of the devices in use."""
+        return self.devices_used()
+
+    def cut_after(self, layer: LayerRef) -> BoolExpr:
+        """Return "a chunk of some pipeline ends right after this layer" (not defined for the last layer)."""
+        index = self._layer(layer)
+        if index == len(self._layers) - 1:
+            raise InvalidProblemError(
+                f"cut_after({layer!r}): no chunk follows the last layer; name an earlier one"
+            )
+        return any_of(self.on(index, device) & ~self.on(index + 1, device) for device in self._devices)
 
     def busy_us(self, device: str) -> IntVar:
         """Return how long a device computes for one item, microseconds; 0 when it is not used."""

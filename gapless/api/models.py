@@ -234,9 +234,9 @@ def _name_of(locator: str | Path) -> str:
 
 def _zoo_path(name: str) -> Path:
     from ..profiler.platforms.catalog import is_shipped_name
-    from ..profiler.zoo.catalog import zoo_hint, zoo_names, zoo_path
+    from ..profiler.zoo.catalog import names_in_parts, zoo_hint, zoo_names, zoo_path
 
-    if name in zoo_names():
+    if name in (*zoo_names(), *names_in_parts()):  # of those in parts it says that there is no file
         return zoo_path(name)
     if is_shipped_name(name):
         raise InvalidModelError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.objective import Objective
@@ -16,6 +17,10 @@ from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import SolveResult, relative_gap
 from ..solvers.session import solve
 from .problems import given_problem, with_pipelines
+
+if TYPE_CHECKING:
+    from ..formulations.cluster_platform import ClusterPlatform
+    from .clusters import Planned
 
 
 def default_backends(problem: Problem) -> Usual:
@@ -101,8 +106,10 @@ class Comparison:
 
 
 def plan(
-    problem: Problem | str | Path,
+    problem: Planned,
     *,
+    platform: ClusterPlatform | str | Path | None = None,
+    batch: int = 1,
     backend: str | Backend | None = None,
     top: int = 1,
     distance: int = 1,
@@ -123,7 +130,11 @@ def plan(
     ----------
     problem
         From `load_problem`, `table_problem`, or built from its parts; or its name or file, as for
-        `load_problem`.
+        `load_problem`. With a platform, a model, as for `cluster_problem`.
+    platform
+        The cluster that a model is planned over, as for `cluster_problem`: its name, its file or itself.
+    batch
+        As for `cluster_problem`; of no meaning without a platform.
     backend
         Name of a backend (`gapless doctor` lists them), or a backend of your own: itself, or as
         "module:Class" or "file.py:Class". None: `native`, or where the formulation has no native algorithm
@@ -185,15 +196,17 @@ def plan(
         threads=threads,
         publish=on_progress or _unwatched,
     )
-    asked = with_objective_and_rules(problem, objective, rules, pipelines=pipelines)
+    asked = with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines)
     return solve(
         asked, backend or default_backend(asked), options, isolate=isolate, strict_rules=strict_rules
     )
 
 
 def compare(
-    problem: Problem | str | Path,
+    problem: Planned,
     *,
+    platform: ClusterPlatform | str | Path | None = None,
+    batch: int = 1,
     backends: Sequence[str | Backend] | None = None,
     top: int = 1,
     distance: int = 1,
@@ -213,7 +226,9 @@ def compare(
 
     Parameters
     ----------
-    problem, top, distance, pipelines, objective, rules, strict_rules, seed, threads, on_progress
+    problem, platform, batch, pipelines, top, distance, objective, rules, strict_rules, seed
+        As for `plan`.
+    threads, on_progress
         As for `plan`.
     time_limit_s, memory_limit_bytes
         As for `plan`, for each backend; without a time limit, workloads get the usual one.
@@ -244,13 +259,29 @@ def compare(
         publish=on_progress or _unwatched,
     )
     return compare_backends(
-        with_objective_and_rules(problem, objective, rules, pipelines=pipelines),
+        with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines),
         options,
         backends=backends,
         strict_rules=strict_rules,
         on_backend=on_backend,
         on_result=on_result,
     )
+
+
+def _given(
+    problem: Planned, platform: ClusterPlatform | str | Path | None, batch: int
+) -> Problem | str | Path:
+    """Return the problem that is given: as it is, or over the devices of a cluster."""
+    if platform is not None:
+        from .clusters import cluster_problem
+
+        return cluster_problem(problem, platform, batch=batch)
+    if not isinstance(problem, Problem | str | Path):
+        raise InvalidInputError(
+            "a model is given, and no problem: name the cluster that it is planned over (platform=...), or "
+            "measure it with gapless.profile"
+        )
+    return problem
 
 
 def compare_backends(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..formulations.cluster import Pipelines
+from ..formulations.cluster import Pipelines, parse_pipelines, usual_objective
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError, InvalidProblemError
@@ -108,8 +108,14 @@ def load_workload(
             'e.g. --workload "yolov4,bert,mobilenetv2x3" --platform kirin990'
         )
     if platform is not None:
+        from ..profiler.clusters.catalog import cluster_names
         from ..profiler.platforms.workloads import shipped_workload
 
+        if platform in cluster_names():
+            raise InvalidInputError(
+                f"the cluster {platform!r} takes one network: leave the workload away, e.g. "
+                f"`gapless plan vit-large --platform {platform}`"
+            )
         if costs is not None:
             raise InvalidInputError(f"costs={costs!r} chooses between the tables of a shipped problem")
         base = shipped_workload(platform, text)
@@ -146,18 +152,22 @@ def with_workload(problem: Problem, text: str) -> Problem:
     return replace(problem, data=Workload(requests=requests), objective=Objective(terms=("makespan",)))
 
 
-def with_pipelines(problem: Problem, pipelines: str | int) -> Problem:
+def with_pipelines(
+    problem: Problem, pipelines: Pipelines | str | int = "many", *, objective: str | Objective | None = None
+) -> Problem:
     """Return a problem of one network with its units, or devices, in pipelines side by side.
 
-    Its plans are one pipeline or several, each on units of its own; replicas are pipelines of one unit. What
-    is wanted, unless the problem says something else than the least period, is the most throughput.
+    Its plans are one pipeline or several, each on units of its own; replicas are pipelines of one unit.
 
     Parameters
     ----------
     problem
         A problem of one network: units and costs, or pipelines already.
     pipelines
-        How many there may be: "many", "one" or a number.
+        How many there may be: "many", "one" or a number; or `Pipelines`: links, and what else is asked.
+    objective
+        As for `plan`. None: that of the problem if it says more than the least period; otherwise the
+        throughput, or of one pipeline the period.
 
     Raises
     ------
@@ -170,42 +180,48 @@ def with_pipelines(problem: Problem, pipelines: str | int) -> Problem:
     --------
     >>> import gapless
     >>> problem = gapless.table_problem({"conv": [4.0, 6.0], "fc": [2.0, 3.0]}, ["cpu", "gpu"])
-    >>> result = gapless.plan(gapless.with_pipelines(problem, "many"), backend="exhaustive")
+    >>> result = gapless.plan(gapless.with_pipelines(problem), backend="exhaustive")
     >>> str(result.plan), result.candidates[0].score.throughput
     ('pipeline 1: 0-1 cpu; pipeline 2: 0-1 gpu', 277.77777777777777)
     """
-    most = _most_pipelines(pipelines)
-    if isinstance(problem.data, Pipelines):
-        return replace(problem, data=replace(problem.data, most=most))
-    if problem.data is not None:
+    own = problem.data if isinstance(problem.data, Pipelines) else None
+    if problem.data is not None and own is None:
         raise InvalidInputError(
-            f"pipelines={pipelines} is for one network; {problem.formulation.label} are about something else"
+            f"pipelines are of one network; {problem.formulation.label} are about something else"
         )
-    if problem.rules:
+    if problem.rules and own is None:
         names = ", ".join(repr(rule.name) for rule in problem.rules)
         raise InvalidInputError(
-            f"pipelines={pipelines} makes plans of another shape, and the rules of the problem are not about "
-            f"them: {names}; write the problem without rules and give them again"
+            f"pipelines are plans of another shape, and the rules of the problem are not about them: "
+            f"{names}; write the problem without rules and give them again"
         )
-    objective = Objective(terms=("throughput",)) if problem.objective == Objective() else problem.objective
-    return replace(problem, data=Pipelines(most=most), objective=objective)
-
-
-def _most_pipelines(text: str | int) -> int | None:
-    """Return the most pipelines of a text; None: no limit."""
-    named = {"many": None, "one": 1}
-    if text in named:
-        return named[str(text)]
-    number = str(text)
-    if not number.isdecimal() or not 1 <= len(number) <= 9 or int(number) < 1:
-        raise InvalidInputError(f"pipelines is {shown(number)}, must be many, one, or a number of at least 1")
-    return int(number)
+    if isinstance(pipelines, Pipelines):
+        data = pipelines
+    else:
+        data = replace(own or Pipelines(), most=parse_pipelines(pipelines))
+    wanted = Objective.parse(objective) if isinstance(objective, str) else objective
+    if wanted is None:
+        usual = (Objective(), usual_objective(1), usual_objective(None))
+        wanted = usual_objective(data.most) if problem.objective in usual else problem.objective
+    return replace(problem, data=data, objective=wanted)
 
 
 def _no_such_problem(name: str) -> str:
+    from ..profiler.clusters.catalog import cluster_names
     from ..profiler.platforms.workloads import phone_names
+    from ..profiler.zoo.catalog import names_in_parts
     from .models import built_in_names
 
+    if name in cluster_names():
+        return (
+            f"{name!r} is a cluster, not a problem: `gapless plan MODEL --platform {name}` plans a model "
+            "over its devices"
+        )
+    if name in names_in_parts():
+        return (
+            f"{name!r} is a built-in network, not a problem: `gapless plan {name} --platform epipe-case-1` "
+            "plans it over the devices of a cluster"
+        )
     if name in built_in_names():
         return (
             f"{name!r} is a built-in network, not a problem: `gapless profile {name}` measures it here and "

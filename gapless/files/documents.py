@@ -21,11 +21,13 @@ if TYPE_CHECKING:  # what a command does not print it does not load: `gapless ve
     from ..api.diagnosis import BackendReport, Diagnosis
     from ..api.planning import Comparison
     from ..api.rounds import Loop
+    from ..api.streams import TaskStream
     from ..executor.tuning.result import TuningResult
     from ..formulations.history import History
     from ..formulations.plan import Plan
     from ..formulations.problem import Problem
     from ..formulations.scores import Score, Violation
+    from ..formulations.task_stream import PlayedStream
     from ..solvers.result import Candidate, Conflict, SolveResult
 
 Document = dict[str, Any]
@@ -126,6 +128,31 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "conflict": None if result.conflict is None else _conflict_data(result.conflict),
         "unfiltered": None if result.unfiltered is None else candidate_data(problem, result.unfiltered),
     }
+
+
+def stream_document(stream: TaskStream) -> Document:
+    """Return a task stream at work."""
+    return {
+        **header("stream"),
+        "platform": stream.tasks[0].problem.platform.name,
+        "tasks": [
+            {
+                "network": task.problem.network.name,
+                "items": task.items,
+                "plan": plan_data(task.problem, task.plan),
+                "status": str(result.status),
+            }
+            for task, result in zip(stream.tasks, stream.results, strict=True)
+        ],
+        "ahead": _played_data(stream.ahead),
+        "waiting": None if stream.waiting is None else _played_data(stream.waiting),
+        "planning": None if stream.planning is None else plain_data(stream.planning),
+    }
+
+
+def _played_data(played: PlayedStream) -> Document:
+    switches = {device: list(gaps) for device, gaps in played.switch_us.items()}
+    return {**plain_data(played), "makespan_us": played.makespan_us, "switch_us": switches}
 
 
 def _finite(value: float | str) -> float | str | None:

@@ -49,7 +49,7 @@ FORMATS = (
         name="problem",
         location="formulations.files:PROBLEM",
         what="what is asked: device, networks, costs, objective, limits, rules, workload",
-        written_by="tune, profile, show --out, predict --out",
+        written_by="tune, profile, show --out, predict --out, import --out",
         read_by="every command that takes a PROBLEM",
     ),
     FileFormat(
@@ -74,11 +74,18 @@ FORMATS = (
         read_by="show, and your Python",
     ),
     FileFormat(
+        name="cluster",
+        location="formulations.cluster_platform:CLUSTER",
+        what="devices of a few types with their speeds and memories, and what joins them",
+        written_by="you; several are shipped with gapless",
+        read_by="--platform of the planning commands, show",
+    ),
+    FileFormat(
         name="network",
         location="formulations.files:NETWORK",
         what="layers, tensors and legal cuts of one network",
         written_by=_PACKAGE,
-        read_by="show, gapless itself",
+        read_by="the planning commands with --platform, show, gapless itself",
     ),
     FileFormat(
         name="costs",

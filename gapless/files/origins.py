@@ -1,4 +1,6 @@
-"""How a problem is named: by a file or a shipped name, or by requests on a platform, and what is asked of it.
+"""How a problem is named, and what is asked of it.
+
+By a file or a shipped name, by a model and the cluster that it runs over, or by requests on a platform.
 
 A plan file keeps the origin of its problem, so that `gapless simulate PLAN` finds it again, with its rules.
 """
@@ -22,13 +24,15 @@ _NAMES = (
     "problem",
     "workload",
     "platform",
+    "batch",
+    "pipelines",
+    "shape",
     "order",
     "execution",
     "mode",
     "task_slots",
     "contention",
     "costs",
-    "pipelines",
     "objective",
     "max_period_us",
     "min_units",
@@ -38,13 +42,16 @@ _NAMES = (
     "min_utilisation",
 )
 _COUNTS = ("task_slots", "max_period_us", "min_units", "max_units", "max_gapness_us")
-"""Whole numbers."""
+"""Whole numbers; the limits of a problem among them stand behind the first."""
 
 _PERCENTAGES = ("min_balance", "min_utilisation")
 
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
-_SERVICE = ("platform", "order", "execution", "mode", "contention")
+_SERVICE = ("order", "execution", "mode", "contention")
 """What only a workload has."""
+
+_OVER_DEVICES = ("batch", "pipelines", "shape")
+"""What only a problem over devices has."""
 
 
 def origin_of(**given: object) -> dict[str, str]:
@@ -133,6 +140,7 @@ def forgotten(origin: Origin, problem: Problem) -> tuple[str, ...]:
 
 def _named(asked: Mapping[str, str]) -> Problem:
     if "workload" in asked:
+        _refuse(asked, _OVER_DEVICES, "one network over devices: leave --workload away")
         return load_workload(
             asked["workload"],
             problem=asked.get("problem"),
@@ -144,22 +152,47 @@ def _named(asked: Mapping[str, str]) -> Problem:
             task_slots=_count("task_slots", asked.get("task_slots")),
             contention=asked.get("contention"),
         )
+    _refuse(
+        asked,
+        _SERVICE,
+        'a workload: give --workload too, e.g. --workload "yolov4,bert,mobilenetv2x3"',
+    )
     shipped = f"{asked.get('platform')}/{asked.get('problem')}"
     if "platform" in asked and is_shipped_name(shipped):
         asked = {name: text for name, text in asked.items() if name != "platform"} | {"problem": shipped}
-    stray = [name for name in _SERVICE if name in asked]
-    if stray:
-        option = stray[0].replace("mode", "stream")
-        raise InvalidInputError(
-            f"--{option} is about a workload: give --workload too, e.g. "
-            '--workload "yolov4,bert,mobilenetv2x3"'
-        )
     if "problem" not in asked:
         raise InvalidInputError(
             "no problem is named: give a problem file or a shipped name (`gapless platforms` lists them), "
-            "or --workload with --platform"
+            "a model with --platform and a cluster, or --workload with --platform"
         )
+    if "platform" in asked:
+        return _over_devices(asked)
+    _refuse(
+        asked, ("batch", "shape"), "a network over devices: give --platform too, e.g. --platform epipe-case-1"
+    )
     return load_problem(asked["problem"], costs=asked.get("costs"))
+
+
+def _over_devices(asked: Mapping[str, str]) -> Problem:
+    from ..api.clusters import cluster_problem
+    from ..executor.graph.shapes import parse_shapes
+
+    if "costs" in asked:
+        raise InvalidInputError(
+            "--costs chooses between measured tables; costs on a cluster are estimated from its speeds"
+        )
+    return cluster_problem(
+        asked["problem"],
+        asked["platform"],
+        batch=_count("batch", asked.get("batch")) or 1,
+        shapes=parse_shapes(asked["shape"].split()) if "shape" in asked else None,
+    )
+
+
+def _refuse(asked: Mapping[str, str], names: tuple[str, ...], about: str) -> None:
+    stray = [name.replace("mode", "stream").replace("_", "-") for name in names if name in asked]
+    if stray:
+        raise InvalidInputError(f"--{stray[0]} is about {about}")
 
 
 def _choice(name: str, kind: Any, asked: Mapping[str, str], default: Any) -> Any:

@@ -86,6 +86,12 @@ def seconds(value: float) -> str:
     return f"{1000 * value:,.1f} ms" if value < 1 else f"{value:,.2f} s"
 
 
+def span_seconds(time_us: int) -> str:
+    """Return a time of a simulation in seconds: "0.042 s", "118.3 s"."""
+    value = time_us / 1e6
+    return f"{value:.3f} s" if value < 10 else f"{value:,.1f} s"
+
+
 def amount(dimension: Dimension, value: int | None) -> str:
     """Return a number with its unit."""
     match dimension:

@@ -52,6 +52,9 @@ class ZooEntry:
         Where parameters and work stand.
     inputs
         Its inputs; shapes are fixed, one image or one text at a time.
+    in_parts
+        Whether it is too large for one model file on a usual machine: it is planned from its table, over
+        devices that hold parts of it (`tables.table_of`).
     """
 
     name: str
@@ -62,6 +65,13 @@ class ZooEntry:
     products: int
     source: str = _TORCHVISION
     inputs: tuple[TensorSpec, ...] = _image(224)
+    in_parts: bool = False
+
+
+def _words(length: int) -> tuple[TensorSpec, ...]:
+    return tuple(
+        TensorSpec(name=name, shape=(1, length), dtype="int64") for name in ("input_ids", "token_type_ids")
+    )
 
 
 _ENTRIES = {
@@ -84,10 +94,19 @@ _ENTRIES = {
             products=12 * (6 + 2) + 1,
             source="parameters: github.com/google-research/bert, issue 1225; work: 22.5 G operations, two a "
             "MAC, with those of attention: Jiao et al. 2019, TinyBERT (arXiv 1909.10351), table 1",
-            inputs=tuple(
-                TensorSpec(name=name, shape=(1, 128), dtype="int64")
-                for name in ("input_ids", "token_type_ids")
-            ),
+            inputs=_words(128),
+        ),
+        ZooEntry(
+            name="bert-large",
+            builder="transformers:bert_large",
+            parameters=335_141_888,
+            macs=24 * (12 * 1024**2 * 512 + 2 * 1024 * 512**2),
+            convolutions=0,
+            products=24 * (6 + 2) + 1,
+            source="parameters: bert-large-uncased (huggingface.co/google-bert); work: our count, 12 w^2 t "
+            "of the six products and 2 w t^2 of attention in each of 24 blocks, w = 1024 and t = 512 words",
+            inputs=_words(512),
+            in_parts=True,
         ),
         ZooEntry(
             name="googlenet",
@@ -191,6 +210,26 @@ _ENTRIES = {
             products=12 * (6 + 2) + 1,
         ),
         ZooEntry(
+            name="vit-huge",
+            builder="transformers:vit_h14",
+            parameters=632_045_800,
+            macs=167_290_000_000,
+            convolutions=1,
+            products=32 * (6 + 2) + 1,
+            source="torchvision, weights IMAGENET1K_SWAG_LINEAR_V1 of vit_h_14 "
+            "(pytorch.org/vision/stable/models.html)",
+            in_parts=True,
+        ),
+        ZooEntry(
+            name="vit-large",
+            builder="transformers:vit_l16",
+            parameters=304_326_632,
+            macs=61_550_000_000,
+            convolutions=1,
+            products=24 * (6 + 2) + 1,
+            in_parts=True,
+        ),
+        ZooEntry(
             name="yolov2",
             builder="yolo:yolo_v2",
             parameters=50_962_889,
@@ -217,8 +256,13 @@ _ENTRIES = {
 
 
 def zoo_names() -> tuple[str, ...]:
-    """Return the names of the built-in networks."""
-    return tuple(_ENTRIES)
+    """Return the names of the built-in networks that are built as model files."""
+    return tuple(name for name, entry in _ENTRIES.items() if not entry.in_parts)
+
+
+def names_in_parts() -> tuple[str, ...]:
+    """Return the names of the built-in networks of which there are tables only."""
+    return tuple(name for name, entry in _ENTRIES.items() if entry.in_parts)
 
 
 def zoo_entry(name: str) -> ZooEntry:
@@ -246,9 +290,16 @@ def build(name: str) -> bytes:
     Raises
     ------
     InvalidModelError
-        There is no built-in network of this name, or spox is not installed.
+        There is no built-in network of this name, it is too large for one file, or spox is not installed.
     """
-    net, outputs = _construct(zoo_entry(name))
+    entry = zoo_entry(name)
+    if entry.in_parts:
+        raise InvalidModelError(
+            f"the built-in network {name!r} is a table without weights: its {entry.parameters / 1e6:.0f} M "
+            "parameters are too many for one model file here; plan it over devices, e.g. "
+            f"`gapless plan {name} --platform epipe-case-1`"
+        )
+    net, outputs = _construct(entry)
     return net.serialise(outputs)
 
 
@@ -258,7 +309,7 @@ def outline(name: str) -> bytes:
     Raises
     ------
     InvalidModelError
-        As for `build`.
+        There is no built-in network of this name, or spox is not installed.
     """
     net, outputs = _construct(zoo_entry(name))
     data: bytes = net.outline(outputs).SerializeToString(deterministic=True)
@@ -275,7 +326,7 @@ def zoo_path(name: str) -> Path:
     StoreError
         The cache cannot be written.
     """
-    cache, key = default_cache(), _key(zoo_entry(name))
+    cache, key = default_cache(), digest_of(name)
     return cache.path(key, ".onnx") or cache.put(key, ".onnx", build(name))
 
 
@@ -293,8 +344,15 @@ def _construct(entry: ZooEntry) -> tuple[Blocks, Outputs]:
     return net, builder(net, *net.inputs.values())
 
 
-def _key(entry: ZooEntry) -> str:
-    """Return a digest of what is built and of the sources that build it: new code makes a new file."""
+def digest_of(name: str) -> str:
+    """Return a digest of what is built and of the sources that build it: new code makes a new file.
+
+    Raises
+    ------
+    InvalidModelError
+        There is no built-in network of this name.
+    """
+    entry = zoo_entry(name)
     module, _, function = entry.builder.partition(":")
     digest = hashlib.sha256(f"{entry.name} {function} {entry.inputs}".encode())
     for source in ("blocks", "weights", module):

@@ -1,10 +1,11 @@
-"""BERT-base and ViT-B/16: the same twelve encoder blocks, over words and over patches of an image.
+"""BERT and ViT in several sizes: the same encoder blocks, over words and over patches of an image.
 
 The operators are those of a PyTorch export: LayerNormalization as one, GELU by its definition with Erf.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -14,22 +15,70 @@ from spox import Var
 from .blocks import CLASSES, RESIDUAL_SCALE, Blocks, Outputs, tensor_shape
 from .weights import GELU, IMAGE, LINEAR, After, around, lookup_table, matrix
 
-WIDTH, HIDDEN, HEADS, DEPTH = 768, 3072, 12, 12
-"""Of the base size: Devlin et al. 2018 (arXiv 1810.04805), section 3, and Dosovitskiy et al. 2020
-(arXiv 2010.11929), table 1."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large an encoder is.
+
+    Attributes
+    ----------
+    width
+        Numbers of each token between the blocks.
+    hidden
+        Numbers of each token inside of a block's feed-forward part.
+    heads
+        Heads of its attention.
+    depth
+        Blocks.
+    """
+
+    width: int
+    hidden: int
+    heads: int
+    depth: int
+
+
+BASE = Size(width=768, hidden=3072, heads=12, depth=12)
+LARGE = Size(width=1024, hidden=4096, heads=16, depth=24)
+HUGE = Size(width=1280, hidden=5120, heads=16, depth=32)
+"""Devlin et al. 2018 (arXiv 1810.04805), section 3, and Dosovitskiy et al. 2020 (arXiv 2010.11929), table 1.
+"""
 
 VOCABULARY, POSITIONS, SEGMENTS = 30_522, 512, 2
 """Rows of BERT's three tables (uncased)."""
 
-PATCH = 16
-
 
 def bert_base(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
-    """Build BERT-base with its pooler; sequences fill their length, so that there is no mask."""
+    """Build BERT-base."""
+    return _bert(net, BASE, input_ids, token_type_ids)
+
+
+def bert_large(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
+    """Build BERT-large."""
+    return _bert(net, LARGE, input_ids, token_type_ids)
+
+
+def vit_b16(net: Blocks, image: Var) -> Outputs:
+    """Build ViT-B/16."""
+    return _vit(net, BASE, image, patch=16)
+
+
+def vit_l16(net: Blocks, image: Var) -> Outputs:
+    """Build ViT-L/16."""
+    return _vit(net, LARGE, image, patch=16)
+
+
+def vit_h14(net: Blocks, image: Var) -> Outputs:
+    """Build ViT-H/14."""
+    return _vit(net, HUGE, image, patch=14)
+
+
+def _bert(net: Blocks, size: Size, input_ids: Var, token_type_ids: Var) -> Outputs:
+    """Build BERT with its pooler; sequences fill their length, so that there is no mask."""
     length = tensor_shape(input_ids)[1]
     tables = {"word": VOCABULARY, "segment": SEGMENTS, "position": POSITIONS}
     word, segment, position = (
-        net.weight(f"embed.{name}.weight", lookup_table((rows, WIDTH), variance=1.0 / 3.0))
+        net.weight(f"embed.{name}.weight", lookup_table((rows, size.width), variance=1.0 / 3.0))
         for name, rows in tables.items()
     )
     words = net.named("embed.word", op.gather(word, input_ids))
@@ -38,59 +87,59 @@ def bert_base(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
     x = net.add(words, segments, "embed.add1")
     x = net.add(x, net.named("embed.position", op.slice(position, *bounds)), "embed.add2")
     x = _layer_norm(net, x, "embed.norm", epsilon=1e-12)
-    for index in range(1, DEPTH + 1):
+    for index in range(1, size.depth + 1):
         name = f"block{index}"
-        x = net.add(x, _attention(net, x, f"{name}.attention"), f"{name}.add1")
+        x = net.add(x, _attention(net, size, x, f"{name}.attention"), f"{name}.add1")
         x = _layer_norm(net, x, f"{name}.norm1", epsilon=1e-12)
-        x = net.add(x, _feed_forward(net, x, name), f"{name}.add2")
+        x = net.add(x, _feed_forward(net, size, x, name), f"{name}.add2")
         x = _layer_norm(net, x, f"{name}.norm2", epsilon=1e-12)
-    pooled = net.linear(_first_token(net, x), "pooler", WIDTH, after=LINEAR)
+    pooled = net.linear(_first_token(net, x), "pooler", size.width, after=LINEAR)
     return {"last_hidden_state": x, "pooler_output": net.named("pooler.tanh", op.tanh(pooled))}
 
 
-def vit_b16(net: Blocks, image: Var) -> Outputs:
-    """Build ViT-B/16."""
-    x = net.conv(image, "patches", WIDTH, PATCH, stride=PATCH, pad=0, bias=True, after=IMAGE)
-    x = _reshaped(net, x, "patches.flat", (1, WIDTH, -1))
+def _vit(net: Blocks, size: Size, image: Var, *, patch: int) -> Outputs:
+    x = net.conv(image, "patches", size.width, patch, stride=patch, pad=0, bias=True, after=IMAGE)
+    x = _reshaped(net, x, "patches.flat", (1, size.width, -1))
     x = net.named("patches.tokens", op.transpose(x, perm=(0, 2, 1)))
-    x = net.concat([net.weight("class_token", lookup_table((1, 1, WIDTH), variance=1.0)), x], "tokens")
-    positions = net.weight("positions", lookup_table((1, tensor_shape(x)[1], WIDTH), variance=0.1))
+    x = net.concat([net.weight("class_token", lookup_table((1, 1, size.width), variance=1.0)), x], "tokens")
+    positions = net.weight("positions", lookup_table((1, tensor_shape(x)[1], size.width), variance=0.1))
     x = net.add(x, positions, "tokens.add")
-    for index in range(1, DEPTH + 1):
+    for index in range(1, size.depth + 1):
         name = f"block{index}"
-        y = _attention(net, _layer_norm(net, x, f"{name}.norm1"), f"{name}.attention")
+        y = _attention(net, size, _layer_norm(net, x, f"{name}.norm1"), f"{name}.attention")
         x = net.add(x, y, f"{name}.add1")
-        y = _feed_forward(net, _layer_norm(net, x, f"{name}.norm2"), name)
+        y = _feed_forward(net, size, _layer_norm(net, x, f"{name}.norm2"), name)
         x = net.add(x, y, f"{name}.add2")
     x = _first_token(net, _layer_norm(net, x, "norm"))
     return {"logits": net.linear(x, "classifier", CLASSES, after=LINEAR)}
 
 
-def _attention(net: Blocks, x: Var, name: str) -> Var:
+def _attention(net: Blocks, size: Size, x: Var, name: str) -> Var:
     """Add self-attention: the heads share the channels."""
-    split = (1, -1, HEADS, WIDTH // HEADS)
+    split = (1, -1, size.heads, size.width // size.heads)
     queries, keys, values = (
         net.named(
             f"{name}.{part}.heads",
             op.transpose(
-                _reshaped(net, _dense(net, x, f"{name}.{part}", WIDTH), f"{name}.{part}.split", split),
+                _reshaped(net, _dense(net, x, f"{name}.{part}", size.width), f"{name}.{part}.split", split),
                 perm=order,
             ),
         )
         for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3)))
     )
-    scale = net.fixed("attention.scale", np.float32(1.0 / sqrt(WIDTH // HEADS)))
+    scale = net.fixed("attention.scale", np.float32(1.0 / sqrt(size.width // size.heads)))
     scores = net.named(f"{name}.scores", op.matmul(queries, keys))
     shares = op.softmax(net.named(f"{name}.scaled", op.mul(scores, scale)), axis=-1)
     mixed = net.named(f"{name}.mixed", op.matmul(net.named(f"{name}.softmax", shares), values))
     mixed = net.named(f"{name}.tokens", op.transpose(mixed, perm=(0, 2, 1, 3)))
-    return _dense(net, _reshaped(net, mixed, f"{name}.joined", (1, -1, WIDTH)), f"{name}.output", WIDTH)
+    mixed = _reshaped(net, mixed, f"{name}.joined", (1, -1, size.width))
+    return _dense(net, mixed, f"{name}.output", size.width)
 
 
-def _feed_forward(net: Blocks, x: Var, name: str) -> Var:
+def _feed_forward(net: Blocks, size: Size, x: Var, name: str) -> Var:
     """Add two fully connected operators with a GELU between them."""
-    x = _gelu(net, _dense(net, x, f"{name}.expand", HIDDEN), f"{name}.gelu")
-    return _dense(net, x, f"{name}.project", WIDTH, after=GELU.times(RESIDUAL_SCALE))
+    x = _gelu(net, _dense(net, x, f"{name}.expand", size.hidden), f"{name}.gelu")
+    return _dense(net, x, f"{name}.project", size.width, after=GELU.times(RESIDUAL_SCALE))
 
 
 def _gelu(net: Blocks, x: Var, name: str) -> Var:
@@ -111,8 +160,9 @@ def _dense(net: Blocks, x: Var, name: str, features: int, *, after: After = LINE
 
 
 def _layer_norm(net: Blocks, x: Var, name: str, *, epsilon: float = 1e-6) -> Var:
-    weight = net.weight(f"{name}.weight", around(1.0, WIDTH))
-    bias = net.weight(f"{name}.bias", around(0.0, WIDTH))
+    width = tensor_shape(x)[-1]
+    weight = net.weight(f"{name}.weight", around(1.0, width))
+    bias = net.weight(f"{name}.bias", around(0.0, width))
     return net.named(name, op.layer_normalization(x, weight, bias, epsilon=epsilon)[0])
 
 

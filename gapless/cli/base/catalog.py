@@ -56,6 +56,7 @@ COMMANDS = {
             "gapless plan pixel7a/alexnet-sparse --top 5 --out plan.json",
             "gapless plan pixel7a/octree --objective slack:50 --max-units 3",
             'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2 --out batch.json',
+            "gapless plan vit-large --platform epipe-case-1 --pipelines one --backend cpsat",
         ),
     ),
     "compare": CommandEntry(
@@ -77,7 +78,17 @@ COMMANDS = {
     "simulate": CommandEntry(
         "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
     ),
+    "stream": CommandEntry(
+        "streams",
+        PLAN,
+        ("gapless stream pixel7a/alexnet-sparse:3000 pixel7a/octree:500 --profile 20 --idle 1",),
+    ),
     "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
+    "import": CommandEntry(
+        "importing",
+        PLAN,
+        ("gapless import pipeedge models.yml device_types.yml devices.yml --model net",),
+    ),
     "tune": CommandEntry(
         "tuning",
         HERE,

@@ -17,8 +17,14 @@ from ..base.general_options import JsonOption
 from ..options.models import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
 from ..options.problem import OutOption
 
-_PLATFORMS_NEXT = "\n`gapless show NAME` shows a problem, `gapless plan NAME` plans it."
-_NETWORKS_NEXT = "\n`gapless inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here."
+_PLATFORMS_NEXT = (
+    "\n`gapless show NAME` shows a problem, `gapless plan NAME` plans it; `gapless plan MODEL --platform "
+    "CLUSTER` plans a model over devices."
+)
+_NETWORKS_NEXT = (
+    "\n`gapless inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here. Too large "
+    "for one file, and only planned over the devices of a cluster: "
+)
 
 
 @command
@@ -55,14 +61,20 @@ def platforms(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """List the shipped problems; or --detect this machine as a platform."""
+    """List the shipped problems; or --detect this machine as a platform.
+
+    Phones and clusters, which --platform names, are listed, too.
+    """
     if detect or units or emulate:
         return _detected(engine, units, emulate, out)
     from ...formulations.co_run import possible_models
+    from ...profiler.clusters.catalog import cluster_names, shipped_cluster
     from ...profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
     from ...profiler.platforms.workloads import phone_names, phone_network_names
     from ...view.terminal import describe
+    from ...view.terminal.clusters import clusters_view
 
+    clusters = [shipped_cluster(name) for name in cluster_names()]
     return Answer(
         document=lambda: {
             **documents.header("platforms"),
@@ -77,8 +89,9 @@ def platforms(
                 }
                 for name in phone_names()
             ],
+            "clusters": [documents.plain_data(cluster) for cluster in clusters],
         },
-        view=lambda: Group(describe.platforms_view(), Text(_PLATFORMS_NEXT)),
+        view=lambda: Group(describe.platforms_view(), "", clusters_view(clusters), Text(_PLATFORMS_NEXT)),
     )
 
 
@@ -86,10 +99,11 @@ def platforms(
 def networks(*, json: JsonOption = False) -> Answer:
     """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
     from ...profiler.applications.catalog import applications
-    from ...profiler.zoo.catalog import zoo_entry, zoo_names
+    from ...profiler.zoo.catalog import names_in_parts, zoo_entry, zoo_names
     from ...view.terminal import describe
 
-    entries = [zoo_entry(name) for name in zoo_names()]
+    entries = [zoo_entry(name) for name in sorted((*zoo_names(), *names_in_parts()))]
+    rest = f"{', '.join(names_in_parts())}."
     declared = [(application, application.declared()) for application in applications()]
     return Answer(
         document=lambda: {
@@ -104,7 +118,7 @@ def networks(*, json: JsonOption = False) -> Answer:
                 for application, model in declared
             ],
         },
-        view=lambda: Group(describe.networks_view(entries, declared), Text(_NETWORKS_NEXT)),
+        view=lambda: Group(describe.networks_view(entries, declared), Text(_NETWORKS_NEXT + rest)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json as json_module
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -13,7 +14,7 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
-from ...formulations.files import dump_problem
+from ...formulations.files import NETWORK, PROBLEM, dump_problem, format_of
 from ...solvers.exhaustive import count_plans
 from ...view.terminal import describe
 from ..base.answer import Answer, command, takes, write_out
@@ -95,7 +96,7 @@ def show(**given: Any) -> Answer:
     files: list[str] = given.pop("files", None) or []
     if len(files) > 2:
         raise InvalidInputError(f"give a problem, a file, or a problem and a file; got {' '.join(files)}")
-    kind = showing.kind_of(files[-1]) if files else showing.PROBLEM
+    kind = showing.PROBLEM if not files or _is_over_devices(files, given) else showing.kind_of(files[-1])
     if kind == showing.PROBLEM:
         if len(files) == 2:
             raise InvalidInputError(
@@ -118,6 +119,14 @@ def show(**given: Any) -> Answer:
     if own["out"] is not None:
         raise InvalidInputError(f"--out writes problems; {files[-1]} is a file already")
     return _of_file(files[-1], kind, problem, layers=own["layers"], svg=own["svg"])
+
+
+def _is_over_devices(files: list[str], given: Mapping[str, Any]) -> bool:
+    """Return whether a model is named, to be shown as the problem of running it over a cluster."""
+    if len(files) > 1 or not given.get("platform") or given.get("workload"):
+        return False
+    path = Path(files[0])
+    return path.suffix == ".onnx" or (path.is_file() and format_of(path) in (NETWORK.format, PROBLEM.format))
 
 
 def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Path | None) -> Answer:

@@ -77,6 +77,7 @@ def _from(*places: str, also: tuple[str, ...] = ()) -> Callable[[Mapping[str, st
 
 _NETWORKS = "api.models:built_in_names"
 _PLATFORMS = "profiler.platforms.catalog:platform_names"
+_PHONES = "profiler.platforms.workloads:phone_names"
 _PROBLEMS = "profiler.platforms.catalog:shipped_names"
 
 
@@ -122,6 +123,7 @@ def _modes(said: Mapping[str, str]) -> Iterable[str]:
 
 JSON = (".json",)
 PYTHON = (".py",)
+YAML = (".yml", ".yaml")
 _costs = _from("formulations.co_run:co_run_model_names")
 _backends = _from("solvers.registry:backend_names")
 MODEL = Values(names=_from(_NETWORKS), suffixes=(".onnx", ".py"))
@@ -136,6 +138,8 @@ VALUES: Mapping[str, Values] = {
     "contention": FILE,
     "costs": Values(names=_costs),
     "emulate": Values(names=_units, ending="="),
+    "device_types": Values(suffixes=YAML),
+    "devices": Values(suffixes=YAML),
     "engine": Values(
         names=_from("executor.engines.registry:engine_names", also=("simulated",)), suffixes=PYTHON
     ),
@@ -143,6 +147,7 @@ VALUES: Mapping[str, Values] = {
     "files": Values(names=_before_a_plan, suffixes=JSON),
     "folders": Values(suffixes=("/",)),
     "format": Values(names=_formats),
+    "form": Values(names=lambda said: ("pipeedge",)),
     "given": PROBLEM,
     "measured": FILE,
     "mode": Values(names=_modes),
@@ -151,7 +156,9 @@ VALUES: Mapping[str, Values] = {
     "networks": MODEL,
     "objective": Values(names=_objectives, listed=True),
     "plan": FILE,
-    "platform": Values(names=_from("profiler.platforms.workloads:phone_names", _PLATFORMS)),
+    "platform": Values(
+        names=_from("profiler.clusters.catalog:cluster_names", _PHONES, _PLATFORMS), suffixes=JSON
+    ),
     "problem": PROBLEM,
     "rules": Values(suffixes=PYTHON),
     "subjects": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")),
@@ -162,6 +169,8 @@ VALUES: Mapping[str, Values] = {
 """What may stand as a value, by the name of the parameter; for others the shell offers files."""
 
 VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
+    ("import", "models"): Values(suffixes=YAML),
+    ("import", "model"): Values(),
     ("interference", "subjects"): Values(
         names=_from(_NETWORKS, _PLATFORMS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")
     ),

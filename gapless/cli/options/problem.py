@@ -31,8 +31,8 @@ OptionalProblemArgument = Annotated[
     typer.Argument(
         metavar="PROBLEM",
         help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); a "
-        "plan or a folder of `gapless tune` stands for its problem. Not needed with --workload and "
-        "--platform.",
+        "plan or a folder of `gapless tune` stands for its problem. With --platform and a cluster: a model, "
+        "an ONNX file or a built-in network (see `gapless networks`). Not needed with --workload.",
         show_default=False,
     ),
 ]
@@ -60,8 +60,20 @@ WorkloadOption = Annotated[
 PlatformOption = Annotated[
     str | None,
     _asked_option(
-        help="A shipped platform for the workload, e.g. kirin990 (see `gapless platforms`), or for a "
-        "network that PROBLEM names."
+        help="The devices that a model is planned over: a cluster file, or a shipped cluster such as "
+        "epipe-case-1; or with --workload, or a network that it has, a shipped platform such as kirin990 "
+        "(see `gapless platforms`)."
+    ),
+]
+BatchOption = Annotated[
+    int | None,
+    _asked_option(min=1, help="Inferences that pass the devices of a cluster together; otherwise one."),
+]
+ModelShapeOption = Annotated[
+    list[str] | None,
+    _asked_option(
+        metavar="INPUT=N,C,H,W",
+        help="With --platform and an ONNX file: fixed shape of an input with dynamic dimensions; repeatable.",
     ),
 ]
 OrderOption = Annotated[
@@ -193,13 +205,15 @@ class ProblemOptions:
     problem: OptionalProblemArgument = None
     workload: WorkloadOption = None
     platform: PlatformOption = None
+    batch: BatchOption = None
+    pipelines: PipelinesOption = None
+    shape: ModelShapeOption = None
     order: OrderOption = None
     execution: ExecutionOption = None
     stream: StreamOption = False
     task_slots: TaskSlotsOption = None
     contention: ContentionOption = None
     costs: CostsOption = None
-    pipelines: PipelinesOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None
@@ -286,7 +300,8 @@ def ask_plan(
 def _given(options: ProblemOptions) -> dict[str, str]:
     from ...files.origins import origin_of
 
-    return origin_of(**vars(options), mode=Mode.STREAM if options.stream else None)
+    given = {**vars(options), "shape": " ".join(options.shape or ()) or None}
+    return origin_of(**given, mode=Mode.STREAM if options.stream else None)
 
 
 def _asked(

@@ -311,6 +311,7 @@ _VIEWS = {
     "gapless.tuning": "tuning:tuning_view",
     "gapless.run": "showing:run_view",
     "gapless.platform": "describe:platform_view",
+    "gapless.cluster": "clusters:cluster_view",
     "gapless.network": "showing:network_view",
     "gapless.contention": "contention:contention_view",
     "gapless.comparison": "showing:written_comparison_view",

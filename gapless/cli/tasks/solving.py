@@ -36,6 +36,14 @@ def plan_watched(
     return result, False
 
 
+def plan_uninterrupted(problem: Problem, backend: str | None, options: SolveOptions) -> SolveResult:
+    """Plan with progress one of several problems that are all needed: an interruption ends the command."""
+    result, interrupted = plan_watched(problem, backend, options)
+    if interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
 def compare_watched(
     problem: Problem,
     backends: Sequence[str | Backend] | None,

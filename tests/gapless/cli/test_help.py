@@ -19,6 +19,7 @@ from gapless.cli.base.catalog import COMMANDS
 from gapless.cli.main import commands, main
 
 from ..conftest import Cli
+from .test_clusters import pipeedge_files
 
 NOT_RUN = {
     "gapless tune squeezenet": "measures this machine for a minute",
@@ -47,6 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setenv("COLUMNS", "100")
+        for name, text in pipeedge_files().items():
+            Path(name).write_text(text)
         yield place
 
 

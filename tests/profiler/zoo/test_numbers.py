@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from math import erf
 from pathlib import Path
@@ -102,7 +103,8 @@ def test_small_errors_stay_small(name: str) -> None:
 @pytest.fixture
 def few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the transformers small: one block, few words."""
-    for name, value in (("DEPTH", 1), ("VOCABULARY", 40), ("POSITIONS", 20)):
+    base = replace(transformers.BASE, depth=1)
+    for name, value in (("BASE", base), ("VOCABULARY", 40), ("POSITIONS", 20)):
         monkeypatch.setattr(transformers, name, value)
 
 

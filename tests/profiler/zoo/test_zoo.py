@@ -13,14 +13,29 @@ import pytest
 from gapless.executor.engines.cache import Cache
 from gapless.formulations.errors import InvalidModelError
 from gapless.profiler.zoo import catalog
-from gapless.profiler.zoo.catalog import build, outline, zoo_entry, zoo_names, zoo_path
+from gapless.profiler.zoo.catalog import build, names_in_parts, outline, zoo_entry, zoo_names, zoo_path
 from gapless.profiler.zoo.counting import count, shapes_of
 
 SMALL = ("mobilenetv2", "squeezenet")
-ENCODER = {"MatMul": 12 * 8, "LayerNormalization": 25, "Softmax": 12, "Erf": 12, "Transpose": 12 * 4}
+
+
+def encoder(depth: int) -> dict[str, int]:
+    """Return the operators of so many encoder blocks."""
+    return {
+        "MatMul": depth * 8,
+        "LayerNormalization": 2 * depth + 1,
+        "Softmax": depth,
+        "Erf": depth,
+        "Transpose": depth * 4,
+    }
+
+
+WORDS = {"Gather": 3, "Slice": 1, "Gemm": 1, "Tanh": 1}
+PATCHES = {"Conv": 1, "Concat": 1, "Gather": 1, "Gemm": 1}
 OPERATORS = {
     "alexnet": {"Conv": 5, "Gemm": 3, "MaxPool": 3, "Relu": 7, "Flatten": 1},
-    "bert": {**ENCODER, "Gather": 3, "Slice": 1, "Gemm": 1, "Tanh": 1},
+    "bert": {**encoder(12), **WORDS},
+    "bert-large": {**encoder(24), **WORDS},
     "googlenet": {"Conv": 57, "BatchNormalization": 57, "Concat": 9, "MaxPool": 13},
     "inceptionv3": {"Conv": 94, "BatchNormalization": 94, "Concat": 11, "MaxPool": 4, "AveragePool": 9},
     "inceptionv4": {"Conv": 149, "BatchNormalization": 149, "Concat": 19, "MaxPool": 4, "AveragePool": 14},
@@ -32,7 +47,9 @@ OPERATORS = {
     "resnet50": {"Conv": 53, "BatchNormalization": 53, "Relu": 49, "Add": 16},
     "squeezenet": {"Conv": 26, "Relu": 26, "Concat": 8, "MaxPool": 3, "GlobalAveragePool": 1},
     "vgg16": {"Conv": 13, "Gemm": 3, "MaxPool": 5, "Relu": 15},
-    "vit": {**ENCODER, "Transpose": 12 * 4 + 1, "Conv": 1, "Concat": 1, "Gather": 1, "Gemm": 1},
+    "vit": {**encoder(12), **PATCHES, "Transpose": 12 * 4 + 1},
+    "vit-huge": {**encoder(32), **PATCHES, "Transpose": 32 * 4 + 1},
+    "vit-large": {**encoder(24), **PATCHES, "Transpose": 24 * 4 + 1},
     "yolov2": {"Conv": 23, "BatchNormalization": 22, "LeakyRelu": 22, "MaxPool": 5, "SpaceToDepth": 1},
     "yolov4": {
         "Conv": 110,
@@ -47,6 +64,7 @@ OPERATORS = {
 
 OUTPUTS = {
     "bert": {"last_hidden_state": (1, 128, 768), "pooler_output": (1, 768)},
+    "bert-large": {"last_hidden_state": (1, 512, 1024), "pooler_output": (1, 1024)},
     "yolov2": {"boxes": (1, 425, 13, 13)},
     "yolov4": {"fine": (1, 255, 52, 52), "middle": (1, 255, 26, 26), "coarse": (1, 255, 13, 13)},
 }
@@ -67,7 +85,7 @@ class Outlined:
         return onnx.shape_inference.infer_shapes(self.model).graph
 
 
-@pytest.fixture(scope="module", params=zoo_names())
+@pytest.fixture(scope="module", params=(*zoo_names(), *names_in_parts()))
 def outlined(request: pytest.FixtureRequest) -> Outlined:
     return Outlined(request.param, outline(request.param))
 
@@ -144,10 +162,10 @@ def test_a_file_is_built_once_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_new_code_makes_a_new_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = {catalog._key(zoo_entry(name)) for name in zoo_names()}
+    keys = {catalog.digest_of(name) for name in zoo_names()}
     assert len(keys) == len(zoo_names())
     monkeypatch.setattr(Path, "read_bytes", lambda path: b"other code")
-    assert catalog._key(zoo_entry("alexnet")) not in keys
+    assert catalog.digest_of("alexnet") not in keys
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""Problems from the files of other planners."""
+
+from __future__ import annotations
+
+import json as json_module
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...files import documents
+from ..base.answer import Answer, command, write_out
+from ..base.general_options import JsonOption, heading
+from ..options.problem import OutOption, check_writable
+
+_import_option = heading("What is imported")
+
+
+class Foreign(StrEnum):
+    """Whose files are imported."""
+
+    PIPEEDGE = "pipeedge"
+
+
+@command
+def import_(
+    form: Annotated[Foreign, typer.Argument(metavar="FORM", help="Whose files: pipeedge.")],
+    models: Annotated[Path, typer.Argument(metavar="MODELS", help="models.yml: layers of models.")],
+    device_types: Annotated[
+        Path, typer.Argument(metavar="DEVICE_TYPES", help="device_types.yml: profiles of device types.")
+    ],
+    devices: Annotated[Path, typer.Argument(metavar="DEVICES", help="devices.yml: hosts of each type.")],
+    *,
+    model: Annotated[str, _import_option(help="Which model, as models.yml names it.")],
+    batch: Annotated[
+        int | None, _import_option(min=1, help="Size of the micro-batch, where several were profiled.")
+    ] = None,
+    dtype: Annotated[
+        str | None, _import_option(help="Type of numbers, where several were profiled: torch.float32.")
+    ] = None,
+    pipelines: Annotated[
+        str,
+        _import_option(
+            metavar="many|one|N", help="How many pipelines may run side by side.", show_default=True
+        ),
+    ] = "many",
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Make a problem from the files of another planner: the three YAML files of PipeEdge."""
+    from ...formulations.files import dump_problem
+    from ...profiler.clusters.pipeedge import import_pipeedge
+    from ...solvers.exhaustive import count_plans
+    from ...view.terminal import describe
+
+    check_writable(out)
+    problem = import_pipeedge(
+        models, device_types, devices, model=model, batch=batch, dtype=dtype, pipelines=pipelines
+    )
+    return Answer(
+        document=lambda: {
+            **documents.header("description"),
+            "problem": documents.problem_data(problem),
+            "document": json_module.loads(dump_problem(problem)),
+        },
+        view=lambda: describe.problem_view(problem, count_plans(problem)),
+        notes=[problem.costs.provenance.notes, *write_out(out, lambda: dump_problem(problem))],
+    )

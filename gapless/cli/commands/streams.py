@@ -1,0 +1,98 @@
+"""Task streams: networks that run one after the other on the same devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...files import documents
+from ...formulations.errors import InvalidInputError
+from ..base.answer import Answer, command, write_out
+from ..base.general_options import JsonOption, output_option
+from ..options.problem import (
+    OutOption,
+    PlatformOption,
+    ProblemOptions,
+    TimeLimitOption,
+    ask,
+    check_writable,
+    solving_option,
+)
+
+TasksArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PROBLEM:ITEMS...",
+        help="What runs one after the other: a problem, as for `gapless plan`, and how many items; an item "
+        "is one run of the plan, e.g. a batch.",
+        show_default=False,
+    ),
+]
+ProfileSecondsOption = Annotated[
+    float | None,
+    solving_option(
+        "--profile", min=0, help="Also play it as if each network were first measured for so many seconds."
+    ),
+]
+IdleSecondsOption = Annotated[
+    float | None,
+    solving_option("--idle", min=0, help="Likewise: seconds until a plan is made and sent to the devices."),
+]
+PictureOption = Annotated[Path | None, output_option(help="Also draw it into this file (.png, .svg).")]
+
+
+@command
+def stream(
+    tasks: TasksArgument,
+    *,
+    platform: PlatformOption = None,
+    backend: Annotated[
+        str | None, solving_option(help="Who plans, as for `gapless plan`; otherwise the usual one.")
+    ] = None,
+    time_limit: TimeLimitOption = None,
+    profile: ProfileSecondsOption = None,
+    idle: IdleSecondsOption = None,
+    picture: PictureOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Plan networks that run one after the other on the same devices, and play them in simulation."""
+    from ...api.streams import played
+    from ...formulations.task_stream import PlanningTime
+    from ...solvers.protocol import SolveOptions
+    from ...view.terminal.streams import stream_view
+    from ..tasks.solving import plan_uninterrupted
+
+    for path in (picture, out):
+        check_writable(path)
+    asked = [
+        (ask(ProblemOptions(problem=name, platform=platform)), items) for name, items in map(_task, tasks)
+    ]
+    planning = None
+    if profile is not None or idle is not None:
+        planning = PlanningTime(profile_us=round(1e6 * (profile or 0)), idle_us=round(1e6 * (idle or 0)))
+    options = SolveOptions(time_limit_s=time_limit)
+    found = played(
+        [(each.problem, items) for each, items in asked],
+        lambda problem: plan_uninterrupted(problem, backend, options),
+        planning,
+    )
+    notes = [note for each, _ in asked for note in each.notes]
+    document = documents.stream_document(found)
+    notes += write_out(out, lambda: documents.json_text(document))
+    if picture is not None:
+        from ...view.plots.streams import save_stream
+
+        save_stream(found, picture)
+        notes.append(f"wrote {picture}")
+    return Answer(document=lambda: document, view=lambda: stream_view(found), notes=notes)
+
+
+def _task(text: str) -> tuple[str, int]:
+    """Return the problem and the number of items of "PROBLEM:ITEMS"."""
+    name, _, number = text.rpartition(":")
+    if not name or not number.isdecimal():
+        raise InvalidInputError(f"{text!r} is no task: write PROBLEM:ITEMS, e.g. pixel7a/alexnet-sparse:3000")
+    return name, int(number)

@@ -1,0 +1,152 @@
+"""Networks over devices on the command line: planned, remembered, shown; and what is wrong is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gapless.formulations.cluster import Pipelines
+from gapless.formulations.files import NETWORK, dump, load_problem
+
+from ...executor.graph.models import tiny, value
+from ..api.test_clusters import NETWORK_OF_TWO
+from ..conftest import Cli
+
+ON_PIS = ("--platform", "raspberry-pis", "--backend", "exhaustive")
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> str:
+    file = tmp_path / "two.json"
+    file.write_text(dump(NETWORK_OF_TWO, NETWORK))
+    return str(file)
+
+
+def test_a_plan_remembers_the_cluster(cli: Cli, network: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "plan.json")
+    made = cli("plan", network, *ON_PIS, "--batch", "4", "--pipelines", "one", "--out", out)
+    assert made.code == 0
+    assert "two*4 on raspberry-pis" in made.out
+    asked = json.loads(Path(out).read_text())["asked"]
+    assert asked == {"problem": network, "platform": "raspberry-pis", "batch": "4", "pipelines": "one"}
+    checked = cli("check", out, "--json")
+    assert checked.code == 0
+    assert checked.document["valid"]
+    assert cli("check", out, "--batch", "5").code != 0  # of another network, two*5
+
+
+def test_one_pipeline_or_many(cli: Cli, network: str) -> None:
+    many = cli("plan", network, *ON_PIS, "--json")
+    one = cli("plan", network, *ON_PIS, "--pipelines", "one", "--json")
+    assert (many.code, one.code) == (0, 0)
+    assert (many.document["terms"][0], one.document["terms"][0]) == ("throughput", "period")
+    assert many.document["problem"]["pipelines"]["most"] is None
+    used = {chunk["unit"] for chunk in many.document["candidates"][0]["plan"]["chunks"]}
+    assert len(used) == 6  # each device serves some items
+
+
+def test_a_problem_of_devices_is_shown_written_and_planned(cli: Cli, network: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "problem.json")
+    shown = cli("show", network, "--platform", "raspberry-pis", "--out", out)
+    assert shown.code == 0
+    problem = load_problem(out)
+    assert isinstance(problem.data, Pipelines)
+    assert problem.data.most is None
+    assert problem.costs.provenance.estimated
+    one = cli("plan", out, "--pipelines", "one", "--backend", "exhaustive", "--json")
+    assert one.code == 0
+
+
+def test_clusters_are_listed_and_shown(cli: Cli, tmp_path: Path) -> None:
+    listed = cli("platforms", "--json").document["clusters"]
+    assert [entry["name"] for entry in listed][:4] == [f"epipe-case-{number}" for number in (1, 2, 3, 4)]
+    assert "raspberry-pis" in cli("platforms").out
+    assert "vit-huge" in cli("networks").out
+    file = tmp_path / "lab.json"
+    file.write_text(
+        '{"format": "gapless.cluster", "version": 1, "name": "lab", "host": "pi-1",\n'
+        ' "types": [{"name": "pi", "count": 2, "power_mw": 6500,\n'
+        ' "speed": {"flops_per_second": 20000000000}}],\n'
+        ' "links": [{"source": "pi", "target": "pi", "bytes_per_second": 125000000, "latency_us": 9}]}'
+    )
+    shown = cli("show", str(file))
+    assert shown.code == 0
+    for text in ("lab: 2 devices", "20.0", "6.5 W", "1,000 Mbit/s", "9 us"):
+        assert text in shown.out
+
+
+@pytest.mark.slow
+def test_a_model_with_dynamic_shapes(cli: Cli, tmp_path: Path) -> None:
+    file, out = str(tmp_path / "model.onnx"), str(tmp_path / "plan.json")
+    rows = {"inputs": [value("x", ["rows", 4])], "outputs": [value("y", ["rows", 4])]}
+    Path(file).write_bytes(tiny(**rows).SerializeToString())
+    assert "--shape" in cli("plan", file, *ON_PIS).err
+    made = cli("plan", file, *ON_PIS, "--shape", "x=5,4", "--out", out)
+    assert made.code == 0
+    assert json.loads(Path(out).read_text())["asked"]["shape"] == "x=5,4"
+    assert cli("check", out).code == 0
+    assert cli("show", file, "--platform", "raspberry-pis", "--shape", "x=5,4").code == 0
+
+
+WRONG = (
+    (("--platform", "nowhere"), "'nowhere' is neither a cluster file nor a shipped cluster"),
+    (("--platform", "pixel7a"), "--platform pixel7a needs --workload"),
+    (("--platform", "raspberry-pis", "--costs", "heavy"), "--costs chooses between measured tables"),
+    (("--platform", "raspberry-pis", "--stream"), "--stream is about a workload"),
+    (("--platform", "raspberry-pis", "--batch", "0"), "'--batch': it must be at least 1"),
+    (("--platform", "raspberry-pis", "--batch", "1001"), "the batch is 1001"),
+    (("--platform", "raspberry-pis", "--pipelines", "three"), "three"),
+)
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG)
+def test_bad_input_is_told(words: tuple[str, ...], message: str, cli: Cli, network: str) -> None:
+    run = cli("plan", network, *words)
+    assert run.code == 2
+    assert message in " ".join(run.err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("pixel7a/octree", "--batch", "4"), "--batch is about a network over devices: give --platform too"),
+        (("pixel7a/octree", "--shape", "x=4"), "--shape is about a network over devices"),
+        (("pixel7a/octree", "--platform", "raspberry-pis", "--shape", "x=4"), "shapes are for ONNX files"),
+        (("pixel7a/octree", "--pipelines", "one"), "--pipelines is about devices of a cluster"),
+        (("--platform", "raspberry-pis"), "no problem is named"),
+        (("--workload", "a,b", "--platform", "kirin990", "--batch", "2"), "--batch is about one network"),
+        (("vit-large",), "`gapless plan vit-large --platform epipe-case-1`"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(words: tuple[str, ...], message: str, cli: Cli) -> None:
+    run = cli("plan", *words)
+    assert run.code == 2
+    assert message in " ".join(run.err.split())
+
+
+def pipeedge_files() -> dict[str, str]:
+    """Return the text of each file of PipeEdge, for a network of two layers on two hosts."""
+    profile = "[{dtype: torch.float32, batch_size: 8, time_s: [0.5, 0.25]}]"
+    return {
+        "models.yml": "net: {layers: 2, parameters_in: 10, parameters_out: [20, 30], mem_MB: [1, 2]}",
+        "device_types.yml": f"pi: {{mem_MB: 64, bw_Mbps: 1000, model_profiles: {{net: {profile}}}}}",
+        "devices.yml": "pi: [pi-0, pi-1]",
+    }
+
+
+def test_files_of_pipeedge_become_a_problem(cli: Cli, tmp_path: Path) -> None:
+    texts = pipeedge_files()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    files = [str(tmp_path / name) for name in texts]
+    out = str(tmp_path / "problem.json")
+    run = cli("import", "pipeedge", *files, "--model", "net", "--pipelines", "one", "--out", out)
+    assert run.code == 0
+    assert "8 inferences at once" in run.err
+    planned = cli("plan", out, "--backend", "exhaustive", "--json")
+    assert (planned.document["terms"][0], planned.document["objective"]) == ("period", 500_000)
+    wrong = cli("import", "pipeedge", *files, "--model", "nets")
+    assert (wrong.code, "did you mean net" in wrong.err) == (2, True)
+    assert cli("import", "edgepipe", *files, "--model", "net").code == 2
