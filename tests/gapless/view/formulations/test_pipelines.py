@@ -173,7 +173,9 @@ def test_pictures_know_what_devices_do() -> None:
     ]  # fmt: skip
     axes = plot_trace(simulate(six_devices(), TWO, requests=4))
     assert [label.get_text() for label in axes.get_yticklabels()] == [*row_names(ROWS, (0, 3))]
-    assert [text.get_text() for text in axes.get_legend().get_texts()][:2] == ["pipeline 1", "pipeline 2"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["pipeline 1", "pipeline 2"]
 
 
 def test_problems_say_what_joins_their_devices() -> None:
