@@ -1,16 +1,16 @@
 """EPipe's comparisons on its four device groups: `python -m benchmarks.epipe` (a minute).
 
-Every planner plans on its own cost model and is judged on one table. Costs are *estimated* from operations and
-bytes (`gapless platforms` says how): the devices were not there. So only ratios can be compared with what the
-paper prints, and the paper's numbers stand beside ours, marked as such.
+Every planner plans on its own cost model and is judged on one table. Costs are *estimated* from operations
+and bytes (`gapless platforms` says how): the devices were not there. So only ratios can be compared with what
+the paper prints, and the paper's numbers stand beside ours, marked as such.
 
 1. Single tasks (Fig. 7): items a second of each planner, as a share of the proven optimum.
 2. One pipeline against several (Table 3, "EPipe" over "& TDC").
 3. A task stream of 3000 items of each network (Fig. 6, Table 3): planned ahead, or profiled and planned when
-   its turn comes, with the times that section 2.1 prints for ViT-Large (375.0 s and 18.1 s) for every network.
+   its turn comes, with the times that section 2.1 prints for ViT-Large (375.0 s and 18.1 s) for each.
 
-Networks are cut between their Transformer layers, which are the layers that the paper counts; `--cuts all` cuts
-behind every operator, where one pipeline can be balanced better.
+Networks are cut between their Transformer layers, which are the layers that the paper counts; `--cuts all`
+cuts behind every operator, where one pipeline can be balanced better.
 
 Options: `--cases 1,2,3,4`, `--cuts blocks`, `--seed 1`, `--time-limit 10` (seconds for each planner).
 """
@@ -143,7 +143,8 @@ def main() -> None:
     console = Console(width=150)
     options = SolveOptions(seed=asked.seed, time_limit_s=asked.time_limit)
     console.print(
-        f"{platform.machine()}, Python {platform.python_version()}, gapless {gapless.__version__}; costs estimated"
+        f"{platform.machine()}, Python {platform.python_version()}, gapless {gapless.__version__}; "
+        "costs estimated"
     )
     ours = Table(
         title="task streams: items/s, then speed over the baseline, ours / the paper's", title_justify="left"

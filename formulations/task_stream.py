@@ -15,13 +15,12 @@ a_k being its arrival; so a pipeline is played without a loop over its items.
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
-
-import numpy as np
-import numpy.typing as npt
+from itertools import accumulate, islice, pairwise
 
 from .deployment import default_task_slots
 from .errors import InvalidInputError
@@ -29,10 +28,11 @@ from .operation import Line, Server, ServerKind, operation_of
 from .plan import Plan
 from .problem import Problem
 
-MOST_ITEMS = 1_000_000
+MOST_ITEMS = 100_000
 """Most items of one task: times of all of them are kept while it is played."""
 
-Times = npt.NDArray[np.int64]
+Times = list[int]
+"""When items leave, microseconds."""
 
 Free = dict[tuple[ServerKind, str], int]
 """When each server is free again, microseconds."""
@@ -183,9 +183,9 @@ def spread(completions_us: Sequence[Times], items: int) -> tuple[int, ...]:
     items
         How many in all.
     """
-    owner = np.repeat(np.arange(len(completions_us)), [len(times) for times in completions_us])
-    order = np.argsort(np.concatenate(completions_us), kind="stable")[:items]
-    return tuple(int(count) for count in np.bincount(owner[order], minlength=len(completions_us)))
+    owned = ([(time, line) for time in times] for line, times in enumerate(completions_us))
+    taken = Counter(line for _, line in islice(heapq.merge(*owned), items))
+    return tuple(taken[line] for line in range(len(completions_us)))
 
 
 def play_stream(tasks: Sequence[Task], planning: PlanningTime | None = None) -> PlayedStream:
@@ -256,10 +256,10 @@ def _play(task: Task, number: int, free: Free) -> tuple[PlayedTask, list[Span]]:
     last = 0
     for line, times, share in zip(lines, ends, shares, strict=True):
         for server, own in zip(line.servers, times, strict=True) if share else ():
-            free[server.kind, server.unit] = end = int(own[share - 1])
+            free[server.kind, server.unit] = end = own[share - 1]
             last = max(last, end)
             if server.kind is ServerKind.COMPUTES:
-                start = int(own[0]) - server.time_us
+                start = own[0] - server.time_us
                 spans.append(_span(number, line, server, (start, end), share))
     start = min(span.start_us for span in spans)
     network = task.problem.network.name
@@ -287,21 +287,21 @@ def _through(line: Line, free: Free, items: int) -> list[Times]:
     makes anybody leave earlier, so that ends with what happens.
     """
     slots = default_task_slots(sum(server.kind is ServerKind.COMPUTES for server in line.servers))
-    entries = np.zeros(items, np.int64)
+    entries = [0] * items
     while True:
         found = _past(line, free, entries)
-        waiting = np.concatenate([np.zeros(min(slots, items), np.int64), found[-1][: max(0, items - slots)]])
-        if np.array_equal(waiting, entries):
+        waiting = ([0] * slots + found[-1])[:items]
+        if waiting == entries:
             return found
         entries = waiting
 
 
 def _past(line: Line, free: Free, arrivals: Times) -> list[Times]:
     """Return when items that enter at certain times leave each server."""
-    index, found = np.arange(len(arrivals), dtype=np.int64), []
+    found = []
     for server in line.servers:
-        time = server.time_us
-        waiting = np.maximum(arrivals, free.get((server.kind, server.unit), 0))
-        arrivals = time * (index + 1) + np.maximum.accumulate(waiting - time * index)
+        time, free_us = server.time_us, free.get((server.kind, server.unit), 0)
+        late = accumulate((max(at, free_us) - time * k for k, at in enumerate(arrivals)), max)
+        arrivals = [time * (k + 1) + most for k, most in enumerate(late)]
         found.append(arrivals)
     return found

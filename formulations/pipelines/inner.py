@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from ..chain import Chain, build_chain
 from ..cluster import InnerDevice
 from ..network import Network
 
-_NEVER = np.iinfo(np.int64).max // 4
+Intervals = tuple[tuple[int, ...], ...]
+"""Microseconds by [start][stop]; -1: cannot run."""
+
+_NEVER = 2**62
 
 
-def interval_us(device: InnerDevice, network: Network) -> npt.NDArray[np.int64]:
-    """Return the least period of an inner pipeline for each chunk, by [start][stop]; -1: cannot run.
+def interval_us(device: InnerDevice, network: Network) -> Intervals:
+    """Return the least period of an inner pipeline for each chunk.
 
-    The inner problem is chunking: each unit at most one chunk, and units that share cores exclude each
-    other. For each start the program goes over sets of units, as EPipe's over sets of devices (Eq. 5).
+    The units of the device take the layers of the chunk in runs, each unit at most one, and units that share
+    cores exclude each other. For each start the program goes over sets of units, as EPipe's over sets of
+    devices (Eq. 5).
 
     Parameters
     ----------
@@ -26,53 +27,43 @@ def interval_us(device: InnerDevice, network: Network) -> npt.NDArray[np.int64]:
         The network; its legal cuts hold inside of the device, too.
     """
     chain = build_chain(device.platform, network, device.costs)
-    busy = np.stack([_busy_us(chain, unit) for unit in range(chain.unit_count)])
-    size = chain.layer_count + 1
-    found = np.full((size, size), _NEVER, np.int64)
-    cuts = np.asarray(chain.cuts)
-    for start in chain.cuts[:-1]:
-        found[start] = _least_us(chain, busy, start, cuts[cuts > start])
-    found[found >= _NEVER] = -1
-    return found
+    # By [unit][index of the stop][index of the start], over the legal cuts: what is read in one go.
+    busy = [[_until(chain, unit, stop) for stop in chain.cuts] for unit in range(chain.unit_count)]
+    found = [[-1] * (chain.layer_count + 1) for _ in range(chain.layer_count + 1)]
+    for index, start in enumerate(chain.cuts[:-1]):
+        for stop, time_us in zip(chain.cuts[index:], _least_us(chain, busy, index), strict=True):
+            if time_us < _NEVER:
+                found[start][stop] = time_us
+    return tuple(map(tuple, found))
 
 
-def _busy_us(chain: Chain, unit: int) -> npt.NDArray[np.int64]:
-    """Return the busy time of every chunk on one unit by [start][stop]."""
-    prefix, blocked = (np.asarray(rows[unit], np.int64) for rows in (chain.prefix_us, chain.blocked))
-    copy_in, copy_out = (
-        np.asarray([row[unit] for row in rows], np.int64)
-        for rows in (chain.transfer_in_us, chain.transfer_out_us)
-    )
-    times = prefix[None, :] - prefix[:, None] + copy_in[:, None] + copy_out[None, :]
-    times[blocked[None, :] != blocked[:, None]] = _NEVER
-    capacity = chain.unit_memory[unit]
-    for start in range(chain.layer_count if capacity is not None else 0):
-        for stop in range(start + 1, chain.layer_count + 1):
-            if not chain.fits(start, stop, unit):
-                times[start, stop] = _NEVER
-    times[np.tril_indices(len(times))] = _NEVER
-    return times
+def _until(chain: Chain, unit: int, stop: int) -> list[int]:
+    """Return the busy time of each chunk of a unit that ends at a boundary, by its start."""
+    return [
+        chain.busy_us(start, stop, unit)
+        if start < stop and chain.runs(start, stop, unit) and chain.fits(start, stop, unit)
+        else _NEVER
+        for start in chain.cuts
+    ]
 
 
-def _least_us(
-    chain: Chain, busy: npt.NDArray[np.int64], start: int, stops: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return the least period from a start to every boundary, over all sets of units."""
-    units = range(chain.unit_count)
-    excluded = [sum(1 << other for other in chain.exclusive[unit]) for unit in units]
-    first = np.full(busy.shape[1], _NEVER, np.int64)
-    first[start] = 0
-    best = np.full(busy.shape[1], _NEVER, np.int64)
-    reached = {0: first}
-    for units_used in range(1, 1 << chain.unit_count):
-        own = np.full(busy.shape[1], _NEVER, np.int64)
-        for unit in units:
-            rest = units_used & ~(1 << unit)
-            if rest == units_used or rest & excluded[unit] or rest not in reached:
+def _least_us(chain: Chain, busy: list[list[list[int]]], first: int) -> list[int]:
+    """Return the least period from a cut to itself and every later one, over all sets of units."""
+    count = len(chain.cuts) - first
+    excluded = [sum(1 << other for other in chain.exclusive[unit]) for unit in range(chain.unit_count)]
+    reached = {0: [0] + [_NEVER] * (count - 1)}
+    best = [_NEVER] * count
+    for used in range(1, 1 << chain.unit_count):
+        own = [_NEVER] * count
+        for unit, row in enumerate(busy):
+            before = reached.get(used & ~(1 << unit)) if used >> unit & 1 else None
+            if before is None or used & excluded[unit]:
                 continue
-            through = np.maximum(reached[rest][:, None], busy[unit])
-            own[stops] = np.minimum(own[stops], through[:, stops].min(axis=0))
-        if (own < _NEVER).any():
-            reached[units_used] = own
-            np.minimum(best, own, out=best)
+            for stop in range(1, count):
+                through = min(map(max, before[:stop], row[first + stop][first:]))
+                own[stop] = min(own[stop], through)
+        if min(own) < _NEVER:
+            reached[used] = own
+            best = list(map(min, best, own))
+    best[0] = _NEVER
     return best

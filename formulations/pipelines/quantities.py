@@ -205,7 +205,7 @@ def most_message_us(cluster: Cluster, device: int) -> int:
 def most_busy_us(cluster: Cluster, device: int) -> int:
     """Return an upper bound on the time that a device computes for one item."""
     inner = cluster.inner_us[device]
-    return cluster.chain.most_busy_us(device) if inner is None else int(inner.max())
+    return cluster.chain.most_busy_us(device) if inner is None else max(map(max, inner))
 
 
 def most_stage_us(cluster: Cluster, device: int) -> int:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
 from ..chain import Chain, build_chain
 from ..cluster import Pipelines
 from ..problem import Problem
-from .inner import interval_us
+from .inner import Intervals, interval_us
 
 Times = tuple[int | None, ...]
 """Microseconds by boundary 0..n; None: impossible."""
@@ -50,7 +47,7 @@ class Cluster:
     link_us: tuple[tuple[Times, ...], ...]
     enter_us: Times
     leave_us: Times
-    inner_us: tuple[npt.NDArray[np.int64] | None, ...]
+    inner_us: tuple[Intervals | None, ...]
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -70,12 +67,12 @@ class Cluster:
     def runs(self, start: int, stop: int, device: int) -> bool:
         """Return whether the device can run all layers in [start, stop)."""
         table = self.inner_us[device]
-        return self.chain.runs(start, stop, device) if table is None else bool(table[start, stop] >= 0)
+        return self.chain.runs(start, stop, device) if table is None else table[start][stop] >= 0
 
     def compute_us(self, start: int, stop: int, device: int) -> int:
         """Return the time of a chunk that the device can run, with copies in and out of it."""
         table = self.inner_us[device]
-        return self.chain.busy_us(start, stop, device) if table is None else int(table[start, stop])
+        return self.chain.busy_us(start, stop, device) if table is None else table[start][stop]
 
     def memory_bytes(self, start: int, stop: int) -> int:
         """Return the bytes that a chunk needs: weights, live tensors, waiting messages and the runtime."""
@@ -110,7 +107,7 @@ class Cluster:
         power = self.data.power_mw or (0,) * self.device_count
         rows = (chain.layer_us, chain.transfer_in_us, chain.transfer_out_us)
         return (
-            _equal(self.inner_us[one], self.inner_us[other])
+            self.inner_us[one] == self.inner_us[other]
             and all(row[one] == row[other] for table in rows for row in table)
             and chain.unit_memory[one] == chain.unit_memory[other]
             and not (chain.exclusive[one] or chain.exclusive[other])
@@ -153,12 +150,6 @@ class Cluster:
     def least_rate(self, interval_ns: int) -> int:
         """Return the least rate whose interval is at most `interval_ns`."""
         return 2000 * self.scale // (2 * interval_ns + 1) + 1
-
-
-def _equal(one: npt.NDArray[np.int64] | None, other: npt.NDArray[np.int64] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return bool(np.array_equal(one, other))
 
 
 def cluster_of(problem: Problem) -> Cluster:

@@ -92,6 +92,14 @@ def span_seconds(time_us: int) -> str:
     return f"{value:.3f} s" if value < 10 else f"{value:,.1f} s"
 
 
+def interval(time_ns: int | None) -> str:
+    """Return nanoseconds as milliseconds, with the seven digits to which rates are told apart."""
+    if time_ns is None:
+        return "-"
+    places = max(0, 7 - len(str(time_ns // 10**6)))
+    return f"{time_ns / 1e6:,.{places}f} ms"
+
+
 def amount(dimension: Dimension, value: int | None) -> str:
     """Return a number with its unit."""
     match dimension:
@@ -104,7 +112,7 @@ def amount(dimension: Dimension, value: int | None) -> str:
         case Dimension.MICROSECONDS:
             return millis(value)
         case Dimension.NANOSECONDS:
-            return "-" if value is None else f"{value / 1e6:,.6f} ms"
+            return interval(value)
         case Dimension.NANOJOULES:
             return "-" if value is None else f"{value / 1e6:,.2f} mJ"
 

@@ -162,6 +162,7 @@ VALUES: Mapping[str, Values] = {
     "problem": PROBLEM,
     "rules": Values(suffixes=PYTHON),
     "subjects": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")),
+    "tasks": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=JSON, ending=":"),
     "truth": Values(names=_costs),
     "units": Values(names=_units, listed=True),
     "workload": Values(names=_requested, listed=True),

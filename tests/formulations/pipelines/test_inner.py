@@ -52,12 +52,12 @@ def test_the_whole_network_takes_what_the_oracle_of_chunking_finds(seed: int) ->
     )
     periods = [score(problem, plan).period_us for plan in all_plans(problem) if not check(problem, plan)]
     found = interval_us(inner, network)
-    assert found[0, len(network.layers)] == min(periods, default=-1)
+    assert found[0][len(network.layers)] == min(periods, default=-1)
     # A part of the network is a network of its own.
     for start in (0, *network.legal_cuts):
         for stop in (*network.legal_cuts, len(network.layers)):
             if start >= stop:
-                assert found[start, stop] == -1
+                assert found[start][stop] == -1
 
 
 def test_a_board_with_units_of_its_own_is_one_device() -> None:

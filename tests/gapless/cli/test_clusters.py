@@ -114,7 +114,6 @@ def test_bad_input_is_told(words: tuple[str, ...], message: str, cli: Cli, netwo
         (("pixel7a/octree", "--batch", "4"), "--batch is about a network over devices: give --platform too"),
         (("pixel7a/octree", "--shape", "x=4"), "--shape is about a network over devices"),
         (("pixel7a/octree", "--platform", "raspberry-pis", "--shape", "x=4"), "shapes are for ONNX files"),
-        (("pixel7a/octree", "--pipelines", "one"), "--pipelines is about devices of a cluster"),
         (("--platform", "raspberry-pis"), "no problem is named"),
         (("--workload", "a,b", "--platform", "kirin990", "--batch", "2"), "--batch is about one network"),
         (("vit-large",), "`gapless plan vit-large --platform epipe-case-1`"),

@@ -23,7 +23,7 @@ from gapless.formulations.files import dump_plan, load_problem
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.prediction.published import load_executions
-from gapless.profiler.zoo.catalog import zoo_names
+from gapless.profiler.zoo.catalog import names_in_parts, zoo_names
 from gapless.solvers.session import solve
 from tests.executor.graph.models import residual
 from tests.executor.offline import run_offline, supported
@@ -322,7 +322,7 @@ def test_this_machine_as_a_platform(cli: Cli, tmp_path: Path) -> None:
     assert run.document["units"]
     assert json.loads(out.read_text())["format"] == "gapless.platform"
     listed = cli("networks", "--json").document
-    assert {entry["name"] for entry in listed["networks"]} == set(zoo_names())
+    assert {entry["name"] for entry in listed["networks"]} == {*zoo_names(), *names_in_parts()}
     assert {entry["name"]: len(entry["layers"]) for entry in listed["applications"]}["octree"] == 7
     assert "points 307200x3" in cli("networks").out
 
