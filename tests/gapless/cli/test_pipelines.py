@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
+from gapless.api.device import this_device
 from gapless.formulations.files import dump_plan, dump_problem
+from gapless.profiler.slowdown.contention.survey import unit_pairs
+from tests.executor.graph.models import residual
 from tests.pipeline_boards import TWO, one_board, six_devices
 
 from ..conftest import Cli
 
 BOARD = "pixel7a/octree"
+PAIRS = unit_pairs(this_device())
 
 
 @pytest.fixture
@@ -117,3 +122,28 @@ def test_an_explanation_says_what_other_sets_bring(cli: Cli, on_board: Path, tmp
     assert "sets of units: the best plan on each" in shown.out
     document = cli("explain", out, "--json").document
     assert [entry["text"] for entry in document["sets"]] == ["at most 1 unit", "at most 2 units"]
+
+
+@pytest.mark.measures
+@pytest.mark.slow
+@pytest.mark.skipif(not PAIRS, reason="no two units of this machine can run at once")
+def test_pipelines_run_for_real_on_this_board(cli: Cli, tmp_path: Path) -> None:
+    model, out = tmp_path / "small.onnx", tmp_path / "tuned"
+    onnx.save(residual(), str(model))
+    units = ",".join(PAIRS[0])
+    how = ("--pipelines", "many", "--units", units, "--top", "2", "--budget", "2")
+    tuned = cli("tune", model, *how, "--out", out, "--json")
+    assert tuned.code == 0, tuned.err
+    labels = [label for row in tuned.document["rows"] for label in row["candidate"]["labels"]]
+    assert f"replicas on {units.replace(',', '+')}" in labels
+    assert {f"serial on {unit}" for unit in PAIRS[0]} <= set(labels)
+    assert any(label.startswith("plan ") for label in labels)
+    deployments = [row["candidate"]["deployment"]["streams"] for row in tuned.document["rows"]]
+    both = next(streams for streams in deployments if len(streams) == 2)
+    assert [stream["name"] for stream in both] == ["pipeline 1", "pipeline 2"]
+    assert any(row["period_us"] is not None for row in tuned.document["rows"])
+    plan = tmp_path / "plan.json"
+    assert cli("plan", out / "problem.json", "--min-units", "2", "--out", plan).code == 0
+    ran = cli("run", out / "problem.json", plan, "--requests", "20")
+    assert ran.code == 0, ran.err
+    assert "numbers agree with the uncut model" in ran.err + ran.out
