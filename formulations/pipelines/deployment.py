@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ..deployment import Deployment, Stream, default_task_slots
+from ..deployment import Deployment, Stream
 from ..plan import Plan
 from .judge import well_formed
-from .plans import Pipe, pipe_names, plan_of
+from .plans import pipe_names, plan_of
 from .tables import Cluster
-from .timing import stations_of
 
 
 def deploy(cluster: Cluster, plan: Plan, *, task_slots: int | None = None) -> Deployment:
@@ -20,8 +19,7 @@ def deploy(cluster: Cluster, plan: Plan, *, task_slots: int | None = None) -> De
     plan
         A plan.
     task_slots
-        Of each stream; None: two for each chunk, or where messages from and to the host need more, so many
-        that no device waits for a task slot.
+        Of each stream; None: as `Stream` says.
 
     Raises
     ------
@@ -35,13 +33,8 @@ def deploy(cluster: Cluster, plan: Plan, *, task_slots: int | None = None) -> De
             Stream(
                 name=name or cluster.chain.network,
                 chunks=whole.of(name),
-                task_slots=_slots(cluster, pipe) if task_slots is None else task_slots,
+                task_slots=task_slots,
             )
-            for name, pipe in zip(pipe_names(len(pipes)), pipes, strict=True)
+            for name in pipe_names(len(pipes))
         )
     )
-
-
-def _slots(cluster: Cluster, pipe: Pipe) -> int | None:
-    stations = len(stations_of(cluster, pipe))
-    return None if stations <= default_task_slots(len(pipe)) else 2 * stations

@@ -106,8 +106,15 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
 
 
 def _lines(cluster: Cluster, deployment: Deployment) -> list[tuple[tuple[Station, ...], int]]:
-    """Return the stations of each stream, and its task slots."""
-    return [(stations_of(cluster, pipe_of(cluster, stream)), stream.slots) for stream in deployment.streams]
+    """Return the stations of each stream, and its task slots: at least one a station, unless they are given.
+
+    Messages from and to the host are stations, too, for which two slots a chunk may be too few.
+    """
+    found = []
+    for stream in deployment.streams:
+        line = stations_of(cluster, pipe_of(cluster, stream))
+        found.append((line, max(stream.slots, len(line)) if stream.task_slots is None else stream.slots))
+    return found
 
 
 def _period_us(line: tuple[Station, ...]) -> int:

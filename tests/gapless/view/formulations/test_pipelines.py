@@ -208,5 +208,7 @@ def test_messages_from_the_host_have_rows_of_their_own() -> None:
     rows: Sequence[str] = trace.used_units
     assert rows[0] == "pi-3 -> xavier"
     assert "nano-1 -> pi-3" in rows
-    deployment = operation_of(problem).arrange(problem, TWO)
-    assert all(stream.task_slots is not None for stream in deployment.streams[:1])
+    whole = Plan(chunks=(Chunk(network="net", start=0, stop=4, unit="xavier"),))
+    deployment = operation_of(problem).arrange(problem, whole)
+    (state,) = operation_of(problem).steady(problem, deployment)
+    assert state.period_us == 12_100, "its input and its result are on their way while it computes"
