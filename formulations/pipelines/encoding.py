@@ -191,12 +191,17 @@ class _Arcs:
 
     @cached_property
     def _times(self) -> list[int]:
-        """Every time that one item can take of a device, ascending."""
+        """Every time that can be a period, ascending: some device takes it, and no layer needs more."""
         found: set[int] = set()
-        for _, *chunk in self.arcs:
-            found.update(time for _, time in self._stage_times(*chunk))
-            found.add(self._alone(*chunk))
-        return sorted(found)
+        fastest: dict[int, int] = {}
+        for start, stop, device in {arc[1:] for arc in self.arcs}:
+            alone = self._alone(start, stop, device)
+            found.update(time for _, time in self._stage_times(start, stop, device))
+            found.add(alone)
+            for layer in range(start, stop):
+                fastest[layer] = min(alone, fastest.get(layer, alone))
+        least = max(fastest.values(), default=0)
+        return sorted(time for time in found if time >= least)
 
     def _alone(self, start: int, stop: int, device: int) -> int:
         """Return what a chunk takes without the message to the next device."""
@@ -239,7 +244,7 @@ class _Arcs:
                 rows.append(literal + self._step(slot, place - 1) <= 1)
             for other, time in self._stage_times(start, stop, device):
                 following = self.begin[slot, other, stop]
-                if following:
+                if following and time > times[0]:
                     below = self._step(slot, bisect_left(times, time) - 1)
                     rows.append(literal + self._sum(following) + below <= 2)
         return rows

@@ -16,8 +16,11 @@ from .inner import interval_us
 Times = tuple[int | None, ...]
 """Microseconds by boundary 0..n; None: impossible."""
 
-RATE_DIGITS = 9
-"""The rate of a good pipeline is a whole number with so many digits (`Cluster.scale`)."""
+RATE_DIGITS = 7
+"""The rate of a good pipeline is a whole number with more digits than this (`Cluster.scale`).
+
+With 8 and more CBC claimed that rules about the rate cannot be kept where they can.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed properties below are kept
@@ -137,8 +140,11 @@ class Cluster:
         return int(10 ** (len(str(self._usual_us)) + RATE_DIGITS))
 
     def rate(self, period_us: int) -> int:
-        """Return how many items a pipeline of a period finishes in `scale` microseconds, rounded down."""
-        return self.scale // period_us
+        """Return how many items a pipeline of a period finishes in `scale` microseconds, rounded down.
+
+        At least one: so the slowest pipelines have an interval, too.
+        """
+        return max(1, self.scale // max(1, period_us))
 
     def interval_ns(self, rate: int) -> int:
         """Return the time between two items at a rate, nanoseconds, rounded up."""

@@ -1,0 +1,206 @@
+"""The best plan where the program over sets of devices decides: what it does not know is left out.
+
+It knows chunks, messages, memory of devices, cuts, conflicts, the number of pipelines and of devices, and a
+largest period. Its plan is the best one if it passes everything else; its value is a bound in any case.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formulations.pipelines.plans import Pipes, ordered
+from ...formulations.pipelines.quantities import PipelineTerm
+from ...formulations.pipelines.tables import Cluster
+from ..protocol import NEVER as NO_DEADLINE
+from ..protocol import Deadline
+from .arrays import NEVER, Ints, KindArrays
+from .packing import NONE, Packing, useful_types
+from .program import ADDITIVE, Program, costs_of
+from .states import States
+
+RATED = (PipelineTerm.THROUGHPUT, PipelineTerm.PERIOD, PipelineTerm.DEVICES)
+"""Terms that are settled together, in any order: by sets of devices and a largest period."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimum:
+    """What the program finds.
+
+    Attributes
+    ----------
+    pipes
+        A plan whose leading terms are the best, if only what the program knows counts. None where kinds were
+        merged: devices of different kinds stand for one another then.
+    settled
+        How many leading terms of the objective.
+    bound
+        Value of the first term, or None: the program does not know that term.
+    """
+
+    pipes: Pipes | None
+    settled: int
+    bound: int | None
+
+
+class Relaxation:
+    """The programs of one problem; each is run when it is asked for.
+
+    Parameters
+    ----------
+    cluster
+        The tables of the problem.
+    arrays
+        Its tables by kind, perhaps merged.
+    exact
+        Whether the kinds are those of the devices; otherwise some were merged.
+    most_us, most_devices
+        Largest period and number of devices, or None.
+    deadline
+        When to give up with a `TimeIsUpError`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        arrays: KindArrays,
+        *,
+        exact: bool = True,
+        most_us: int | None = None,
+        most_devices: int | None = None,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> None:
+        self.arrays = arrays if most_us is None else arrays.capped(most_us)
+        self.states = States(arrays.counts)
+        self._cluster, self._deadline, self._most_us = cluster, deadline, most_us
+        self.exact = exact
+        self._allowed = np.ones(self.states.number, bool)
+        if most_devices is not None:
+            self._allowed &= self.states.sizes <= most_devices
+        self._programs: dict[str, Program] = {}
+
+    def program(self, term: str) -> Program:
+        """Return the program of the period or of an additive term."""
+        if term not in self._programs:
+            costs = costs_of(term, self.arrays)
+            self._programs[term] = Program(self.arrays, self.states, costs, self._deadline)
+        return self._programs[term]
+
+    @cached_property
+    def period_us(self) -> Ints:
+        """Least period of a single pipeline on exactly each set, NEVER where there is none."""
+        found = self.program(PipelineTerm.PERIOD).least
+        most = NEVER - 1 if self._most_us is None else self._most_us
+        return np.where(found <= most, found, NEVER)
+
+    @cached_property
+    def types(self) -> Ints:
+        """The pipeline type set: sets whose best pipeline is faster than those of all smaller sets."""
+        found: Ints = useful_types(self.states, self.period_us)
+        return found
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a pipeline at all."""
+        return bool((self.period_us[self._allowed] < NEVER).any())
+
+    def packing(self, most_us: int | None = None, most: int | None = None) -> Packing:
+        """Return the best sums of rates by pipelines with at most some period."""
+        types = self.types if most_us is None else self.types[self.period_us[self.types] <= most_us]
+        return Packing(
+            self.states,
+            types.tolist(),
+            [self._cluster.rate(max(1, us)) for us in self.period_us[types].tolist()],
+            most=self._cluster.most_pipelines if most is None else most,
+            excluded=self._excluded,
+            deadline=self._deadline,
+        )
+
+    @cached_property
+    def _excluded(self) -> npt.NDArray[np.bool_] | None:
+        """The sets that hold devices which exclude each other."""
+        pairs = [(one, other) for one, found in enumerate(self.arrays.excluded) for other in found]
+        used, none = self.states.digits > 0, np.zeros(self.states.number, bool)
+        for one, other in pairs:
+            none |= used[one] & used[other]
+        return none if pairs else None
+
+    def optimum(self, terms: Sequence[str]) -> Optimum | None:
+        """Return the best plan by the leading terms of an objective; None: there is no plan."""
+        if not self.feasible:
+            return None
+        rated = next((at for at, term in enumerate(terms) if term not in RATED), len(terms))
+        if rated:
+            return self._by_rates(terms[:rated])
+        if terms[0] in ADDITIVE:
+            return self._by_sum(terms)
+        return Optimum(
+            pipes=self._code([self._smallest(self.period_us)], PipelineTerm.PERIOD), settled=0, bound=None
+        )
+
+    def _smallest(self, cost: Ints) -> int:
+        """Return the set with the least cost, a smallest one."""
+        cost = np.where(self._allowed, cost, NEVER)
+        best = np.flatnonzero(cost == cost.min())
+        return int(best[np.argmin(self.states.sizes[best])])
+
+    def _by_sum(self, terms: Sequence[str]) -> Optimum:
+        cost = np.where(self.period_us < NEVER, self.program(terms[0]).least, NEVER)
+        best = self._smallest(cost)
+        settled = 2 if terms[1:2] == (PipelineTerm.DEVICES,) else 1
+        return Optimum(pipes=self._code([best], terms[0]), settled=settled, bound=int(cost[best]))
+
+    def _by_rates(self, terms: Sequence[str]) -> Optimum:
+        """Settle the terms one after the other, each under what those before have left (see `RATED`)."""
+        most = self._cluster.most_pipelines if PipelineTerm.THROUGHPUT in terms else 1
+        packing, rate, allowed, bound = self.packing(most=most), 0, self._allowed, None
+        for term in (*terms, PipelineTerm.DEVICES):
+            best = np.where(allowed, packing.best, NONE)
+            if term == PipelineTerm.THROUGHPUT:
+                value = self._cluster.interval_ns(int(best.max()))
+                rate = -(-1000 * self._cluster.scale // value)
+            elif term == PipelineTerm.DEVICES:
+                value = int(self.states.sizes[best >= max(1, rate)].min())
+                allowed = allowed & (self.states.sizes <= value)
+            else:
+                value, packing = self._least_period(packing, most, allowed, max(1, rate))
+            bound = value if bound is None else bound
+        state = int(np.argmax(np.where(allowed, packing.best, NONE)))
+        return Optimum(
+            pipes=self._code(packing.split(state), PipelineTerm.PERIOD), settled=len(terms), bound=bound
+        )
+
+    def _least_period(self, packing: Packing, most: int, allowed: Ints, rate: int) -> tuple[int, Packing]:
+        """Return the least period with which allowed sets reach a rate, and the rates with it."""
+        periods = np.unique(self.period_us[self.types])
+        low, high = 0, len(periods) - 1
+        while low < high:
+            middle = (low + high) // 2
+            tried = self.packing(int(periods[middle]), most)
+            if (tried.best[allowed] >= rate).any():
+                high, packing = middle, tried
+            else:
+                low = middle + 1
+        return int(periods[low]), packing
+
+    def _code(self, types: Sequence[int], term: str) -> Pipes | None:
+        """Return the plan with the best pipeline on each of some sets, on the first devices of the kinds."""
+        if not self.exact:
+            return None
+        free: defaultdict[int, list[int]] = defaultdict(list)
+        for device in reversed(range(self._cluster.device_count)):
+            free[self.arrays.kind_of[device]].append(device)
+        cuts = self.arrays.cuts
+        return ordered(
+            tuple(
+                tuple(
+                    (cuts[i], cuts[j], free[kind].pop()) for kind, i, j in self.program(term).pipeline(type_)
+                )
+                for type_ in types
+            )
+        )

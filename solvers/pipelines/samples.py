@@ -1,0 +1,132 @@
+"""Small instances of pipelines over devices on which every backend is compared with the oracle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ...formulations.cluster import InnerDevice, Link, Pipelines
+from ...formulations.costs import NetworkCosts
+from ...formulations.files import parse_problem
+from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.problem import Problem
+from ...formulations.rules import OpaqueRule
+from ..samples import Samples
+
+
+def samples() -> Samples:
+    """Return a plain instance with few plans, and one for each way in which clusters can differ."""
+    problems = list(sample_problems())
+    names = ("linked", "one_thread", "single", "tight", "inner")
+    return Samples(
+        plain=_plain(),
+        problems=dict(zip(names, problems, strict=True)),
+        rules={
+            "on": (lambda view: view.on("l0", "b"),),
+            "uses": (lambda view: view.uses("c").implies(view.uses("a")),),
+            "sends": (lambda view: ~view.sends("a", "b"),),
+            "alone": (lambda view: ~view.same_pipeline("a", "b"),),
+            "busy": (lambda view: view.busy_us("a") <= 30,),
+            "stage": (lambda view: view.stage_us("a") <= 2 * view.busy_us("b"),),
+            "memory": (lambda view: view.memory_bytes("a") <= view.memory_bytes("b"),),
+            "pipelines": (lambda view: view.pipelines() >= 2,),
+            "numbers": (lambda view: view.latency_us() + view.gapness_us() <= 2 * view.period_us(),),
+            "bytes": (lambda view: view.peak_bytes() + view.traffic_bytes() <= 250,),
+            "energy": (lambda view: view.energy_nj() <= 150 * view.devices_used(),),
+            "opaque": (OpaqueRule(name="few", predicate=lambda plan: len(plan.chunks) != 2),),
+            "contradiction": (lambda view: view.uses("a"), lambda view: ~view.uses("a")),
+        },
+        limits=(
+            {"max_units": 1},
+            {"min_units": 2},
+            {"min_units": 2, "max_units": 2},
+            {"min_units": 3, "max_units": 2},
+            {"max_period_us": 50},
+            {"max_period_us": 5},
+            {"max_gapness_us": 12},
+        ),
+        objectives=("throughput,latency", "devices,throughput", "latency,devices", "slack:100:latency"),
+    )
+
+
+def _problem(layer_us: list[list[int | None]], objective: str, **data: Any) -> Problem:
+    """Return a problem of so many layers on the devices a, b and c, as far as there are times for them."""
+    devices, layers = list("abc")[: len(layer_us[0])], range(len(layer_us))
+    document = {
+        "format": "gapless.problem",
+        "version": 1,
+        "platform": {"name": "cluster", "units": [{"name": name} for name in devices]},
+        "networks": [
+            {
+                "name": "net",
+                "layers": [{"name": f"l{i}", "weight_bytes": 15 * i + 20} for i in layers],
+                "tensors": [
+                    {"name": f"t{i}", "bytes": 24 - 5 * i, "source": i - 1, "targets": [i]}
+                    for i in range(len(layer_us) + 1)
+                ],
+            }
+        ],
+        "costs": {"units": devices, "networks": [{"network": "net", "layer_us": layer_us}]},
+    }
+    problem = parse_problem(json.dumps(document).encode(), name="cluster")
+    return replace(problem, data=Pipelines(**data)).with_objective(objective)
+
+
+def _plain() -> Problem:
+    """Return two devices and two layers: both devices by themselves are best."""
+    problem = _problem([[30, 41], [22, 15]], "throughput")
+    (network,) = problem.networks
+    layers = tuple(replace(layer, weight_bytes=0) for layer in network.layers)
+    return replace(problem, networks=(replace(network, layers=layers, tensors=()),))
+
+
+def _link(source: str, target: str, bytes_per_second: int, latency_us: int = 0) -> Link:
+    return Link(source=source, target=target, bytes_per_second=bytes_per_second, latency_us=latency_us)
+
+
+def sample_problems() -> Iterator[Problem]:
+    """Yield three layers on three devices, in the ways in which clusters can differ."""
+    times: list[list[int | None]] = [[30, 41, 41], [22, None, 15], [35, 28, 28]]
+    ring = (
+        _link("a", "b", 2_000_000, 3),
+        _link("b", "c", 800_000),
+        _link("c", "a", 1_500_000, 5),
+        _link("b", "a", 3_000_000),
+    )
+    yield _problem(times, "throughput", links=ring, host="a", power_mw=(3, 2, 4))
+    yield _problem(times, "throughput,latency", links=ring, overlap=False, resident_bytes=4, out_slots=1)
+    alike: list[list[int | None]] = [[30, 41, 41], [22, 15, 15], [35, 28, 28]]
+    types = ("fast", "slow", "slow")
+    links = tuple(_link(one, other, 1_000_000, 2) for one in ("fast", "slow") for other in ("fast", "slow"))
+    single = _problem(alike, "period,latency", types=types, links=links, most=1, power_mw=(3, 2, 2))
+    yield single
+    tight = replace(single, data=replace(single.data, most=None, in_slots=1, switch_bytes_per_second=900_000))
+    yield _with_little_memory(tight).with_objective("throughput,traffic")
+    unit = ProcessingUnit(name="cpu")
+    device = InnerDevice(
+        device="slow",
+        platform=Platform(name="board", units=(unit, replace(unit, name="gpu"))),
+        costs=NetworkCosts(network="net", layer_us=((41, 20), (15, None), (28, 18))),
+    )
+    inner = replace(single, data=replace(single.data, most=2, inner=(device,)))
+    yield _with_copies(inner).with_objective("throughput,gapness")
+
+
+def _with_little_memory(problem: Problem) -> Problem:
+    """Return a problem with capacities, a cut that is forbidden, and devices that share cores."""
+    units = [replace(unit, memory_bytes=130) for unit in problem.platform.units]
+    units[1:] = [replace(unit, cores=(0,)) for unit in units[1:]]
+    (network,) = problem.networks
+    return replace(
+        problem,
+        platform=replace(problem.platform, memory_bytes=230, units=tuple(units)),
+        networks=(replace(network, forbidden_cuts=(2,)),),
+    )
+
+
+def _with_copies(problem: Problem) -> Problem:
+    (own,) = problem.costs.networks
+    own = replace(own, transfer_in_us=((0, 2, 2),) * 4, transfer_out_us=((1, 0, 0),) * 4)
+    return replace(problem, costs=replace(problem.costs, networks=(own,)))

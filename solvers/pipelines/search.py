@@ -1,0 +1,267 @@
+"""All plans, best first as far as bounds can say: what the programs over sets of devices do not decide.
+
+A plan is built pipeline by pipeline, in order of the devices that they begin with, and chunk by chunk. A
+branch is left out when it cannot lead to a valid plan, or to none that is better than those that are kept
+already: `Bounds` says what is left to do at least. So the search is exact for every term, limit and rule; how
+long it takes depends on the bounds.
+
+Where no rule names devices, those of one kind stand for one another: of free devices of a kind only the
+first is tried, and pipelines that begin with devices of one kind come in order of their cuts.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from ...formulations.chain import Part
+from ...formulations.judge import examined
+from ...formulations.pipelines.plans import Pipe, Pipes, ordered
+from ...formulations.pipelines.tables import cluster_of
+from ...formulations.problem import Problem
+from ..protocol import Deadline, SolveOptions, StopReason
+from .arrays import NEVER, KindArrays
+from .bounds import Begun, Bounds, Done, completed, values_of
+from .copies import copies
+from .prospects import Completed, Head, Prospects
+
+Key = tuple[tuple[int, ...], tuple[int, ...]]
+"""The values of the terms that rank plans, and what orders plans of equal values."""
+
+_PAUSE = 64
+"""Branches between two looks at the clock."""
+
+
+class _Stopped(Exception):
+    """The search has to end before it is done."""
+
+
+class Search:
+    """The best plans of a problem.
+
+    Parameters
+    ----------
+    problem, options
+        What is asked.
+    arrays
+        Its tables by kind of device.
+    bounds
+        On the terms that rank plans; on those of the objective for a single plan.
+    deadline
+        When to stop.
+    on_better
+        Called when a plan was found that is better than all before.
+
+    Attributes
+    ----------
+    kept
+        The best plans with their keys, in order; of plans that differ in devices of one kind just one.
+    dropped
+        Whether there may be more plans than those.
+    rejected
+        How many plans opaque rules have turned down.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: SolveOptions,
+        arrays: KindArrays,
+        bounds: Bounds,
+        *,
+        deadline: Deadline,
+        on_better: Callable[[], None],
+    ) -> None:
+        self._problem, self._cluster = problem, cluster_of(problem)
+        self._top, self._most_rejections = options.top, options.max_rejections
+        self._deadline, self._on_better = deadline, on_better
+        self._terms = problem.objective.terms if options.top == 1 else problem.ranking
+        self._bounds = bounds
+        self.alike = not problem.rules
+        self._kind_of = arrays.kind_of if self.alike else tuple(range(len(arrays.kind_of)))
+        self._cuts, self._last = arrays.cuts, arrays.last
+        tables = arrays.compute_us.tolist()
+        self._compute = [tables[kind] for kind in arrays.kind_of]
+        self._memory: list[list[int]] = arrays.memory_bytes.tolist()
+        self._sent: list[int] = arrays.sent_bytes.tolist()
+        self._power = arrays.power_mw[list(arrays.kind_of)].tolist()
+        self._prospects = Prospects(self._cluster, problem.expression_rules)
+        self._opaque = {rule.name for rule in problem.opaque_rules}
+        self.kept: list[tuple[Key, Pipes]] = []
+        self._shapes: dict[tuple[object, ...], int] = {}
+        self._full = False
+        self.dropped, self.rejected, self._steps = False, 0, 0
+        self.stop = StopReason.COMPLETE
+
+    def run(self, seeds: Iterable[Pipes] = ()) -> None:
+        """Search until all is known, or what was given is used up.
+
+        Parameters
+        ----------
+        seeds
+            Plans to begin with, valid or not.
+        """
+        try:
+            for code in seeds:
+                self.offer(code)
+            self._more(Completed((), Done(), frozenset(), self._bounds.all, (-1, ())))
+        except _Stopped:
+            pass
+
+    # Plans
+
+    def offer(self, code: Pipes) -> None:
+        """Keep a plan if it is valid and among the best."""
+        numbers = self._problem.formulation.numbers(self._problem, code)
+        values = numbers.values(self._problem.ranking)
+        shape = self._shape(code)
+        if shape in self._shapes or self._hopeless(values[: len(self._terms)]):
+            return
+        _, broken = examined(self._problem, code)
+        if broken:
+            if {violation.rule for violation in broken} <= self._opaque:
+                self.rejected += 1
+                if self.rejected > self._most_rejections:
+                    self._end(StopReason.REJECTION_LIMIT)
+            return
+        best = self.kept[0][0] if self.kept else None
+        insort(self.kept, ((values, self._problem.formulation.key(self._problem, code)), code))
+        self._shapes[shape] = sum(1 for _ in islice(copies(code, self._kind_of), self._top))
+        self._trim()
+        if best is None or self.kept[0][0] < best:
+            self._on_better()
+
+    def _shape(self, code: Pipes) -> tuple[object, ...]:
+        """Return what a plan has in common with those that differ in devices of one kind."""
+        return tuple(sorted(tuple(map(self._by_kind, pipe)) for pipe in code))
+
+    def _trim(self) -> None:
+        """Leave out the last plans, if those before stand for enough."""
+        counts = [self._shapes[self._shape(code)] for _, code in self.kept]
+        while sum(counts[:-1]) >= self._top:
+            self.kept.pop()
+            counts.pop()
+            self.dropped = True
+        self._full = sum(counts) >= self._top
+
+    def _hopeless(self, values: tuple[int, ...] | None) -> bool:
+        """Return whether plans with at least these values of the leading terms are not among the best."""
+        if values is None:
+            return True
+        if not self._full or values < self.kept[-1][0][0][: len(values)]:
+            return False
+        self.dropped = True
+        return True
+
+    def _end(self, reason: StopReason) -> None:
+        self.stop = reason
+        raise _Stopped
+
+    # Branches
+
+    def _more(self, plan: Completed) -> None:
+        """Add one pipeline more in every way, to some that are completed."""
+        done, most = plan.done, self._problem.limits.max_units
+        if done.pipelines == self._cluster.most_pipelines or (most is not None and done.devices >= most):
+            return
+        if self._hopeless(self._bounds.between(done, plan.state)):
+            return
+        starts = []
+        for device in self._free(plan.used):
+            if self._kind_of[device] >= plan.order[0] and self._cluster.enter_us[device] is not None:
+                least = self._bounds.of(done, Begun(), device, 0, plan.state)
+                if least is not None:
+                    starts.append((least, device))
+        for least, device in sorted(starts):
+            if not self._hopeless(least):
+                self._extend(plan, Head((), Begun(), device, 0, plan.used | {device}, plan.state))
+
+    def _free(self, used: frozenset[int]) -> Iterator[int]:
+        """Yield the devices that can be used beside others; one of each kind."""
+        seen = set()
+        for device in range(self._cluster.device_count):
+            kind = self._kind_of[device]
+            if device not in used and kind not in seen and not used & self._cluster.chain.exclusive[device]:
+                seen.add(kind)
+                yield device
+
+    def _extend(self, plan: Completed, head: Head) -> None:
+        """Go on with a pipeline that was begun, in every way."""
+        self._steps += 1
+        if self._steps % _PAUSE == 0 and self._deadline.passed:
+            self._end(StopReason.TIME_LIMIT)
+        left = self._bounds.without(head.state, head.device)
+        following: list[tuple[tuple[int, ...], tuple[int, int], Pipe, Begun, Head | None]] = []
+        for stop, other, begun in self._chunks(head):
+            chunk = (self._cuts[head.place], self._cuts[stop], head.device)
+            parts = (*head.parts, chunk)
+            if other < 0:
+                following.append((self._finished(plan.done, begun), (stop, other), parts, begun, None))
+                continue
+            further = Head(parts, begun, other, stop, head.used | {other}, left)
+            least = self._bounds.of(plan.done, begun, other, stop, left)
+            if least is not None and not self._breaks(plan, further):
+                following.append((least, (stop, other), parts, begun, further))
+        for least, _, parts, begun, later in sorted(following, key=lambda one: one[:2]):
+            if later is None:
+                done = completed(self._cluster, plan.done, begun)
+                self._complete(plan, parts, Completed(plan.pipes, done, head.used, left, plan.order))
+            elif not self._hopeless(least):
+                self._extend(plan, later)
+
+    def _finished(self, done: Done, pipe: Begun) -> tuple[int, ...]:
+        return values_of(self._cluster, self._terms, completed(self._cluster, done, pipe))
+
+    def _chunks(self, head: Head) -> Iterator[tuple[int, int, Begun]]:
+        """Yield (place, device, numbers) of what can follow; the device is -1 after the last chunk."""
+        device, place = head.device, head.place
+        cluster, times = self._cluster, self._compute[device][place]
+        enter = (cluster.enter_us[device] or 0) if place == 0 else 0
+        free = list(self._free(head.used))
+        for stop in range(place + 1, self._last + 1):
+            compute = times[stop]
+            if compute >= NEVER:
+                continue
+            energy, memory = self._power[device] * compute, self._memory[place][stop]
+            ends: Sequence[tuple[int, int | None, int]] = ((-1, cluster.leave_us[device], 0),)
+            if stop < self._last:
+                links = cluster.link_us[device]
+                ends = [(other, links[other][self._cuts[stop]], self._sent[stop]) for other in free]
+            for other, message, sent in ends:
+                if message is None:
+                    continue
+                stage = cluster.stage_us(compute, message, enter)
+                further = head.begun.and_then(stage, compute + message + enter, energy, sent, memory)
+                if not self._over_limits(further):
+                    yield stop, other, further
+
+    def _over_limits(self, begun: Begun) -> bool:
+        """Return whether a pipeline is over a limit already."""
+        limits = self._problem.limits
+        return (
+            (limits.max_period_us is not None and begun.longest_us > limits.max_period_us)
+            or (limits.max_gapness_us is not None and begun.gapness_us > limits.max_gapness_us)
+            or (limits.max_units is not None and begun.devices > limits.max_units)
+        )
+
+    def _breaks(self, plan: Completed, head: Head) -> bool:
+        """Return whether a plan breaks a capacity, a limit or a rule however it is finished."""
+        capacity, most = self._cluster.chain.device_memory, self._problem.limits.max_units
+        if capacity is not None and plan.done.peak_bytes + head.begun.memory_bytes > capacity:
+            return True
+        if most is not None and plan.done.devices + head.begun.devices >= most:
+            return True
+        return self._prospects.hopeless(plan, head)
+
+    def _complete(self, before: Completed, pipe: Pipe, plan: Completed) -> None:
+        """Offer the plan with one pipeline more, and go on from there."""
+        order = (self._kind_of[pipe[0][2]], tuple(map(self._by_kind, pipe)))
+        if self.alike and order < before.order:
+            return
+        pipes = (*before.pipes, pipe)
+        self.offer(ordered(pipes))
+        self._more(plan._replace(pipes=pipes, order=order))
+
+    def _by_kind(self, part: Part) -> tuple[int, int, int]:
+        return part[0], part[1], self._kind_of[part[2]]

@@ -1,0 +1,213 @@
+"""From a problem of pipelines over devices to a claim.
+
+1. `relaxed`: the programs over sets of devices find the best single pipeline on every set (`program`), and
+   the best sum of rates (`packing`). That decides a problem whose objective and demands they know.
+2. `search`: everything else is found by branch and bound over complete plans, with bounds from the programs.
+   Every plan is judged, rules and limits included, so it is exact for all that can be asked.
+
+With more sets of devices than fit, kinds are merged (`arrays.merged`), so that there are bounds still, and
+plans to begin with come from parts of the devices (`large`); the search then goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from itertools import chain, islice
+
+from ...formulations.judge import examined
+from ...formulations.pipelines.plans import Pipes
+from ...formulations.pipelines.tables import cluster_of
+from ...formulations.problem import Problem
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from .arrays import KindArrays, build_arrays, merged
+from .bounds import Bounds
+from .copies import copies
+from .large import partial_plans
+from .narrowing import narrowed
+from .program import TimeIsUpError
+from .relaxed import Optimum, Relaxation
+from .search import Search
+
+MOST_STATES, MOST_CELLS = 1 << 16, 48_000_000
+"""Sets of devices, and entries of a table by set, kind and cut, that are not too many."""
+
+_STEPS_PER_S = 400_000_000
+"""Steps of the program in a second, cautiously; with a time limit it may take a part of it."""
+
+_SHARE, _MOST_WORK = 0.5, 40_000_000_000
+_SMALL_WORK = 20_000_000
+
+_PUBLISH_S = 0.1
+
+
+def solve_pipelines(problem: Problem, options: SolveOptions, support: Support) -> Claim:
+    """Return the best plans of pipelines over devices (see `PipelineSolve`)."""
+    return PipelineSolve(problem, options, support).run()
+
+
+def _work(limit_s: float | None) -> int:
+    """Return how many steps a program may take."""
+    return _MOST_WORK if limit_s is None else int(_SHARE * limit_s * _STEPS_PER_S)
+
+
+class Root:
+    """What the programs say about a problem as a whole, within some time.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    arrays
+        Its tables by kind.
+    limit_s
+        Seconds for it, or None. If they are too few for the sets of devices there are, kinds are merged.
+
+    Attributes
+    ----------
+    relaxation
+        The programs; None where even a small one was too much.
+    optimum
+        Their best plan, None if there is no plan at all.
+    infeasible
+        Whether that is so.
+    """
+
+    def __init__(self, problem: Problem, arrays: KindArrays, limit_s: float | None) -> None:
+        self.relaxation: Relaxation | None = None
+        self.optimum: Optimum | None = None
+        work = _work(limit_s)
+        deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+        for most in (max(work, _SMALL_WORK), _SMALL_WORK):
+            fitting = merged(arrays, MOST_STATES, MOST_CELLS, most)
+            relaxation = Relaxation(
+                cluster_of(problem),
+                fitting,
+                exact=fitting is arrays,
+                most_us=problem.limits.max_period_us,
+                most_devices=problem.limits.max_units,
+                deadline=deadline,
+            )
+            try:
+                self.optimum = relaxation.optimum(problem.objective.terms)
+            except TimeIsUpError:
+                deadline = Deadline(None if limit_s is None else _SHARE**2 * limit_s)
+                continue
+            self.relaxation = relaxation
+            break
+        self.infeasible = self.relaxation is not None and self.optimum is None
+
+    @property
+    def bound(self) -> int | None:
+        """A lower bound on the first term of the objective, or None."""
+        return None if self.optimum is None else self.optimum.bound
+
+    def settles(self, problem: Problem) -> bool:
+        """Return whether the plan of the programs is best by all terms, and the judge confirms it."""
+        best = self.optimum
+        if best is None or best.pipes is None or best.settled < len(problem.objective.terms):
+            return False
+        numbers, broken = examined(problem, best.pipes)
+        return not broken and numbers.term(problem.objective.terms[0]) == best.bound
+
+
+class PipelineSolve:
+    """One solve of one problem."""
+
+    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
+        self._problem, self._options = problem, options
+        self._handling = support.handling(problem)
+        self._deadline = Deadline(options.time_limit_s)
+        self._published_s = float("-inf")
+        self._bound: int | None = None
+        self._sets = 0
+
+    def run(self) -> Claim:
+        """Solve."""
+        problem, options = self._problem, self._options
+        arrays = self._arrays()
+        root = Root(problem, arrays, self._deadline.left_s)
+        self._bound = root.bound
+        self._sets = 0 if root.relaxation is None else root.relaxation.states.number
+        if root.infeasible:
+            return self._claim([], StopReason.COMPLETE, proven=0, exhausted=True)
+        seeds = [root.optimum.pipes] if root.optimum and root.optimum.pipes else []
+        if options.top == 1 and root.settles(problem):
+            return self._claim(seeds, StopReason.COMPLETE, proven=1)
+        merged_kinds = root.relaxation is None or not root.relaxation.exact
+        share_s = None if self._deadline.left_s is None else _SHARE * self._deadline.left_s
+        more = partial_plans(problem, arrays, Deadline(share_s)) if merged_kinds else iter(())
+        return self._search(arrays, self._bounds(root), chain(seeds, more))
+
+    def _arrays(self) -> KindArrays:
+        """Return the tables by kind; by device, without chunks that rules forbid, if there are few enough."""
+        limit_s = self._deadline.left_s
+        arrays = build_arrays(cluster_of(self._problem))
+        if not self._problem.expression_rules:
+            return arrays
+        narrow = narrowed(self._problem, Deadline(None if limit_s is None else _SHARE * limit_s))
+        few = narrow.state_count <= MOST_STATES and narrow.cells <= MOST_CELLS
+        return narrow if few and (limit_s is None or narrow.work <= _work(limit_s)) else arrays
+
+    def _bounds(self, root: Root) -> Bounds:
+        terms = self._problem.objective.terms if self._options.top == 1 else self._problem.ranking
+        cluster = cluster_of(self._problem)
+        try:
+            return Bounds(cluster, terms, root.relaxation)
+        except TimeIsUpError:
+            return Bounds(cluster, terms, None)
+
+    def _search(self, arrays: KindArrays, bounds: Bounds, seeds: Iterable[Pipes]) -> Claim:
+        search = Search(
+            self._problem,
+            self._options,
+            arrays,
+            bounds,
+            deadline=self._deadline,
+            on_better=lambda: self._publish([code for _, code in search.kept]),
+        )
+        search.run(seeds)
+        done = search.stop is StopReason.COMPLETE
+        plans: list[Pipes] = [code for _, code in search.kept]
+        exhausted = done and not search.dropped
+        if search.alike and self._options.top > 1:
+            every = chain.from_iterable(copies(code, arrays.kind_of) for code in plans)
+            plans = list(islice(every, self._options.top + 1))
+            exhausted &= len(plans) <= self._options.top
+            plans = plans[: self._options.top]
+        return self._claim(plans, search.stop, proven=len(plans) if done else 0, exhausted=exhausted)
+
+    def _publish(self, plans: list[Pipes]) -> None:
+        """Show the best plans so far, now and then."""
+        if time.monotonic() - self._published_s > _PUBLISH_S:
+            self._published_s = time.monotonic()
+            self._options.publish(self._claim(plans, StopReason.TIME_LIMIT, proven=0))
+
+    def _claim(self, plans: list[Pipes], stop: StopReason, *, proven: int, exhausted: bool = False) -> Claim:
+        """Return what some valid plans, best first, allow to claim."""
+        problem = self._problem
+        formulation, terms = problem.formulation, problem.objective.terms
+        ranked = sorted(
+            plans,
+            key=lambda code: (
+                formulation.numbers(problem, code).values(problem.ranking),
+                formulation.key(problem, code),
+            ),
+        )
+        values = formulation.numbers(problem, ranked[0]).values(terms) if ranked else None
+        met = values is not None and len(terms) == 1 and values[0] == self._bound
+        status = SolveStatus.OPTIMAL if proven or met else SolveStatus.FEASIBLE
+        if values is None:
+            status = SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
+        optimal = status is SolveStatus.OPTIMAL
+        return Claim(
+            status=status,
+            stop=stop,
+            plans=tuple(formulation.plan(problem, code) for code in ranked),
+            values=values,
+            bound=values[0] if optimal and values else self._bound,
+            proven=max(proven, int(optimal)),
+            exhausted=exhausted,
+            handling=self._handling,
+            statistics={"sets": self._sets},
+        )
