@@ -10,7 +10,7 @@ from statistics import fmean, harmonic_mean
 
 from ..formulations.deployment import Deployment
 from ..formulations.errors import ExecutionError, InvalidPlanError
-from ..formulations.history import History, Interval, SteadyState
+from ..formulations.history import History, Interval, SteadyState, is_message
 from ..formulations.judge import check, malformations
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
@@ -109,7 +109,7 @@ class SimulatedRunner:
 
     def _wrong(self, deployment: Deployment) -> Iterator[str]:
         """Yield what the device cannot run."""
-        if deployment.rounds is not None:
+        if deployment.rounds is not None or (deployment.plan is not None and len(deployment.streams) > 1):
             named = [("", plan) for plan in deployment.plans]
         else:
             named = [(f"stream {s.name!r}: ", Plan(chunks=s.chunks)) for s in deployment.streams]
@@ -194,19 +194,23 @@ def _stream_times(deployment: Deployment, run: _Run, stream: int) -> StreamTimes
     events, rounds = run.streams[stream], deployment.rounds
     # A round of a batch begins at 0, and its requests arrive when they do.
     begin_us = (
-        rounds.arrivals_us[stream] if rounds is not None and deployment.is_batch else events[0].start_us
+        rounds.arrivals_us[stream]
+        if rounds is not None and deployment.is_batch
+        else min(event.start_us for event in events)
     )
     return StreamTimes(
         stream=deployment.streams[stream].name,
         requests=len(run.factors),
         period_us=run.period_us,
-        latency_us=run.spread(events[-1].end_us - begin_us),
+        latency_us=run.spread(max(event.end_us for event in events) - begin_us),
     )
 
 
 def _chunk_times(deployment: Deployment, run: _Run) -> Iterator[ChunkTimes]:
     for stream, events in run.streams.items():
         for event in events:
+            if is_message(event, deployment.streams):
+                continue
             copy_in, running, copy_out = map(run.spread, event.parts_us)
             yield ChunkTimes(
                 stream=deployment.streams[stream].name,

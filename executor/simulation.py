@@ -22,7 +22,7 @@ MOST_REQUESTS = 20_000
 BLOCKS = 10
 """Blocks into which the window of a measurement is divided."""
 
-IMPOSSIBLE = frozenset({"support", "conflict", "cut", "unit_memory", "device_memory"})
+IMPOSSIBLE = frozenset({"support", "conflict", "cut", "link", "unit_memory", "device_memory", "switch"})
 """What a device cannot do with a well-formed plan; limits and rules are wishes, which it does not know."""
 
 

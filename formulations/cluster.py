@@ -8,46 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, ClassVar
 
 from .costs import NetworkCosts
-from .errors import InvalidInputError, InvalidProblemError
+from .errors import InvalidProblemError
 from .hardware import Platform
-from .objective import Objective
 from .validation import STRICT, Defects
 
 MICROSECONDS = 1_000_000
-
-
-class PipelineCount(StrEnum):
-    """Through how many pipelines a network runs: one, or as many side by side as serve most items."""
-
-    ONE = "one"
-    MANY = "many"
-
-    @classmethod
-    def parse(cls, text: str) -> PipelineCount:
-        """Return the one that a text names.
-
-        Raises
-        ------
-        InvalidInputError
-            It names none.
-        """
-        if text not in tuple(cls):
-            raise InvalidInputError(f"pipelines is {text!r}, must be {' or '.join(cls)}")
-        return cls(text)
-
-    @property
-    def most(self) -> int | None:
-        """The most pipelines side by side; None: no limit."""
-        return 1 if self is PipelineCount.ONE else None
-
-    @property
-    def objective(self) -> Objective:
-        """What is minimised when nothing else is said."""
-        return Objective(terms=("period" if self is PipelineCount.ONE else "throughput",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,8 +165,12 @@ class Deployment:
 
     @property
     def plan(self) -> Plan | None:
-        """What `deploy` made it from; None for replicas, which are several streams without rounds."""
-        if self.rounds is not None:
+        """What `deploy` made it from; None for replicas, which are several streams without rounds.
+
+        Streams whose chunks say which of them they belong to (`Chunk.request`) are one plan together.
+        """
+        named = all(chunk.request == stream.name for stream in self.streams for chunk in stream.chunks)
+        if self.rounds is not None or named:
             return Plan(
                 chunks=tuple(replace(c, request=s.name) for s in self.streams for c in s.chunks),
                 order=tuple(stream.name for stream in self.streams),
@@ -177,7 +181,15 @@ class Deployment:
     def plans(self) -> tuple[Plan, ...]:
         """What runs, as plans: one, or of replicas one for each of them."""
         whole = self.plan
-        return (whole,) if whole else tuple(Plan(chunks=stream.chunks) for stream in self.streams)
+        return self.parts if whole is None else (whole,)
+
+    @property
+    def parts(self) -> tuple[Plan, ...]:
+        """What runs independently, as plans of its own: streams side by side, or all that go in step."""
+        if self.rounds is not None:
+            return self.plans
+        streams = (stream.chunks for stream in self.streams)
+        return tuple(Plan(chunks=tuple(replace(c, request="") for c in chunks)) for chunks in streams)
 
     @property
     def deployment_id(self) -> str:

@@ -97,6 +97,9 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     operation: ClassVar[Operation | None] = None
     """How its plans run; None: they can be found and judged only."""
 
+    correctable: ClassVar[bool] = False
+    """Whether costs can be corrected by what its plans took: its tables are a `Chain`."""
+
     incomplete: ClassVar[str] = "every layer can run somewhere, but no plan covers all layers"
     """Why there is no plan at all where the table leaves no layer out, in words."""
 
@@ -170,6 +173,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     def labels(self, problem: Problem, column: str) -> tuple[str, ...]:
         """Return what the numbers of a column are about."""
         return problem.platform.unit_names
+
+    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
+        """Yield other sets of units that an explanation asks about: in words, and the problem with it."""
+        return iter(())
 
     def rate(self, numbers: PlanNumbers) -> float | None:
         """Return how many requests a second a plan serves, if that means something."""

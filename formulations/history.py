@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
+from typing import Protocol
 
 from .deployment import Deployment, Stream
-from .plan import Plan
+from .plan import Chunk, Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Interval:
-    """One chunk of one request at work.
+    """One chunk of one request at work, or a message that it sends or that brings it the input.
 
     Attributes
     ----------
@@ -27,7 +28,7 @@ class Interval:
     chunk
         Index in the stream.
     unit
-        Where.
+        Where; of a message the link (`link_name`).
     slowdown_ns
         How much longer it took because of what ran beside it; 0 where that is not known.
     engine_ns
@@ -84,6 +85,24 @@ class Interval:
         return tuple((end_ns - start_ns) / 1000 for start_ns, end_ns in self.parts_ns)
 
 
+def link_name(source: str, target: str) -> str:
+    """Return the name of a link between two devices, on whose row messages are at work."""
+    return f"{source} -> {target}"
+
+
+class HasChunks(Protocol):
+    """What has chunks, in order of their layers: a stream, or how one is shown."""
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The chunks."""
+
+
+def is_message(event: Interval, streams: Sequence[HasChunks]) -> bool:
+    """Return whether an interval is a message of a chunk, on its link, and not the chunk on its unit."""
+    return event.unit != streams[event.stream].chunks[event.chunk].unit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """What happened when. The properties below are in whole microseconds.
@@ -131,8 +150,14 @@ class History:
 
     @property
     def used_units(self) -> tuple[str, ...]:
-        """Names of the units in use: in the order of the chunks where nothing else decides."""
+        """Names of the units in use: in the order of the chunks where nothing else decides.
+
+        Links in use stand among them in the order in which the first request passes them.
+        """
         used = dict.fromkeys(chunk.unit for stream in self.streams for chunk in stream.chunks)
+        if any(event.unit not in used for event in self.events):
+            passed = sorted(self.events, key=lambda event: (event.stream, event.request, event.start_ns))
+            return tuple(dict.fromkeys(event.unit for event in passed))
         return tuple(unit for unit in self.units if unit in used) if self.in_rounds else tuple(used)
 
     @property
@@ -243,9 +268,12 @@ def simulated(
     arrivals_us: tuple[int, ...],
     names: tuple[str, ...] = (),
 ) -> History:
-    """Return the history of a plan that was played; `names`: of the requests of its workload, the streams."""
+    """Return the history of a plan that was played; `names`: of the requests of its workload, the streams.
+
+    Without names, an order of the plan is that of its streams side by side.
+    """
     return History(
-        streams=tuple(Stream(name=name, chunks=plan.of(name)) for name in names)
+        streams=tuple(Stream(name=name, chunks=plan.of(name)) for name in names or plan.order)
         or (Stream(name=plan.chunks[0].network, chunks=plan.chunks),),
         units=units,
         events=tuple(sorted(events, key=lambda e: (e.start_ns, e.end_ns, e.stream, e.request, e.chunk))),

@@ -48,6 +48,19 @@ class Operation(ABC):
         """Return a plan as `deploy` does, also one that the runtime cannot serve: to be looked at."""
         return self.deploy(problem, plan)
 
+    def check_executable(self, problem: Problem) -> None:  # noqa: B027 - most have nothing to check
+        """Do nothing for a problem whose plans the units of one device can run; others are only simulated.
+
+        Raises
+        ------
+        InvalidInputError
+            Its plans need what the runtime does not have.
+        """
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield problems whose best plans a race should see, too: plans of another shape, valid for it."""
+        return iter(())
+
     @abstractmethod
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]
@@ -65,6 +78,14 @@ class Operation(ABC):
     @abstractmethod
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
         """Return the tables by which each stream is charged."""
+
+    def chunk_us(self, problem: Problem, deployment: Deployment) -> tuple[tuple[int | None, ...], ...]:
+        """Return what each chunk of each stream is charged, without slowdown; None: it cannot run there."""
+        found = []
+        for chain, stream in zip(self.chains(problem, deployment), deployment.streams, strict=True):
+            parts = ((c.start, c.stop, chain.units.index(c.unit)) for c in stream.chunks)
+            found.append(tuple(chain.busy_us(*part) if chain.runs(*part) else None for part in parts))
+        return tuple(found)
 
     @abstractmethod
     def history(

@@ -72,9 +72,9 @@ def shares_of(states: Sequence[SteadyState]) -> dict[str, UnitShare]:
 
 def utilisation(problem: Problem, shares: Mapping[str, UnitShare]) -> float:
     """Return which share of the units that can work at once works, 0 to 1: of units that share cores one."""
-    return min(
-        1.0, sum(share.busy_us / share.whole_us for share in shares.values()) / problem.platform.most_at_once
-    )
+    units = problem.platform.unit_names  # what links do is not their work
+    busy = sum(share.busy_us / share.whole_us for unit, share in shares.items() if unit in units)
+    return min(1.0, busy / problem.platform.most_at_once)
 
 
 def slowest_latency_us(states: Sequence[SteadyState]) -> float:

@@ -1,8 +1,8 @@
 """Traces as Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing show.
 
-One track a unit; a slice for each chunk of each request, with its copies inside; arrows from chunk to
-chunk of one request; counters of the requests on their way, and of memory where it is known. The file also
-says what ran, so that `trace_file.load_trace` gets the same trace back.
+One track a unit, and one a link; a slice for each chunk of each request, with its copies inside, and for each
+message; arrows from chunk to chunk of one request; counters of the requests on their way, and of memory where
+it is known. The file also says what ran, so that `trace_file.load_trace` gets the same trace back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from ...formulations.deployment import Deployment
 from ...formulations.files import Schema, dump
-from ...formulations.history import History, Interval
+from ...formulations.history import History, Interval, is_message
 from ...formulations.plan import Plan
 from ...formulations.validation import STRICT
 
@@ -23,6 +23,9 @@ ON_THEIR_WAY = "requests on their way"
 """Counter of requests of which a chunk has begun and the last one has not ended."""
 
 MEMORY = "memory"
+
+MESSAGE = "message"
+"""Category of the slices on the tracks of links."""
 
 _PROCESS = 1
 
@@ -83,6 +86,10 @@ class _Show:
         """Return where the slice of a chunk is drawn."""
         return {"pid": _PROCESS, "tid": self.tracks[event.unit]}
 
+    def is_message(self, event: Interval) -> bool:
+        """Return whether it is a message."""
+        return is_message(event, self.trace.streams)
+
     def is_last(self, event: Interval) -> bool:
         """Return whether it is the last chunk of its request."""
         return event.chunk == len(self.trace.streams[event.stream].chunks) - 1
@@ -126,7 +133,7 @@ def _events(show: _Show, memory_steps: Sequence[tuple[int, int]]) -> Iterator[di
         yield _metadata("thread_sort_index", track, sort_index=track)
     for event in show.trace.events:
         yield from _slice_events(show, event)
-        if len(show.trace.streams[event.stream].chunks) > 1:
+        if len(show.trace.streams[event.stream].chunks) > 1 and not show.is_message(event):
             yield _arrow_event(show, event)
     for at_ns, count in _on_their_way(show):
         yield _counter_event(ON_THEIR_WAY, at_ns, requests=count)
@@ -144,9 +151,12 @@ def _slice_events(show: _Show, event: Interval) -> Iterator[dict[str, Any]]:
     layers = f"{chunk.start}-{chunk.stop - 1}"
     args = {"request": event.request, "stream": stream.name, "network": chunk.network}
     args |= {"chunk": event.chunk, "layers": layers}
+    kind = MESSAGE if show.is_message(event) else "chunk"
+    if kind == MESSAGE:
+        args["link"] = event.unit
     if event.slowdown_ns:
         args["slowdown_us"] = event.slowdown_ns // 1000
-    whole = (f"{stream.name} {layers}", (event.start_ns, event.end_ns), "chunk")
+    whole = (f"{stream.name} {layers}", (event.start_ns, event.end_ns), kind)
     parts = ((text, times, "part") for text, times in zip(_PARTS, event.parts_ns, strict=False))
     for text, (start_ns, end_ns), category in (whole, *parts):
         yield {
@@ -179,6 +189,8 @@ def _on_their_way(show: _Show) -> Iterator[tuple[int, int]]:
     """Yield (nanosecond, requests from then on) at each change."""
     changes: Counter[int] = Counter()
     for event in show.trace.events:
+        if show.is_message(event):
+            continue
         changes[event.start_ns] += event.chunk == 0
         changes[event.end_ns] -= show.is_last(event)
     count = 0

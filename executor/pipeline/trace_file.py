@@ -12,7 +12,7 @@ from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.files import load
 from ...formulations.history import History, Interval, executed, simulated
 from .trace_check import check_trace, nanoseconds
-from .trace_export import MEMORY, TRACE, Played, TraceDocument, trace_parts
+from .trace_export import MEMORY, MESSAGE, TRACE, Played, TraceDocument, trace_parts
 
 TRACE_FORMAT = TRACE.format
 
@@ -101,6 +101,24 @@ def _measured(deployment: Deployment, slices: list[dict[str, Any]]) -> Iterator[
             chunk=chunk,
             unit=chunks[chunk].unit,
         )
+    for whole in (event for event in slices if event["cat"] == MESSAGE):
+        name, request, chunk = _key(whole)
+        start_ns = nanoseconds(whole["ts"])
+        yield Interval(
+            start_ns=start_ns,
+            end_ns=start_ns + nanoseconds(whole["dur"]),
+            stream=streams[name],
+            request=request,
+            chunk=chunk,
+            unit=_link(whole),
+        )
+
+
+def _link(event: dict[str, Any]) -> str:
+    name = event["args"]["link"]
+    if not isinstance(name, str):
+        raise ValueError(f"link is {name!r}, must be a name")
+    return name
 
 
 def _key(event: dict[str, Any]) -> tuple[str, int, int]:
@@ -116,20 +134,21 @@ def _whole(args: dict[str, Any], name: str, default: int | None = None) -> int:
 
 
 def _simulated(played: Played, slices: list[dict[str, Any]]) -> History:
-    numbers = {name: number for number, name in enumerate(played.names)}
+    names = played.names or played.plan.order
+    numbers = {name: number for number, name in enumerate(names)}
     events = []
     for whole in slices:
         stream, request, chunk = _key(whole)
-        own = played.plan.of(stream) if played.names else played.plan.chunks
+        own = played.plan.of(stream) if names else played.plan.chunks
         start_ns = 1000 * (nanoseconds(whole["ts"]) // 1000)
         events.append(
             Interval(
                 start_ns=start_ns,
                 end_ns=start_ns + 1000 * (nanoseconds(whole["dur"]) // 1000),
-                stream=numbers[stream] if played.names else 0,
+                stream=numbers[stream] if names else 0,
                 request=request,
                 chunk=chunk,
-                unit=own[chunk].unit,
+                unit=_link(whole) if whole["cat"] == MESSAGE else own[chunk].unit,
                 slowdown_ns=1000 * _whole(whole["args"], "slowdown_us", 0),
             )
         )

@@ -121,7 +121,7 @@ def predicted(candidate: TuningCandidate, tables: Mapping[str, Problem]) -> Tuni
 
     Streams side by side have together one over the sum of their rates.
     """
-    plans = candidate.deployment.plans
+    plans = candidate.deployment.parts
     charged = {name: charged_for(table, candidate.deployment) for name, table in tables.items()}
     found = tuple(
         (name, round(1 / sum(1 / predicted_us(table, plan) for plan in plans)))

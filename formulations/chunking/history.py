@@ -1,27 +1,22 @@
 """A plan for one network at work: requests of one stream, each through all chunks.
 
-Asynchronous model on an integer clock: a chunk starts when its request's previous chunk is done and
-its unit is free; a unit serves requests in order; at most `task_slots` requests are on their way.
-The steady state is known in closed form (period, bubbles, latency); the tests hold the simulation and
-the judge against each other.
+A chunk starts when its request's previous chunk is done and its unit is free (`serving.py`). The steady
+state is known in closed form (period, bubbles, latency); the tests hold the simulation and the judge against
+each other.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from ..deployment import Deployment, Stream
 from ..errors import InvalidInputError, InvalidPlanError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
+from ..serving import Visit, saturated, served, steady_visits
 from .judge import well_formed
 from .tables import chain_of
-
-_STEADY, _CYCLES = 8, 4
-"""Requests a task slot that are played until a stream is steady, and those of them that tell its period."""
 
 
 def history(
@@ -51,10 +46,10 @@ def history(
             end_ns=1000 * run.end_us,
             stream=0,
             request=run.request,
-            chunk=run.chunk,
-            unit=plan.chunks[run.chunk].unit,
+            chunk=run.station,
+            unit=plan.chunks[run.station].unit,
         )
-        for run in _served(busy_us, arrivals, slots)
+        for run in served(busy_us, arrivals, slots)
     )
     return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
@@ -89,7 +84,8 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
     """Play a number of requests of each stream, which wait for task slots; streams share no unit."""
     events: list[Interval] = []
     for index, stream in enumerate(deployment.streams):
-        events += _with_parts(problem, stream, index, _saturated(problem, stream, rounds))
+        visits = saturated(_busy_us(problem, stream), stream.slots, rounds)
+        events += _with_parts(problem, stream, index, visits)
     return executed(deployment, events)
 
 
@@ -98,34 +94,19 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
     return tuple(_steady(problem, stream, index) for index, stream in enumerate(deployment.streams))
 
 
-class _Run(NamedTuple):
-    """One chunk of one request that has run."""
-
-    start_us: int
-    end_us: int
-    request: int
-    chunk: int
-
-
 def _steady(problem: Problem, stream: Stream, index: int) -> SteadyState:
-    runs = _saturated(problem, stream, _STEADY * stream.slots)
-    outputs = [run.end_us for run in runs if run.chunk == len(stream.chunks) - 1]
-    last, cycle = len(outputs) - 1, _CYCLES * stream.slots
-    return SteadyState(
-        period_us=(outputs[-1] - outputs[-1 - cycle]) / cycle,
-        events=tuple(_with_parts(problem, stream, index, [run for run in runs if run.request == last])),
-    )
+    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots)
+    return SteadyState(period_us=period_us, events=tuple(_with_parts(problem, stream, index, visits)))
 
 
-def _saturated(problem: Problem, stream: Stream, requests: int) -> list[_Run]:
-    """Play a stream whose requests are all there from the beginning."""
+def _busy_us(problem: Problem, stream: Stream) -> list[int]:
+    """Return how long each chunk of a stream takes."""
     plan = Plan(chunks=stream.chunks)
     chain = chain_of(problem.charged(plan))
-    busy_us = [chain.busy_us(*part) for part in chain.parts(plan)]
-    return _served(busy_us, (0,) * requests, stream.slots)
+    return [chain.busy_us(*part) for part in chain.parts(plan)]
 
 
-def _with_parts(problem: Problem, stream: Stream, index: int, runs: Sequence[_Run]) -> Iterator[Interval]:
+def _with_parts(problem: Problem, stream: Stream, index: int, runs: Sequence[Visit]) -> Iterator[Interval]:
     """Yield what has run of a stream, and when its copies ended and began."""
     plan = Plan(chunks=stream.chunks)
     chain = chain_of(problem.charged(plan))
@@ -134,36 +115,13 @@ def _with_parts(problem: Problem, stream: Stream, index: int, runs: Sequence[_Ru
         for start, stop, unit in chain.parts(plan)
     ]
     for run in runs:
-        copy_in, copy_out = copies[run.chunk]
+        copy_in, copy_out = copies[run.station]
         yield Interval(
             start_ns=1000 * run.start_us,
             end_ns=1000 * run.end_us,
             stream=index,
             request=run.request,
-            chunk=run.chunk,
-            unit=stream.chunks[run.chunk].unit,
+            chunk=run.station,
+            unit=stream.chunks[run.station].unit,
             engine_ns=(1000 * (run.start_us + copy_in), 1000 * (run.end_us - copy_out)),
         )
-
-
-def _served(busy_us: Sequence[int], arrivals_us: Sequence[int], slots: int) -> list[_Run]:
-    """Serve chunks in order of (time, request, chunk); each has its unit for itself."""
-    last = len(busy_us) - 1
-    free_us = [0] * len(busy_us)
-    finished: list[int] = []
-    runs = []
-    queue = [(arrivals_us[request], request, 0) for request in range(min(slots, len(arrivals_us)))]
-    heapq.heapify(queue)
-    while queue:
-        ready_us, request, chunk = heapq.heappop(queue)
-        start = max(ready_us, free_us[chunk])
-        end = free_us[chunk] = start + busy_us[chunk]
-        runs.append(_Run(start, end, request, chunk))
-        if chunk < last:
-            heapq.heappush(queue, (end, request, chunk + 1))
-            continue
-        finished.append(end)
-        following = len(finished) - 1 + slots
-        if following < len(arrivals_us):
-            heapq.heappush(queue, (max(end, arrivals_us[following]), following, 0))
-    return runs

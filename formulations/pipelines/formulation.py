@@ -14,6 +14,8 @@ from ..scores import Violation
 from ..terms import PlanNumbers
 from . import judge
 from .encoding import encode_pipelines
+from .operation import PipelinesOperation
+from .other_devices import other_devices
 from .plans import Pipes, plan_of
 from .quantities import QUANTITIES, TERMS, PipelineTerm, PipelineValues
 from .space import all_pipes, count_pipes
@@ -32,7 +34,9 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
     tie_break: ClassVar[tuple[str, ...]] = (PipelineTerm.DEVICES, PipelineTerm.PERIOD, PipelineTerm.LATENCY)
     quantities = QUANTITIES
     limits: ClassVar[tuple[str, ...]] = ("max_period_us", "min_units", "max_units", "max_gapness_us")
+    co_run_costs: ClassVar[bool] = True
     one_network: ClassVar[bool] = True
+    operation = PipelinesOperation()
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no pipeline covers the network: memory, links or cuts are in the "
         "way"
@@ -80,6 +84,10 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
         }
         devices = range(numbers.cluster.device_count)
         return {name: tuple(map(row.get, devices)) for name, row in found.items()}
+
+    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
+        """Yield the problem with fewer devices, and with one more of each kind."""
+        return other_devices(problem)
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return the items a second of all pipelines together."""

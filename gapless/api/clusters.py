@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..formulations.cluster import PipelineCount
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import NETWORK, format_of, load
@@ -16,7 +15,7 @@ from ..profiler.clusters.catalog import cluster_names, load_cluster
 from ..profiler.clusters.costs import cluster_problem as estimated_problem
 from ..profiler.platforms.catalog import is_shipped_name, platform_names
 from ..profiler.platforms.workloads import phone_names
-from .problems import load_problem
+from .problems import load_problem, with_pipelines
 
 if TYPE_CHECKING:
     from ..executor.model import Model
@@ -31,7 +30,7 @@ def cluster_problem(
     platform: ClusterPlatform | str | Path,
     *,
     batch: int = 1,
-    pipelines: str = PipelineCount.MANY,
+    pipelines: str | int = "many",
     shapes: Shapes | None = None,
 ) -> Problem:
     """Return the problem of running a network over the devices of a cluster.
@@ -51,14 +50,14 @@ def cluster_problem(
     batch
         Inferences that pass the devices together as one item.
     pipelines
-        "one", or "many": as many side by side as serve most items.
+        How many may stand side by side: "many", "one" or a number, as for `with_pipelines`.
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name, where an ONNX file is named.
 
     Returns
     -------
     Problem
-        Its objective is the throughput of all pipelines together, or the period of the only one.
+        Its objective is the throughput of all pipelines together.
 
     Raises
     ------
@@ -74,9 +73,7 @@ def cluster_problem(
     (6, True)
     """
     cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
-    return estimated_problem(
-        network_of(model, shapes), cluster, batch=batch, pipelines=PipelineCount.parse(pipelines)
-    )
+    return with_pipelines(estimated_problem(network_of(model, shapes), cluster, batch=batch), pipelines)
 
 
 def network_of(model: Planned, shapes: Shapes | None = None) -> Network:

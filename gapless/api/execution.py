@@ -135,6 +135,7 @@ def open_pipeline(
     ...         show(outputs["boxes"])
     """
     problem = given_problem(problem)
+    operation_of(problem).check_executable(problem)
     deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
     models = models_for(problem) if model is None else model
     if not isinstance(models, Mapping):

@@ -16,7 +16,7 @@ from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
 from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import SolveResult, relative_gap
 from ..solvers.session import solve
-from .problems import given_problem
+from .problems import given_problem, with_pipelines
 
 if TYPE_CHECKING:
     from ..formulations.cluster_platform import ClusterPlatform
@@ -110,10 +110,10 @@ def plan(
     *,
     platform: ClusterPlatform | str | Path | None = None,
     batch: int = 1,
-    pipelines: str = "many",
     backend: str | Backend | None = None,
     top: int = 1,
     distance: int = 1,
+    pipelines: str | int | None = None,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -133,7 +133,7 @@ def plan(
         `load_problem`. With a platform, a model, as for `cluster_problem`.
     platform
         The cluster that a model is planned over, as for `cluster_problem`: its name, its file or itself.
-    batch, pipelines
+    batch
         As for `cluster_problem`; of no meaning without a platform.
     backend
         Name of a backend (`gapless doctor` lists them), or a backend of your own: itself, or as
@@ -144,6 +144,9 @@ def plan(
     distance
         On how many layers, at least, each plan is to run on other units than every plan before it; 1: any
         other plan. For one network without a workload.
+    pipelines
+        How many pipelines may run side by side, each on units of its own: "many", "one" or a number
+        (`with_pipelines`). None: as the problem says.
     objective
         Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
         `Objective`.
@@ -193,7 +196,8 @@ def plan(
         threads=threads,
         publish=on_progress or _unwatched,
     )
-    asked = with_objective_and_rules(_given(problem, platform, batch, pipelines), objective, rules)
+    given = _given(problem, platform, batch)
+    asked = with_objective_and_rules(given, objective, rules, pipelines=pipelines)
     return solve(
         asked, backend or default_backend(asked), options, isolate=isolate, strict_rules=strict_rules
     )
@@ -204,10 +208,10 @@ def compare(
     *,
     platform: ClusterPlatform | str | Path | None = None,
     batch: int = 1,
-    pipelines: str = "many",
     backends: Sequence[str | Backend] | None = None,
     top: int = 1,
     distance: int = 1,
+    pipelines: str | int | None = None,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -223,7 +227,7 @@ def compare(
 
     Parameters
     ----------
-    problem, platform, batch, pipelines, top, distance, objective, rules, strict_rules, seed
+    problem, platform, batch, top, distance, pipelines, objective, rules, strict_rules, seed
         As for `plan`.
     threads, on_progress
         As for `plan`.
@@ -256,7 +260,7 @@ def compare(
         publish=on_progress or _unwatched,
     )
     return compare_backends(
-        with_objective_and_rules(_given(problem, platform, batch, pipelines), objective, rules),
+        with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines),
         options,
         backends=backends,
         strict_rules=strict_rules,
@@ -266,13 +270,13 @@ def compare(
 
 
 def _given(
-    problem: Planned, platform: ClusterPlatform | str | Path | None, batch: int, pipelines: str
+    problem: Planned, platform: ClusterPlatform | str | Path | None, batch: int
 ) -> Problem | str | Path:
     """Return the problem that is given: as it is, or over the devices of a cluster."""
     if platform is not None:
         from .clusters import cluster_problem
 
-        return cluster_problem(problem, platform, batch=batch, pipelines=pipelines)
+        return cluster_problem(problem, platform, batch=batch)
     if not isinstance(problem, Problem | str | Path):
         raise InvalidInputError(
             "a model is given, and no problem: name the cluster that it is planned over (platform=...), or "
@@ -323,9 +327,12 @@ def with_objective_and_rules(
     problem: Problem | str | Path,
     objective: str | Objective | None,
     rules: Iterable[RuleFunction | AnyRule],
+    *,
+    pipelines: str | int | None = None,
 ) -> Problem:
-    """Return a problem, or that of a name, with another objective, if one is given, and further rules."""
+    """Return a problem, or that of a name, with pipelines, another objective and further rules, as given."""
     asked = given_problem(problem)
+    asked = asked if pipelines is None else with_pipelines(asked, pipelines)
     return (asked if objective is None else asked.with_objective(objective)).with_rules(*rules)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..formulations.cluster import Pipelines
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError, InvalidProblemError
@@ -149,6 +150,62 @@ def with_workload(problem: Problem, text: str) -> Problem:
     """
     requests = requests_of(text, [network.name for network in problem.networks])
     return replace(problem, data=Workload(requests=requests), objective=Objective(terms=("makespan",)))
+
+
+def with_pipelines(problem: Problem, pipelines: str | int) -> Problem:
+    """Return a problem of one network with its units, or devices, in pipelines side by side.
+
+    Its plans are one pipeline or several, each on units of its own; replicas are pipelines of one unit. What
+    is wanted, unless the problem says something else than the least period, is the most throughput.
+
+    Parameters
+    ----------
+    problem
+        A problem of one network: units and costs, or pipelines already.
+    pipelines
+        How many there may be: "many", "one" or a number.
+
+    Raises
+    ------
+    InvalidInputError
+        The number is not valid; or the problem is of another kind, or has rules, which are about other plans.
+    InvalidProblemError
+        The problem asks something that has no meaning for pipelines.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.table_problem({"conv": [4.0, 6.0], "fc": [2.0, 3.0]}, ["cpu", "gpu"])
+    >>> result = gapless.plan(gapless.with_pipelines(problem, "many"), backend="exhaustive")
+    >>> str(result.plan), result.candidates[0].score.throughput
+    ('pipeline 1: 0-1 cpu; pipeline 2: 0-1 gpu', 277.77777777777777)
+    """
+    most = _most_pipelines(pipelines)
+    if isinstance(problem.data, Pipelines):
+        return replace(problem, data=replace(problem.data, most=most))
+    if problem.data is not None:
+        raise InvalidInputError(
+            f"pipelines={pipelines} is for one network; {problem.formulation.label} are about something else"
+        )
+    if problem.rules:
+        names = ", ".join(repr(rule.name) for rule in problem.rules)
+        raise InvalidInputError(
+            f"pipelines={pipelines} makes plans of another shape, and the rules of the problem are not about "
+            f"them: {names}; write the problem without rules and give them again"
+        )
+    objective = Objective(terms=("throughput",)) if problem.objective == Objective() else problem.objective
+    return replace(problem, data=Pipelines(most=most), objective=objective)
+
+
+def _most_pipelines(text: str | int) -> int | None:
+    """Return the most pipelines of a text; None: no limit."""
+    named = {"many": None, "one": 1}
+    if text in named:
+        return named[str(text)]
+    number = str(text)
+    if not number.isdecimal() or not 1 <= len(number) <= 9 or int(number) < 1:
+        raise InvalidInputError(f"pipelines is {shown(number)}, must be many, one, or a number of at least 1")
+    return int(number)
 
 
 def _no_such_problem(name: str) -> str:

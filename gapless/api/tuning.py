@@ -24,6 +24,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
 from ..formulations.judge import check
 from ..formulations.objective import Objective
+from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
@@ -42,6 +43,7 @@ from .execution import (
     take_profile,
 )
 from .planning import Comparison, with_objective_and_rules
+from .problems import with_pipelines
 from .rounds import Loop, LoopStop
 
 DEFAULT_TOP = 10
@@ -107,6 +109,7 @@ def tune(
     backends: Sequence[str] = ("native",),
     top: int = DEFAULT_TOP,
     distance: int = 1,
+    pipelines: str | int | None = None,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     costs: str | None = None,
@@ -129,6 +132,9 @@ def tune(
         As for `profile`.
     backends, top, distance, objective, rules, time_limit_s
         Who plans how many plans of what, and how different; plans of several backends are merged.
+    pipelines
+        How many pipelines may run side by side, as for `plan`: then the best plans of several pipelines race
+        beside the best ones of a single pipeline.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
         Its predictions and those of the built-in ones are recorded. None: "heavy", or "isolated" where the
@@ -160,7 +166,7 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
         asked for a workload.
     """
-    wanted = _checked(subject, objective, rounds=rounds, sustain_s=sustain_s)
+    wanted = _checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
     models = _opened(subject)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
@@ -185,9 +191,7 @@ def tune(
             tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
         placed = next(iter(tables.values())).platform
         runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
-        asked = {
-            name: with_objective_and_rules(problem, objective, rules) for name, problem in tables.items()
-        }
+        asked = _asked(tables, pipelines, objective, rules)
         setup = TuningSetup(
             runner=runner,
             device=f"{fingerprint().digest} {found.name} {found.availability().version}",
@@ -209,6 +213,7 @@ def tune_simulated(
     backends: Sequence[str] = ("native",),
     top: int = DEFAULT_TOP,
     distance: int = 1,
+    pipelines: str | int | None = None,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     noise_permille: int = 0,
@@ -231,17 +236,19 @@ def tune_simulated(
         The same problem with the table that the simulated device obeys.
     noise_permille, seed
         Random variation of every execution.
-    backends, top, distance, objective, rules, rounds, sustain_s, options, time_limit_s, store, resume, report
+    backends, top, distance, pipelines, objective, rules, rounds, sustain_s, options, time_limit_s, store,
+    resume, report
         As for `tune`.
     """
     tables = {
         problem.costs.provenance.method or "planned": problem,
         truth.costs.provenance.method or "truth": truth,
     }
-    _checked(problem, objective, rounds=rounds, sustain_s=sustain_s)
+    _checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
     with ExitStack() as stack:
+        obeyed = truth if pipelines is None else with_pipelines(truth, pipelines)
         setup = TuningSetup(
-            runner=SimulatedRunner(truth, noise_permille=noise_permille, seed=seed),
+            runner=SimulatedRunner(obeyed, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
@@ -250,8 +257,22 @@ def tune_simulated(
             resume=resume,
             report=report,
         )
-        asked = {name: with_objective_and_rules(table, objective, rules) for name, table in tables.items()}
+        asked = _asked(tables, pipelines, objective, rules)
         return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s)
+
+
+def _asked(
+    tables: Mapping[str, Problem],
+    pipelines: str | int | None,
+    objective: str | Objective | None,
+    rules: Iterable[RuleFunction | AnyRule],
+) -> dict[str, Problem]:
+    """Return the problem with each table as it is asked for."""
+    given = tuple(rules)
+    return {
+        name: with_objective_and_rules(table, objective, given, pipelines=pipelines)
+        for name, table in tables.items()
+    }
 
 
 def default_costs(objective: Objective) -> str:
@@ -260,7 +281,12 @@ def default_costs(objective: Objective) -> str:
 
 
 def _checked(
-    subject: object, objective: str | Objective | None, *, rounds: int, sustain_s: float | None
+    subject: object,
+    objective: str | Objective | None,
+    *,
+    rounds: int,
+    sustain_s: float | None,
+    pipelines: str | int | None,
 ) -> Objective:
     """Return what counts, and refuse what cannot be done before anything is measured.
 
@@ -270,6 +296,17 @@ def _checked(
         A number is out of its range, or several rounds are asked of what has none.
     """
     wanted = _wanted(subject, objective)
+    if pipelines is not None and wanted.first == "latency":
+        raise InvalidInputError(
+            f"pipelines={pipelines} makes no request faster, and the latency counts first: leave one of "
+            "them out"
+        )
+    several = isinstance(subject, Problem) and not subject.formulation.correctable
+    if rounds > 1 and (pipelines is not None or (several and not _has_workload(subject))):
+        raise InvalidInputError(
+            f"rounds is {rounds}: corrections are learned from plans of a single pipeline; leave the rounds "
+            "out, or the pipelines side by side"
+        )
     check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
     if sustain_s is not None and not 0 < sustain_s <= MOST_SUSTAINED_S:
         raise InvalidInputError(f"sustain_s is {sustain_s}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
@@ -290,6 +327,7 @@ def _has_workload(subject: object) -> bool:
 def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:
     """Return the models that are tuned, by name."""
     if isinstance(subject, Problem):
+        operation_of(subject).check_executable(subject)
         return models_for(subject)
     model = resolve_model(subject)
     return {model.network.name: model}
@@ -313,6 +351,9 @@ def _tuned(
 ) -> Tuned:
     problem = next(iter(tables.values()))
     comparison, plans = setup.plan(problem, top=setup.solving.top)
+    for rival in operation_of(problem).rivals(problem):
+        # Plans of another shape hold a third of the places, however they are predicted.
+        plans += [p for p in setup.plan(rival, top=-(-setup.solving.top // 3))[1] if p not in plans]
     if not plans:
         raise InvalidInputError(
             "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"

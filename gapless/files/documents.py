@@ -199,6 +199,7 @@ def check_document(
 def trace_document(problem: Problem, trace: History) -> Document:
     """Return the document of `gapless simulate`."""
     assert trace.plan is not None
+    apart = len(trace.streams) > 1 and not trace.in_rounds
     return {
         **header("trace"),
         "problem": problem_data(problem),
@@ -211,6 +212,7 @@ def trace_document(problem: Problem, trace: History) -> Document:
         "bubble_us": {unit: trace.bubble_us(unit) for unit in trace.units},
         "events": [
             {
+                **({"stream": trace.streams[event.stream].name} if apart else {}),
                 "request": event.stream if trace.in_rounds else event.request,
                 "chunk": event.chunk,
                 "unit": event.unit,

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from ..api.problems import load_problem, load_workload
-from ..formulations.cluster import PipelineCount, Pipelines
+from ..api.problems import load_problem, load_workload, with_pipelines
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
 from ..formulations.problem import Problem
 from ..formulations.validation import MAX_NAME_LENGTH
 from ..formulations.workload import Execution, RequestOrder
+from ..profiler.platforms.catalog import is_shipped_name
 
 _NAMES = (
     "problem",
     "workload",
     "platform",
     "batch",
-    "pipelines",
     "shape",
     "order",
     "execution",
@@ -34,6 +32,7 @@ _NAMES = (
     "task_slots",
     "contention",
     "costs",
+    "pipelines",
     "objective",
     "max_period_us",
     "min_units",
@@ -51,7 +50,7 @@ _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 _SERVICE = ("order", "execution", "mode", "contention")
 """What only a workload has."""
 
-_OVER_DEVICES = ("batch", "pipelines", "shape")
+_OVER_DEVICES = ("batch", "shape")
 """What only a problem over devices has."""
 
 
@@ -99,6 +98,8 @@ def problem_of(origin: Origin) -> Problem:
 def asked_problem(asked: Mapping[str, str]) -> Problem:
     """Return the problem that was asked for, with its objective and limits; errors as for `problem_of`."""
     problem = _named(asked)
+    if "pipelines" in asked:
+        problem = with_pipelines(problem, asked["pipelines"])
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
     limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}
@@ -151,6 +152,9 @@ def _named(asked: Mapping[str, str]) -> Problem:
             task_slots=_count("task_slots", asked.get("task_slots")),
             contention=asked.get("contention"),
         )
+    shipped = f"{asked.get('platform')}/{asked.get('problem')}"
+    if "platform" in asked and is_shipped_name(shipped):
+        asked = {name: text for name, text in asked.items() if name != "platform"} | {"problem": shipped}
     _refuse(
         asked,
         _SERVICE,
@@ -166,15 +170,7 @@ def _named(asked: Mapping[str, str]) -> Problem:
     _refuse(
         asked, ("batch", "shape"), "a network over devices: give --platform too, e.g. --platform epipe-case-1"
     )
-    problem = load_problem(asked["problem"], costs=asked.get("costs"))
-    if "pipelines" not in asked:
-        return problem
-    if not isinstance(problem.data, Pipelines):
-        raise InvalidInputError(
-            f"--pipelines is about devices of a cluster, and {asked['problem']} has none: give a model and "
-            "--platform, e.g. --platform epipe-case-1"
-        )
-    return replace(problem, data=replace(problem.data, most=PipelineCount.parse(asked["pipelines"]).most))
+    return load_problem(asked["problem"], costs=asked.get("costs"))
 
 
 def _over_devices(asked: Mapping[str, str]) -> Problem:
@@ -189,7 +185,6 @@ def _over_devices(asked: Mapping[str, str]) -> Problem:
         asked["problem"],
         asked["platform"],
         batch=_count("batch", asked.get("batch")) or 1,
-        pipelines=asked.get("pipelines", "many"),
         shapes=parse_shapes(asked["shape"].split()) if "shape" in asked else None,
     )
 

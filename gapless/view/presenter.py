@@ -7,7 +7,7 @@ none is shown by what its tables of terms and its scores say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
@@ -182,6 +182,18 @@ class Presenter:
     def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
         """Return what runs, as the beginning of a sentence."""
         return f"A plan for {listed(deployment.networks)}"
+
+    def chunk_columns(
+        self, problem: Problem, deployment: Deployment
+    ) -> tuple[tuple[str, ...], Mapping[tuple[str, int], tuple[str, ...]]]:
+        """Return titles of further columns of the table of chunks, and their texts.
+
+        Returns
+        -------
+        tuple of str, mapping
+            The titles, and a text for each by the name of a stream and the index of a chunk.
+        """
+        return (), {}
 
     def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
         """Return what stands between what runs and how long it takes; `pace`: the term that says it."""

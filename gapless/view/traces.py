@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..formulations.history import History, Interval
+from ..formulations.deployment import Stream
+from ..formulations.history import History, Interval, is_message
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -28,6 +30,10 @@ class Timeline:
         Whether numbers are part of the names.
     legend
         What the letters in the names mean; empty without letters.
+    headings
+        What stands above the rows of each pipeline of a plan of several: (number of its first row, text).
+    links
+        Which rows are links, with messages.
     """
 
     rows: tuple[tuple[str, tuple[Interval, ...]], ...]
@@ -37,6 +43,8 @@ class Timeline:
     noun: str
     numbered: bool
     legend: tuple[tuple[str, str], ...] = ()
+    headings: tuple[tuple[int, str], ...] = ()
+    links: frozenset[str] = frozenset()
 
     @property
     def shown(self) -> tuple[int, int]:
@@ -57,16 +65,55 @@ class Timeline:
 def timeline(trace: History) -> Timeline:
     """Return all of a history."""
     # A simulated workload is one round, and each of its requests a stream with a name.
-    named = len(trace.streams) > 1 or (trace.in_rounds and not trace.measured)
+    apart = side_by_side(trace)
+    named = not apart and (len(trace.streams) > 1 or (trace.in_rounds and not trace.measured))
     outputs_ns = tuple(trace.outputs_ns())
+    rows = tuple((unit, trace.on(unit)) for unit in trace.used_units)
     return Timeline(
-        rows=tuple((unit, trace.on(unit)) for unit in trace.used_units),
+        rows=rows,
         start_ns=0,
         end_ns=max(outputs_ns, default=1),
         outputs_ns=outputs_ns,
         noun="round" if trace.in_rounds and trace.measured else "request",
         numbered=not named or any(event.request for event in trace.events),
         legend=tuple((letter(n), stream.name) for n, stream in enumerate(trace.streams)) if named else (),
+        headings=tuple(headings(trace.events, trace.used_units, trace.streams)) if apart else (),
+        links=frozenset(event.unit for event in trace.events if is_message(event, trace.streams)),
+    )
+
+
+def side_by_side(trace: History) -> bool:
+    """Return whether it is of a plan of several streams, each on rows of its own."""
+    return trace.plan is not None and len(trace.streams) > 1 and not trace.in_rounds
+
+
+def headings(
+    events: Sequence[Interval], rows: Sequence[str], streams: Sequence[Stream]
+) -> Iterator[tuple[int, str]]:
+    """Yield where in the rows of a chart each stream begins, and its name; rows are in order of streams."""
+    own = {event.unit: event.stream for event in events}
+    before = None
+    for number, unit in enumerate(rows):
+        if unit in own and own[unit] != before:
+            before = own[unit]
+            yield number, streams[before].name
+
+
+def row_names(rows: Sequence[str], headed: Container[int] = ()) -> tuple[str, ...]:
+    """Return what rows are called: a link below the row of its sender by its target alone.
+
+    Parameters
+    ----------
+    rows
+        Units and links.
+    headed
+        Numbers of rows below a heading: what is above that does not count.
+    """
+    return tuple(
+        f"-> {unit.removeprefix(f'{before} -> ')}"
+        if unit.startswith(f"{before} -> ") and number not in headed
+        else unit
+        for number, (before, unit) in enumerate(zip(("", *rows), rows, strict=False))
     )
 
 

@@ -240,7 +240,7 @@ def _judged(problem: Problem | Profile) -> dict[str, Problem]:
         known = {table.provenance.method for table in problem.tables}
         names = [name for name in co_run_model_names() if get_co_run_model(name).needs <= known]
         return {name: profiled_problem(problem, costs=name) for name in names}
-    if not problem.formulation.one_network:
+    if not problem.formulation.correctable:
         raise InvalidInputError(
             "interference is measured of plans of one network without a workload; with a workload, "
             "`gapless contention` measures how its networks slow each other down"

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ...files import documents
-from ...formulations.cluster import PipelineCount
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, heading
 from ..options.problem import OutOption, check_writable
@@ -40,10 +39,6 @@ def import_(
     dtype: Annotated[
         str | None, _import_option(help="Type of numbers, where several were profiled: torch.float32.")
     ] = None,
-    pipelines: Annotated[
-        PipelineCount,
-        _import_option(help="One pipeline, or many side by side.", show_default=True),
-    ] = PipelineCount.MANY,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -54,9 +49,7 @@ def import_(
     from ...view.terminal import describe
 
     check_writable(out)
-    problem = import_pipeedge(
-        models, device_types, devices, model=model, batch=batch, dtype=dtype, pipelines=pipelines
-    )
+    problem = import_pipeedge(models, device_types, devices, model=model, batch=batch, dtype=dtype)
     return Answer(
         document=lambda: {
             **documents.header("description"),

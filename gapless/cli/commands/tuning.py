@@ -29,6 +29,7 @@ from ..options.models import (
 from ..options.problem import (
     DistanceOption,
     ObjectiveOption,
+    PipelinesOption,
     RulesOption,
     SeedOption,
     TimeLimitOption,
@@ -39,6 +40,7 @@ from ..options.problem import (
 if TYPE_CHECKING:
     from ...api.tuning import Tuned
     from ...files.run import Entry
+    from ...formulations.problem import Problem
     from ..tasks.measuring import Target, TuneChoice
 
 _tuning_option = heading("How to tune")
@@ -119,6 +121,7 @@ def tune(
     units: UnitsOption = None,
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
+    pipelines: PipelinesOption = None,
     objective: ObjectiveOption = None,
     rules: RulesOption = None,
     backends: BackendsOption = "native",
@@ -140,13 +143,13 @@ def tune(
     json: JsonOption = False,
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
-    from ...files import run_files
     from ...files.run import Entry
     from ..tasks import measuring
 
     _check_simulated(engine, truth, noise)
     choice = measuring.TuneChoice(
         workload=workload,
+        pipelines=pipelines,
         objective=objective,
         rules=rules,
         backends=parse_names(backends),
@@ -163,11 +166,21 @@ def tune(
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     if engine == SIMULATED:
         problems = measuring.simulated_problems(subjects, choice, truth=truth)
-        with measuring.begun("tune", problems[0], out, entry, simulated=True) as run:
-            tuned = measuring.tune_simulated_watched(*problems, choice, run, noise=noise)
-            return _answer(tuned, run_files.write_found(tuned, run))
+        return _tuned_there(*problems, choice, out, entry, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
     return _tuned_here(measuring.Target.of(subject, here), choice, out, entry)
+
+
+def _tuned_there(
+    planned: Problem, obeyed: Problem, choice: TuneChoice, out: Path, entry: Entry, *, noise: str
+) -> Answer:
+    """Tune on a simulated device."""
+    from ...files import run_files
+    from ..tasks import measuring
+
+    with measuring.begun("tune", planned, out, entry, simulated=True) as run:
+        tuned = measuring.tune_simulated_watched(planned, obeyed, choice, run, noise=noise)
+        return _answer(tuned, run_files.write_found(tuned, run))
 
 
 def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> Answer:

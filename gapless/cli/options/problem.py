@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ...formulations.cluster import PipelineCount
 from ...formulations.deployment import Mode
 from ...formulations.errors import InvalidInputError
 from ...formulations.workload import Execution, RequestOrder
@@ -69,13 +68,6 @@ BatchOption = Annotated[
     int | None,
     _asked_option(min=1, help="Inferences that pass the devices of a cluster together; otherwise one."),
 ]
-PipelinesOption = Annotated[
-    PipelineCount | None,
-    _asked_option(
-        help="Over devices: one pipeline, or many side by side, as many as serve most (what is done without "
-        "this option)."
-    ),
-]
 ModelShapeOption = Annotated[
     list[str] | None,
     _asked_option(
@@ -109,6 +101,14 @@ CostsOption = Annotated[
         help="What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
         "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
         "co-run cost model."
+    ),
+]
+PipelinesOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="many|one|N",
+        help="How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
+        "one unit); what is minimised is then the interval between results, unless --objective says more.",
     ),
 ]
 ObjectiveOption = Annotated[
@@ -205,7 +205,6 @@ class ProblemOptions:
     workload: WorkloadOption = None
     platform: PlatformOption = None
     batch: BatchOption = None
-    pipelines: PipelinesOption = None
     shape: ModelShapeOption = None
     order: OrderOption = None
     execution: ExecutionOption = None
@@ -213,6 +212,7 @@ class ProblemOptions:
     task_slots: TaskSlotsOption = None
     contention: ContentionOption = None
     costs: CostsOption = None
+    pipelines: PipelinesOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None

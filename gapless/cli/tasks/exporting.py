@@ -71,6 +71,7 @@ def export(
     kind, place = _kind(to), Path(out)
     chosen = _engine(problem, kind, engine)
     require_free(place)
+    operation_of(problem).check_executable(problem)
     deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
     order = Order(
         kind=kind,
@@ -112,6 +113,7 @@ def export_plan(
     InvalidInputError, ExecutionError
         As for `export`; or a file is not valid.
     """
+    operation_of(problem).check_executable(problem)
     deployment = plan.deployed(problem)
     _require_models(problem, deployment)
     models = models_for(problem, at=parse_places(at))
@@ -162,13 +164,9 @@ def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
 
 def _chunk_us(problem: Problem, deployment: Deployment) -> tuple[tuple[int, ...], ...]:
     """Return what the problem charges for each chunk of each stream, without slowdown."""
-    units = {name: index for index, name in enumerate(problem.platform.unit_names)}
     charged = charged_for(problem, deployment)
-    chains = operation_of(charged).chains(charged, deployment)
-    return tuple(
-        tuple(chain.busy_us(chunk.start, chunk.stop, units[chunk.unit]) for chunk in stream.chunks)
-        for chain, stream in zip(chains, deployment.streams, strict=True)
-    )
+    times = operation_of(charged).chunk_us(charged, deployment)
+    return tuple(tuple(time or 0 for time in own) for own in times)
 
 
 def notes_of(exported: Exported) -> Iterator[str]:

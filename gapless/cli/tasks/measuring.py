@@ -28,6 +28,7 @@ from ...formulations.files import PLATFORM, load
 from ...formulations.hardware import Platform, Precision
 from ...formulations.network import Network
 from ...formulations.objective import Objective
+from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile
@@ -90,6 +91,7 @@ class TuneChoice:
     """What the command line says of tuning."""
 
     workload: str | None
+    pipelines: str | None
     objective: str | None
     rules: Path | None
     backends: tuple[str, ...]
@@ -133,6 +135,7 @@ class TuneChoice:
             "top": self.top,
             "distance": self.distance,
             "rounds": self.rounds,
+            "pipelines": self.pipelines,
             "sustain_s": self.sustain_s,
             "objective": self.objective,
             "rules": () if self.rules is None else load_rules(self.rules),
@@ -192,6 +195,7 @@ class Target:
                     "the units of a problem file were chosen when it was profiled: --device, --units and "
                     "--emulate are for models"
                 )
+            operation_of(subject).check_executable(subject)
             return cls(
                 subject=subject, engine=resolve_engine(device.engine, *models_for(subject).values()).name
             )

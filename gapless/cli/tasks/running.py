@@ -21,6 +21,7 @@ from ...files.run_files import save_trace
 from ...formulations.deployment import Deployment
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.history import History
+from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate
 
@@ -85,6 +86,7 @@ def opened(
     InvalidInputError, ExecutionError
         The plan breaks the problem, or cannot be run here.
     """
+    operation_of(problem).check_executable(problem)
     deployment = _to_run(problem, plan, task_slots)
     models = models_for(problem, at=parse_places(at))
     notes: list[str] = []

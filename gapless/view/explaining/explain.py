@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,7 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Violation
 from ...solvers.protocol import Deadline, SolveStatus
 from ..presenter import presenter_of
-from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, UnitReason
+from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, SetReason, UnitReason
 from .inquiry import Inquiry
 from .nearby import without_unit
 from .reasons import cannot_run, only_here, summary_of
@@ -105,7 +105,8 @@ class _Explainer:
         self._inquiry.judge(plan)
         self._slack = slack_words(problem, self._problem)
         self._demands = demands(problem, self._problem, self._slack)
-        self._left = self._total = len(problem.platform.units) + len(self._demands) + 2
+        self._sets = tuple(problem.formulation.other_units(self._problem))
+        self._left = self._total = len(problem.platform.units) + len(self._demands) + len(self._sets) + 2
 
     def run(self) -> Explanation:
         """Ask everything; then let each answer profit from the plans that the others have brought up."""
@@ -116,6 +117,7 @@ class _Explainer:
             (demand, self._best(demand.without(self._problem), f"without {demand.name}"))
             for demand in self._demands
         ]
+        sets = self._set_reasons()
         inquiry = self._inquiry
         other = inquiry.improved(following.other, self._is_other)
         best = inquiry.improved(Alternative(plan=None, proven=False), lambda known: True)
@@ -130,6 +132,7 @@ class _Explainer:
             bindings=bindings,
             next_best=other,
             proven=proven,
+            sets=sets,
             left_out=left_out,
             looked_s=time.monotonic() - self._started,
             limit_s=self._limit_s,
@@ -265,6 +268,21 @@ class _Explainer:
             unsupported=unsupported,
             otherwise=otherwise,
             excluded_by=() if used else tuple(_rivals(problem, self._plan, unit)),
+        )
+
+    def _set_reasons(self) -> tuple[SetReason, ...]:
+        """Ask for the best plan on each other set of units that the formulation wants to know of.
+
+        One question a set; a solver that knows the best plans of all sets at once can answer here in one go.
+        """
+        found = [(text, variant, self._best(variant, f"with {text}")) for text, variant in self._sets]
+
+        def valid(variant: Problem) -> Callable[[Plan], bool]:
+            return lambda plan: not check(variant, plan)
+
+        return tuple(
+            SetReason(text=text, otherwise=self._inquiry.improved(best, valid(variant)))
+            for text, variant, best in found
         )
 
     def _with_known(self, reason: UnitReason) -> UnitReason:

@@ -104,6 +104,22 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetReason:
+    """What another set of units would bring.
+
+    Attributes
+    ----------
+    text
+        Which set, in words.
+    otherwise
+        The best plan on it.
+    """
+
+    text: str
+    otherwise: Alternative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why a plan is as it is.
 
@@ -115,6 +131,8 @@ class Explanation:
         A few short sentences: which unit sets the pace (or which requests the makespan), and what limits it.
     cuts, units, bindings
         Details, in the order of the plan, the platform and the problem.
+    sets
+        What other sets of units would bring, where the formulation asks for them.
     next_best
         The best other plan. It is better than the explained plan where that is not an optimum.
     proven
@@ -133,6 +151,7 @@ class Explanation:
     bindings: tuple[Binding, ...]
     next_best: Alternative
     proven: bool = False
+    sets: tuple[SetReason, ...] = ()
     left_out: tuple[str, ...] = ()
     looked_s: float = field(default=0.0, compare=False)
     limit_s: float | None = None

@@ -20,7 +20,7 @@ _CAP = "max_period_us"
 _USE = ("uses", "on")
 """Quantities that say what a unit runs, as far as formulations have them; the first one counts."""
 
-_UNIT = "unit"
+_UNITS = ("unit", "device")
 """What formulations call the index of a unit."""
 
 
@@ -78,7 +78,7 @@ def _used(problem: Problem, unit: int) -> BoolExpr:
     variables = formulation.variables(problem)
     for name in _USE:
         info = formulation.quantities.get(name)
-        if info is not None and info.most is None and _UNIT in [index.name for index in info.indices]:
+        if info is not None and info.most is None and any(index.name in _UNITS for index in info.indices):
             return any_of(variables.truth(name, *args) for args in _places(info, tables, unit))
     raise InvalidInputError(f"rules about {formulation.label} cannot say that a unit is used")
 
@@ -91,7 +91,7 @@ def _places(info: QuantityInfo, tables: Any, unit: int) -> list[tuple[int, ...]]
             (*args, value)
             for args in found
             for value in index.allowed(tables, *args)
-            if index.name != _UNIT or value == unit
+            if index.name not in _UNITS or value == unit
         ]
     return found
 

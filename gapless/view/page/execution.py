@@ -48,6 +48,10 @@ def predicted_pace_us(subject: Subject) -> int | None:
     Replicas are no plan: what the race has predicted for them counts, by its last table.
     """
     if subject.score is not None:
+        deployment = subject.deployment
+        if subject.steady and deployment.rounds is None and len(deployment.streams) > 1:
+            # Rates of streams side by side add up.
+            return round(1 / sum(1 / state.period_us for state in subject.steady))
         return subject.score.value(subject.pace)
     row = race_row(subject)
     return row.candidate.predicted_us[-1][1] if row is not None and row.candidate.predicted_us else None

@@ -71,7 +71,9 @@ def _chart(subject: Subject, usage: Usage) -> MemoryChart:
     too_little = capacity is not None and capacity < peak
     top = 1.12 * max(peak, capacity if shown and capacity else 0)
     end = max(usage.steps[-1][0], 1)
-    if capacity is None:
+    if capacity is None and any(unit.memory_bytes is not None for unit in subject.problem.platform.units):
+        words = f"Peak {size(peak)} on all units together; what each of them has is in the table."
+    elif capacity is None:
         words = f"Peak {size(peak)}; the capacity of the device is not known."
     else:
         part = percent(round(1000 * peak / capacity))

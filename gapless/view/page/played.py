@@ -31,6 +31,8 @@ class Lane:
         Whether it is a request of a workload: then its name, not a number, tells it from others.
     high
         Whether its network is of high contention.
+    apart
+        Whether it has rows of its own, with its name above them.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Lane:
     colour: int
     alone: bool = False
     high: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ def lanes_of(subject: Subject) -> tuple[Lane, ...]:
             chunks=stream.chunks,
             colour=arrival.index(stream.name) if stream.name in arrival else index,
             alone=subject.deployment.rounds is not None,
+            apart=subject.deployment.rounds is None and len(streams) > 1 and subject.plan is not None,
             high=interference is not None and interference.is_high(stream.network),
         )
         for index, stream in enumerate(streams)

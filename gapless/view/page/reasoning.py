@@ -28,8 +28,8 @@ class Reasoning:
         Values of the objective terms, in words.
     proven
         Whether it is proved that no plan is better.
-    cuts, units, demands
-        What is otherwise with other cuts, units or demands.
+    cuts, units, demands, sets
+        What is otherwise with other cuts, units, demands or sets of units.
     next_best
         The next best plan, and what it costs.
     left_out
@@ -41,6 +41,7 @@ class Reasoning:
     cuts: Table
     units: Table
     demands: Table
+    sets: Table
     next_best: tuple[str, str]
     left_out: str
 
@@ -61,6 +62,7 @@ def reasoning(subject: Subject) -> Reasoning | None:
         cuts=_cuts(subject, known),
         units=_units(subject, known),
         demands=_demands(infos, known),
+        sets=_sets(subject, known),
         next_best=("" if other.plan is None else name(other.plan), _words(infos, known, other)),
         left_out="; ".join(known.left_out),
     )
@@ -128,6 +130,15 @@ def _otherwise(problem: Problem, known: Explanation, other: Alternative) -> Iter
     yield TableCell(
         text="-" if other.plan is None else presenter_of(problem).plan_name(other.plan), kind="code"
     )
+
+
+def _sets(subject: Subject, known: Explanation) -> Table:
+    titles = columns("units", "otherwise", "the other plan")
+    rows = (
+        (TableCell(text=reason.text, kind="name"), *_otherwise(subject.problem, known, reason.otherwise))
+        for reason in known.sets
+    )
+    return table("What other sets of units would bring", titles, rows)
 
 
 def _demands(infos: Terms, known: Explanation) -> Table:

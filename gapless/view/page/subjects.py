@@ -129,14 +129,13 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     assert plan is not None
     if problem.formulation.arrivals(problem):
         return simulate(problem, plan)
-    (stream,) = deployment.streams
-    waiting = saturated or stream.task_slots is not None
+    waiting = saturated or any(stream.task_slots is not None for stream in deployment.streams)
     return simulate(
         problem,
         plan,
         requests=requests,
         interval_us=0 if waiting else None,
-        task_slots=stream.slots if waiting else None,
+        task_slots=max(stream.slots for stream in deployment.streams) if waiting else None,
     )
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from ...formulations.history import Interval
-from ...formulations.network import Network
+from ...formulations.history import Interval, is_message
+from ..traces import headings, row_names
 from ..words import capital, microseconds, percent
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
-from .scale import Span, Tick, span, time_ticks, time_unit
+from .scale import Span, Tick, span, time_ticks
+from .script_data import script_data
 from .subject import Subject
 from .table import Table, columns, numbers, table
-from .texts import visible
 
-ROW, TITLE, STRIP, AXIS, GAP = 26, 26, 12, 26, 10
-"""Heights in pixels: a unit, the title of a trace, the strip of contention, the axis, between traces."""
+ROW, TITLE, STRIP, AXIS, GAP, HEADING = 26, 26, 12, 26, 10, 24
+"""Heights in pixels: a unit, the title of a trace, the strip of contention, the axis, between traces, the
+heading of a pipeline."""
 
 COLOURS = 8
 """Colours of requests; they repeat."""
@@ -62,9 +63,18 @@ class UnitRow:
         Their sums.
     whole
         From its first to its last work; None: it did nothing.
+    name
+        What the row is called: its unit, or of a link its target where the row of its sender is above.
+    link
+        Whether it is a link, with messages.
+    heading
+        What stands above it, if it is the first row of a pipeline of several; else empty.
     """
 
     unit: str
+    name: str
+    link: bool
+    heading: str
     y: int
     blocks: tuple[Block, ...]
     bubbles: tuple[Span, ...]
@@ -124,8 +134,8 @@ class Timeline:
         What the script shows of each block, in the order of the blocks.
     blocks
         How many.
-    strip, slowed
-        Whether contention and lost time are marked.
+    strip, slowed, linked
+        Whether there are contention, lost time and messages to be marked.
     dense
         Whether blocks are so narrow, without zoom, that colours of requests would be a flicker.
     """
@@ -142,6 +152,7 @@ class Timeline:
     blocks: int
     strip: bool
     slowed: bool
+    linked: bool
     dense: bool
 
 
@@ -153,10 +164,11 @@ def timeline(subject: Subject) -> Timeline | None:
     end_us = max(trace.end_us for trace in traces)
     units = _units(subject, traces)
     requests = subject.problem.formulation.arrivals(subject.problem)
+    above = _headings(subject, traces, units)
     strip = bool(requests) and sum(lane.high for lane in lanes) > 1
     bands, y = [], 0
     for trace in traces:
-        band = _band(trace, lanes, units, end_us, y, strip=strip)
+        band = _band(trace, lanes, units, end_us, y, above=above, strip=strip)
         bands.append(band)
         y += band.height + GAP
     named = bool(requests) and len(lanes) <= _MOST_LEGEND
@@ -169,10 +181,11 @@ def timeline(subject: Subject) -> Timeline | None:
         legend=tuple(sorted((lane.colour, lane.name) for lane in lanes)) if named else (),
         text=_words(traces, bands),
         units=_unit_table(bands, traces),
-        data=_data(subject, traces, lanes, units, end_us),
+        data=script_data(subject, traces, lanes, units, end_us),
         blocks=sum(len(trace.events) for trace in traces),
         strip=strip,
         dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
+        linked=any(row.link for band in bands for row in band.rows),
         slowed=any(event.slowdown_ns for trace in traces for event in trace.events),
     )
 
@@ -189,42 +202,78 @@ def _noted(subject: Subject, traces: Sequence[Played]) -> tuple[Played, ...]:
 
 
 def _units(subject: Subject, traces: Sequence[Played]) -> tuple[str, ...]:
-    """Return the units in use: in the order of the chunks of a single stream, else of the platform."""
+    """Return the rows: units in the order of the chunks of a single stream, else of the platform.
+
+    Of a plan of several streams side by side, and where messages have rows: in the order of the streams, as
+    their first requests pass them.
+    """
     used = {event.unit for trace in traces for event in trace.events}
     streams = subject.deployment.streams
+    if _apart(subject) or not used <= set(subject.problem.platform.unit_names):
+        events = (event for trace in traces for event in trace.events)
+        passed = sorted(events, key=lambda event: (event.stream, event.request, event.start_ns))
+        return tuple(dict.fromkeys(event.unit for event in passed))
     order = subject.deployment.units if len(streams) == 1 else subject.problem.platform.unit_names
     return tuple(unit for unit in order if unit in used)
 
 
+def _apart(subject: Subject) -> bool:
+    """Return whether it is a plan of several streams side by side, each of which has a heading."""
+    deployment = subject.deployment
+    return deployment.rounds is None and len(deployment.streams) > 1 and subject.plan is not None
+
+
+def _headings(subject: Subject, traces: Sequence[Played], units: Sequence[str]) -> dict[int, str]:
+    """Return what stands above which rows."""
+    events = [event for trace in traces for event in trace.events]
+    return dict(headings(events, units, subject.deployment.streams)) if _apart(subject) else {}
+
+
 def _band(
-    trace: Played, lanes: Sequence[Lane], units: Sequence[str], end_us: float, y: int, *, strip: bool
+    trace: Played,
+    lanes: Sequence[Lane],
+    units: Sequence[str],
+    end_us: float,
+    y: int,
+    *,
+    above: Mapping[int, str],
+    strip: bool,
 ) -> Band:
     windows = tuple(together(trace.events, lanes)) if strip else ()
     top = y + TITLE + (STRIP if strip else 0)
-    rows = tuple(
-        _row(unit, trace.on(unit), lanes, end_us, top + number * ROW) for number, unit in enumerate(units)
-    )
+    rows = []
+    for number, (unit, name) in enumerate(zip(units, row_names(units, above), strict=True)):
+        top += HEADING if number in above else 0
+        row = _row(unit, trace.on(unit), lanes, end_us, top)
+        rows.append(replace(row, name=name.replace("->", "\u2192"), heading=above.get(number, "")))
+        top += ROW
     return Band(
         title=trace.title,
         note=trace.note,
         y=y,
-        height=top - y + len(units) * ROW,
+        height=top - y,
         contention=tuple(span(start, end, end_us) for start, end in windows),
         contention_us=sum(end - start for start, end in windows),
-        rows=rows,
+        rows=tuple(rows),
     )
 
 
 def _row(unit: str, events: Sequence[Interval], lanes: Sequence[Lane], end_us: float, y: int) -> UnitRow:
     idle = [(a.end_us, b.start_us) for a, b in pairwise(events) if b.start_us > a.end_us]
+    link = any(is_message(event, lanes) for event in events)
+    if link:
+        idle = []  # a link that waits wastes nothing
     return UnitRow(
         unit=unit,
+        name=unit,
+        link=link,
+        heading="",
         y=y,
         blocks=tuple(_block(event, lanes, end_us) for event in events),
         bubbles=tuple(span(start, end, end_us) for start, end in idle),
         busy_us=sum(event.end_us - event.start_us for event in events),
         bubble_us=sum(end - start for start, end in idle),
-        whole=span(events[0].start_us, events[-1].end_us, end_us) if events else None,
+        whole=span(events[0].start_us, events[-1].end_us, end_us) if events and not link else None,
     )
 
 
@@ -241,7 +290,8 @@ def _block(event: Interval, lanes: Sequence[Lane], end_us: float) -> Block:
 
 def _colour(event: Interval, lanes: Sequence[Lane]) -> int:
     """Return the colour of a request: the same in both traces; neighbours differ."""
-    return (lanes[event.stream].colour + event.request * len(lanes)) % COLOURS
+    lane = lanes[event.stream]
+    return (lane.colour + event.request * (1 if lane.apart else len(lanes))) % COLOURS
 
 
 def _label(event: Interval, lanes: Sequence[Lane]) -> str:
@@ -253,11 +303,13 @@ def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
     """Return what the chart shows, for those who do not see it."""
     parts = []
     for trace, band in zip(traces, bands, strict=True):
-        used = [row for row in band.rows if row.blocks]
+        used = [row for row in band.rows if row.blocks and not row.link]
+        links = [row for row in band.rows if row.blocks and row.link]
         idle = sum(row.bubble_us for row in used)
         words = (
             f"{trace.title}: {len({(w.stream, w.request) for w in trace.events})} requests in "
-            f"{microseconds(trace.end_us)} on {len(used)} units, "
+            f"{microseconds(trace.end_us)} on {len(used)} units"
+            f"{f' and {len(links)} links' if links else ''}, "
             f"{microseconds(idle)} of bubbles in all"
         )
         if band.contention:
@@ -283,7 +335,7 @@ def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
                     microseconds(events[0].start_us),
                     microseconds(events[-1].end_us),
                     microseconds(row.busy_us),
-                    microseconds(row.bubble_us),
+                    "-" if row.link else microseconds(row.bubble_us),
                     percent(round(1000 * row.busy_us / whole) if whole else None),
                 )
             )
@@ -296,60 +348,3 @@ def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
         ),
         rows,
     )
-
-
-def _data(
-    subject: Subject, traces: Sequence[Played], lanes: Sequence[Lane], units: Sequence[str], end_us: float
-) -> dict[str, Any]:
-    """Return what the script shows: chunks once, then five or six numbers for each block."""
-    networks = {network.name: network for network in subject.problem.networks}
-    chunks = [
-        [number, visible(chunk.network), _layers(networks.get(chunk.network), chunk.start, chunk.stop)]
-        for number, lane in enumerate(lanes)
-        for chunk in lane.chunks
-    ]
-    first, count = [], 0
-    for lane in lanes:
-        first.append(count)
-        count += len(lane.chunks)
-    us, name = time_unit(end_us)
-    return {
-        "end": _short(end_us),
-        "unit": [us, name],
-        "names": [visible(lane.name) for lane in lanes],
-        "alone": subject.deployment.rounds is not None,
-        "units": [visible(unit) for unit in units],
-        "chunks": chunks,
-        "bands": [
-            {
-                "title": trace.title,
-                "size": 6 if trace.events[0].parts_us else 5,
-                "rows": [
-                    [number for event in trace.on(unit) for number in _numbers(event, first)]
-                    for unit in units
-                ],
-            }
-            for trace in traces
-        ],
-    }
-
-
-def _numbers(event: Interval, first: Sequence[int]) -> list[float]:
-    """Return request, chunk, start, then duration and slowdown, or copy in, run and copy out."""
-    times = event.parts_us or (event.end_us - event.start_us, event.slowdown_ns / 1000)
-    return [event.request, first[event.stream] + event.chunk, *map(_short, (event.start_us, *times))]
-
-
-def _short(value: float) -> float:
-    """Return a number that takes few characters as JSON: no .0, one place at most."""
-    rounded = round(value, 1)
-    return int(rounded) if rounded == int(rounded) else rounded
-
-
-def _layers(network: Network | None, start: int, stop: int) -> str:
-    """Return the layers of a chunk: numbers and names."""
-    if network is None:
-        return f"{start}-{stop - 1}"
-    names = network.layer_names
-    ends = dict.fromkeys(visible(name) for name in (names[start], names[stop - 1]))
-    return f"{start}-{stop - 1} ({' to '.join(ends)})"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isclose
 
 from ...executor.simulation import charged_for
-from ...formulations.chain import Chain
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem
 from ...formulations.shares import shares_of
 from ...formulations.terms import Dimension
 from .. import words
+from ..presenter import presenter_of
 from ..words import microseconds, millis, term_name
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .scale import share
@@ -70,8 +71,9 @@ def utilisation(subject: Subject) -> Utilisation | None:
     said = {"predicted": "predicted", "measured": subject.observed}
     if not accounts:
         return None
-    names = subject.problem.platform.unit_names
     loads = accounts[0][2]
+    units = subject.problem.platform.unit_names
+    names = (*units, *(row for row in loads if row not in units))  # links stand behind the units
     busiest = max(loads.values()) if len(set(loads.values())) > 1 else None
     rows = tuple(
         UnitBars(
@@ -87,7 +89,7 @@ def utilisation(subject: Subject) -> Utilisation | None:
                 for kind, pace, busy in accounts
                 if unit in busy
             ),
-            pace=busiest is not None and loads.get(unit) == busiest,
+            pace=busiest is not None and isclose(loads.get(unit, 0.0), busiest),
         )
         for unit in names
     )
@@ -131,6 +133,7 @@ def chunk_table(subject: Subject) -> Table:
     took = _took(subject)
     several = len(subject.deployment.streams) > 1
     beside = _beside_others(subject)
+    more, _ = _further(subject)
     titles = columns(
         *(("request" if subject.deployment.rounds else "stream",) if several else ()),
         "layers",
@@ -138,6 +141,7 @@ def chunk_table(subject: Subject) -> Table:
         "unit",
         *numbers(*(("alone", "predicted") if beside else ("predicted",))),
         *(numbers(subject.observed, "of that copies", "difference") if took else ()),
+        *numbers(*more),
     )
     caption = "Chunks: median times" if took else "Chunks"
     return table(caption, titles, _chunk_rows(subject, beside, took, several=several), most=_MOST_CHUNKS)
@@ -153,13 +157,12 @@ _Taken = tuple[float, float | None]
 def _chunk_rows(
     subject: Subject, beside: dict[_Key, int], took: dict[_Key, _Taken], *, several: bool
 ) -> Iterator[list[TableCell | str]]:
-    chains = _chains(subject)
+    charged, (_, further) = _charged_us(subject), _further(subject)
     layers = {network.name: network.layer_names for network in subject.problem.networks}
-    for stream, chain in zip(subject.deployment.streams, chains, strict=True):
-        for index, chunk in enumerate(stream.chunks):
+    for stream, times in zip(subject.deployment.streams, charged, strict=True):
+        for index, (chunk, alone) in enumerate(zip(stream.chunks, times, strict=True)):
             names, key = layers[chunk.network], (stream.name, index)
             first, last = names[chunk.start], names[chunk.stop - 1]
-            alone = _charged_us(subject.problem, chain, chunk)
             row: list[TableCell | str] = [TableCell(text=stream.name, kind="name")] if several else []
             row += [
                 f"{chunk.start}-{chunk.stop - 1}",
@@ -168,7 +171,13 @@ def _chunk_rows(
                 millis(alone),
             ]
             row += [millis(beside.get(key))] if beside else []
-            yield row + (_taken(took.get(key), beside.get(key, alone)) if took else [])
+            row += _taken(took.get(key), beside.get(key, alone)) if took else []
+            yield [*row, *further.get(key, ())]
+
+
+def _further(subject: Subject) -> tuple[tuple[str, ...], Mapping[_Key, tuple[str, ...]]]:
+    """Return what the formulation says of chunks in columns of its own: titles, and texts by chunk."""
+    return presenter_of(subject.problem).chunk_columns(subject.problem, subject.deployment)
 
 
 def _beside_others(subject: Subject) -> dict[_Key, int]:
@@ -205,19 +214,22 @@ def _taken(times: _Taken | None, predicted: int | None) -> list[TableCell | str]
     return [microseconds(busy), microseconds(copies), off]
 
 
-def _chains(subject: Subject) -> tuple[Chain | None, ...]:
-    """Return the tables that each stream is charged by; None: plans of the formulation cannot be run."""
-    operation, deployment = subject.problem.formulation.operation, subject.deployment
+def _charged_us(subject: Subject) -> tuple[tuple[int | None, ...], ...]:
+    """Return the time of each chunk, with its copies and without slowdown; None: it cannot run there."""
+    operation, deployment, problem = (
+        subject.problem.formulation.operation,
+        subject.deployment,
+        subject.problem,
+    )
     if operation is None:
-        return (None,) * len(deployment.streams)
-    return operation.chains(charged_for(subject.problem, deployment), deployment)
+        return tuple(
+            tuple(_sum_us(problem, chunk) for chunk in stream.chunks) for stream in deployment.streams
+        )
+    return operation.chunk_us(charged_for(problem, deployment), deployment)
 
 
-def _charged_us(problem: Problem, chain: Chain | None, chunk: Chunk) -> int | None:
-    """Return the time of a chunk, with its copies and without slowdown; None: it cannot run there."""
-    if chain is None:
-        rows = problem.costs.of(chunk.network).layer_us[chunk.start : chunk.stop]
-        times = [row[problem.platform.unit_names.index(chunk.unit)] for row in rows]
-        return None if None in times else sum(time or 0 for time in times)
-    unit = chain.units.index(chunk.unit)
-    return chain.busy_us(chunk.start, chunk.stop, unit) if chain.runs(chunk.start, chunk.stop, unit) else None
+def _sum_us(problem: Problem, chunk: Chunk) -> int | None:
+    """Return the sum of the times of the layers of a chunk."""
+    rows = problem.costs.of(chunk.network).layer_us[chunk.start : chunk.stop]
+    times = [row[problem.platform.unit_names.index(chunk.unit)] for row in rows]
+    return None if None in times else sum(time or 0 for time in times)

@@ -10,6 +10,7 @@ from ...formulations.history import History, Interval
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..presenter import presenter_of
+from ..traces import row_names, side_by_side, timeline
 from .canvas import DARK, IDLE, LOST, PALETTE, Look, axes_of, legend, room, rows, with_plain_names
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def plot_trace(
     axes = axes_of(ax, (10, 1.3 + 0.5 * len(units)))
     networks = sorted({_network(trace, event) for event in events})  # so that plans of one problem look alike
     several = len(networks) > 1
-    key = _network if several else _label
-    keys = networks if several else list(dict.fromkeys(_label(trace, event) for event in events))
+    key = _network if several else _stream if side_by_side(trace) else _label
+    keys = networks if several else list(dict.fromkeys(key(trace, event) for event in events))
     colours = {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(keys)}
     end_ns = max(event.end_ns for event in events)
     axes.set_xlim(0, end_ns / _MS)
@@ -70,12 +71,12 @@ def plot_trace(
         for event in own:
             colour = colours[key(trace, event)]
             _draw(axes, row, event, label=_label(trace, event), colour=colour, end_ns=end_ns)
-    rows(axes, list(units))
+    rows(axes, list(row_names(units, dict(timeline(trace).headings))))
     axes.set_xlabel("time (ms)")
     axes.set_ylabel("unit")
     axes.set_title(_headline(trace, events) if title is None else title)
     entries: list[tuple[str, Look]] = [
-        (name, {"facecolor": colours[name]}) for name in keys if len(networks) > 1
+        (name, {"facecolor": colours[name]}) for name in keys if several or side_by_side(trace)
     ]
     legend(axes, [*entries, *_hatched(lost=any(event.slowdown_ns for event in events), idle=idle)])
     return axes
@@ -146,12 +147,16 @@ def _number(trace: History, event: Interval) -> int:
 
 def _label(trace: History, event: Interval) -> str:
     """Return a request in as few characters as possible."""
-    named = _served_once(trace) or len(trace.streams) > 1
+    named = _served_once(trace) or (len(trace.streams) > 1 and not side_by_side(trace))
     return trace.streams[event.stream].name if named else str(event.request)
 
 
 def _network(trace: History, event: Interval) -> str:
     return trace.streams[event.stream].network
+
+
+def _stream(trace: History, event: Interval) -> str:
+    return trace.streams[event.stream].name
 
 
 def _served_once(trace: History) -> bool:

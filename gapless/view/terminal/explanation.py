@@ -46,6 +46,7 @@ def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> 
         ),
         *_section("demands", "the best plan without each", _bindings(problem, explanation)),
     ]
+    parts += _section("sets of units", "the best plan on each", _sets(problem, explanation))
     other = explanation.next_best
     words = Text.assemble(("next best plan", "bold"), ": ", _words(problem, explanation, other))
     parts.append(words if other.plan is None else words.append(f"  {presenter.plan_name(other.plan)}"))
@@ -99,7 +100,7 @@ def _units(problem: Problem, explanation: Explanation) -> Table:
             "yes" if reason.used else _unused(reason),
             _unsupported(reason),
             _words(problem, explanation, other),
-            *("-" if other.plan is None else str(other.plan) for _ in plans),
+            *("-" if other.plan is None else presenter_of(problem).plan_text(other.plan) for _ in plans),
         )
     return _with_rest(table, len(explanation.units))
 
@@ -117,6 +118,20 @@ def _unsupported(reason: UnitReason) -> str:
     count = len(reason.unsupported)
     shown = listed(names[: MOST_NAMED + 1] if len(names) == MOST_NAMED + 1 else names)
     return f"{count} layer{'' if count == 1 else 's'}: {shown}"
+
+
+def _sets(problem: Problem, explanation: Explanation) -> Table:
+    presenter = presenter_of(problem)
+    plans = ("plan",) if presenter.short_plans else ()
+    table = plain_table("units", "the best plan", *plans)
+    for reason in explanation.sets[:MAX_ROWS_SHOWN]:
+        other = reason.otherwise
+        table.add_row(
+            Text(reason.text, style="bold"),
+            _words(problem, explanation, other),
+            *("-" if other.plan is None else presenter.plan_text(other.plan) for _ in plans),
+        )
+    return _with_rest(table, len(explanation.sets))
 
 
 def _bindings(problem: Problem, explanation: Explanation) -> Table:

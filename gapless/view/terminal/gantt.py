@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from ...formulations.history import History, Interval
-from ..traces import Timeline, letter, steady, timeline
+from ..traces import Timeline, letter, row_names, steady, timeline
 from ..words import millis
 
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
@@ -66,26 +66,35 @@ def gantt_view(trace: History) -> RenderableType:
 def titled_chart(trace: History, title: str) -> list[RenderableType]:
     """Return a chart with a title, if there is one, that also says what is drawn."""
     words = ": each block is one request on one unit, dots are idle time"
+    if timeline(trace).links:
+        words = ": each block is one item on one device or link (->), dots are idle time"
     return [*([Text.assemble((title, "bold"), words)] if title else []), gantt_view(trace)]
 
 
 def _columns(shown: Timeline, width: int) -> tuple[int, int]:
     """Return the columns of the labels, and of the chart."""
-    longest = max((len(unit) for unit, _ in shown.rows), default=1)
+    longest = max(map(len, _names(shown)), default=1)
     label = max(3, min(_LABEL_WIDTH, longest, width // 3)) if longest > 3 else longest
     return label, max(_LEAST_WIDTH, width - label - 3)
 
 
 def _lines(shown: Timeline, label: int, cells: int) -> list[Text]:
-    lines = []
-    for unit, events in shown.rows:
+    lines, above = [], dict(shown.headings)
+    for number, (unit, (row, events)) in enumerate(zip(_names(shown), shown.rows, strict=True)):
+        if number in above:
+            lines.append(Text(f" {above[number]}", style="bold"))
         name = unit if len(unit) <= label else unit[: label - 1] + "~"
-        lines.append(Text(f" {name:<{label}} ").append_text(_row(shown, events, cells)))
+        lines.append(Text(f" {name:<{label}} ").append_text(_row(shown, row, events, cells)))
     return [*lines, Text(" " * (label + 2) + _axis(shown, cells), style="dim")]
 
 
-def _row(shown: Timeline, events: tuple[Interval, ...], cells: int) -> Text:
-    """Return the blocks of one unit; even the shortest takes one cell."""
+def _names(shown: Timeline) -> tuple[str, ...]:
+    return row_names([unit for unit, _ in shown.rows], dict(shown.headings))
+
+
+def _row(shown: Timeline, unit: str, events: tuple[Interval, ...], cells: int) -> Text:
+    """Return the blocks of one unit, or of one link; even the shortest takes one cell."""
+    fill = "-" if unit in shown.links else "="
     length = max(1, shown.end_ns - shown.start_ns)
     spans = []
     for event in events:
@@ -99,7 +108,7 @@ def _row(shown: Timeline, events: tuple[Interval, ...], cells: int) -> Text:
         # What began before the chart begins has its name further to the left.
         name = shown.name(event) if event.start_ns >= shown.start_ns else ""
         colour = _COLOURS[shown.colour(event) % len(_COLOURS)]
-        row.append(f"{name}{'=' * width}"[:width], style=f"black on {colour}")
+        row.append(f"{name}{fill * width}"[:width], style=f"black on {colour}")
     return row.append("." * (cells - len(row)), style="dim")
 
 
@@ -140,7 +149,7 @@ def written_view(trace: History, out: Path) -> Group:
 
 def traced_view(trace: History) -> list[RenderableType]:
     """Return what was traced in one line, and its chart."""
-    block = "one request on one unit"
+    block = "one item on one device or link (->)" if timeline(trace).links else "one request on one unit"
     if trace.measured:
         block += ", from copying its inputs to copying its outputs"
     text = Text(traced_words(trace), style="bold")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import gapless
-from gapless.formulations.cluster import PipelineCount, Pipelines
+from gapless.formulations.cluster import Pipelines
 from gapless.formulations.cluster_platform import ClusterPlatform, DeviceType, InnerUnit, Speed
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.network import Layer, Network, Tensor
@@ -84,11 +84,9 @@ def test_other_batches_are_refused(batch: int) -> None:
         cluster_problem(NETWORK, PAIR, batch=batch)
 
 
-def test_one_pipeline_or_many() -> None:
-    one = cluster_problem(NETWORK, PAIR, pipelines=PipelineCount.ONE)
-    many = cluster_problem(NETWORK, PAIR)
-    assert (data_of(one).most, one.objective.terms) == (1, ("period",))
-    assert (data_of(many).most, many.objective.terms) == (None, ("throughput",))
+def test_as_many_pipelines_as_serve_most() -> None:
+    problem = cluster_problem(NETWORK, PAIR)
+    assert (data_of(problem).most, problem.objective.terms) == (None, ("throughput",))
 
 
 def test_unknown_operations_are_refused_with_the_layer() -> None:
@@ -108,7 +106,7 @@ def test_a_device_with_units_runs_its_chunk_as_a_pipeline() -> None:
         port_bytes_per_second=10**6,
     )
     cluster = ClusterPlatform(name="boxes", types=(replace(box, count=2),))
-    problem = cluster_problem(NETWORK, cluster, pipelines=PipelineCount.ONE)
+    problem = cluster_problem(NETWORK, cluster)
     (inner,) = data_of(problem).inner
     assert inner.costs.layer_us == ((40_000, 10_000), (10_000, 2_500))
     assert problem.costs.networks[0].layer_us == ((10_000, 10_000), (2_500, 2_500))  # the best unit alone

@@ -161,8 +161,11 @@ class Timeline {
     const name = this.data.names[stream], many = this.data.names.length > 1;
     const facts = [["trace", block.band.title], ["request", this.name(block)]];
     if (!this.data.alone && many) facts.push(["stream", name]);
-    facts.push(["network", network], ["layers", layers], ["unit", this.data.units[block.unit]]);
+    const link = this.data.links.includes(block.unit);
+    facts.push(["network", network], [link ? "message of layers" : "layers", layers]);
+    facts.push([link ? "link" : "unit", this.data.units[block.unit]]);
     facts.push(["start", millis(block.start)], ["end", millis(block.start + block.length)], ["takes", millis(block.length)]);
+    if (link) return facts;
     if (block.measured) {
       const [copyIn, run, copyOut] = block.times;
       facts.push(["copy in", millis(copyIn)], ["run", millis(run)], ["copy out", millis(copyOut)]);
@@ -286,7 +289,7 @@ class Timeline {
     const parts = [], scale = width / this.data.end;
     for (const row of this.rows) for (const mark of row) {
       const block = this.blocks.get(mark);
-      if (block.start > to) break;
+      if (block.start > to || this.data.links.includes(block.unit)) break;
       if (block.start + block.length < from) continue;
       const name = this.name(block), space = block.length * scale - 4;
       const letters = Math.floor(space / 6.6);

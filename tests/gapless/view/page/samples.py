@@ -28,6 +28,7 @@ from gapless.formulations.workload import LoadPolicy, Workload
 from gapless.view.page.page import report_page
 from gapless.view.page.subject import SolverAnswer, Subject
 from gapless.view.page.subjects import subject
+from tests.pipeline_boards import TWO, six_devices
 
 NOISE_PERMILLE = 40
 
@@ -244,6 +245,11 @@ def hostile() -> Subject:
     return replace(found, answers=(replace(_answers()[-1], failure=TURNED),))
 
 
+def over_devices() -> Subject:
+    """Return two pipelines over five of six devices, with messages on links."""
+    return subject(six_devices(host="pi-3"), TWO, title="over devices", explained=None)
+
+
 SAMPLES: dict[str, Callable[[], Subject]] = {
     "small": small,
     "measured": measured,
@@ -253,6 +259,7 @@ SAMPLES: dict[str, Callable[[], Subject]] = {
     "steady": steady,
     "replicas": side_by_side,
     "raced": raced,
+    "over devices": over_devices,
     "hostile": hostile,
 }
 

@@ -72,7 +72,7 @@ def opened(tmp_path: Path) -> Open:
     return run
 
 
-@pytest.mark.parametrize("name", ["workload", "raced", "steady", "hostile"])
+@pytest.mark.parametrize("name", ["workload", "raced", "steady", "over devices", "hostile"])
 def test_pages_open_without_errors(opened: Open, name: str) -> None:
     found = opened(
         report_page([samples.SAMPLES[name]()]),
@@ -82,6 +82,27 @@ def test_pages_open_without_errors(opened: Open, name: str) -> None:
     assert found["wide"] is False
     if name == "hostile":
         assert found["title"].startswith(samples.HOSTILE)
+
+
+def test_messages_say_on_which_link_they_are(opened: Open) -> None:
+    found = opened(
+        report_page([samples.over_devices()]),
+        """
+        const links = all('.row.link'), marks = [...links[0].querySelectorAll('.b')];
+        found.links = links.length;
+        document.querySelector('.canvas [tabindex="0"]').focus();
+        found.first = tip();
+        key('ArrowDown'); found.below = tip();
+        found.labels = all('.labels text').filter(text => marks.some(mark =>
+          Math.abs(Number(text.getAttribute('y')) - Number(mark.getAttribute('y')) - 14) < 3)).length;
+        """,
+    )
+    assert found["links"] == 7
+    assert "pi-3 -> xavier" in found["first"]
+    assert "message of layers" in found["first"]
+    assert "slowdown" not in found["first"]
+    assert "unit" in found["below"]
+    assert found["labels"] == 0
 
 
 def test_arrow_keys_walk_from_block_to_block(opened: Open) -> None:

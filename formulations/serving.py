@@ -1,0 +1,70 @@
+"""Requests that pass stations in line, each of which serves one at a time: the clock of all streams.
+
+Asynchronous model on an integer clock: a station begins with a request when the station before is done with
+it and it is free itself; it serves requests in order; at most `slots` requests are on their way.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple
+
+STEADY, CYCLES = 8, 4
+"""Requests a task slot that are played until a stream is steady, and those of them that tell its period."""
+
+
+class Visit(NamedTuple):
+    """One request that was served by one station; microseconds."""
+
+    start_us: int
+    end_us: int
+    request: int
+    station: int
+
+
+def served(times_us: Sequence[int], arrivals_us: Sequence[int], slots: int) -> list[Visit]:
+    """Serve requests in order of (time, request, station).
+
+    Parameters
+    ----------
+    times_us
+        How long each station takes for a request.
+    arrivals_us
+        When each request comes.
+    slots
+        Most requests on their way at once, at least 1.
+    """
+    last = len(times_us) - 1
+    free_us = [0] * len(times_us)
+    finished: list[int] = []
+    visits = []
+    queue = [(arrivals_us[request], request, 0) for request in range(min(slots, len(arrivals_us)))]
+    heapq.heapify(queue)
+    while queue:
+        ready_us, request, station = heapq.heappop(queue)
+        start = max(ready_us, free_us[station])
+        end = free_us[station] = start + times_us[station]
+        visits.append(Visit(start, end, request, station))
+        if station < last:
+            heapq.heappush(queue, (end, request, station + 1))
+            continue
+        finished.append(end)
+        following = len(finished) - 1 + slots
+        if following < len(arrivals_us):
+            heapq.heappush(queue, (max(end, arrivals_us[following]), following, 0))
+    return visits
+
+
+def saturated(times_us: Sequence[int], slots: int, requests: int) -> list[Visit]:
+    """Serve requests that are all there from the beginning and wait for task slots."""
+    return served(times_us, (0,) * requests, slots)
+
+
+def steady_visits(times_us: Sequence[int], slots: int) -> tuple[float, list[Visit]]:
+    """Return the period of a line that is never short of requests, and the visits of its last request."""
+    visits = saturated(times_us, slots, STEADY * slots)
+    outputs = [visit.end_us for visit in visits if visit.station == len(times_us) - 1]
+    last, cycle = len(outputs) - 1, CYCLES * slots
+    period_us = (outputs[-1] - outputs[-1 - cycle]) / cycle
+    return period_us, [visit for visit in visits if visit.request == last]
