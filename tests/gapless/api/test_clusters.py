@@ -86,7 +86,7 @@ def test_a_model_without_a_platform_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"platform": "kirin990"}, r"'kirin990' is one device: --platform kirin990 needs --workload"),
+        ({"platform": "kirin990"}, r"'kirin990' is one device: --platform kirin990 takes a --workload"),
         ({"platform": "epipe"}, "neither a cluster file nor a shipped cluster"),
         ({"pipelines": "two"}, r"pipelines is .*two.*, must be many, one, or a number"),
         ({"batch": 0}, "the batch is 0"),

@@ -93,7 +93,10 @@ def test_a_model_with_dynamic_shapes(cli: Cli, tmp_path: Path) -> None:
 
 WRONG = (
     (("--platform", "nowhere"), "'nowhere' is neither a cluster file nor a shipped cluster"),
-    (("--platform", "pixel7a"), "--platform pixel7a needs --workload"),
+    (
+        ("--platform", "pixel7a"),
+        "--platform pixel7a takes alexnet-dense, alexnet-sparse, octree, or a --workload",
+    ),
     (("--platform", "raspberry-pis", "--costs", "heavy"), "--costs chooses between measured tables"),
     (("--platform", "raspberry-pis", "--stream"), "--stream is about a workload"),
     (("--platform", "raspberry-pis", "--batch", "0"), "'--batch': it must be at least 1"),
