@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .costs import NetworkCosts
-from .errors import InvalidInputError, InvalidProblemError
+from .errors import InvalidProblemError
 from .hardware import Platform
 from .nearness import shown
 from .objective import Objective

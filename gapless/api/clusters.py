@@ -13,9 +13,9 @@ from ..formulations.network import Network
 from ..formulations.problem import Problem
 from ..profiler.clusters.catalog import cluster_names, load_cluster
 from ..profiler.clusters.costs import cluster_problem as estimated_problem
-from ..profiler.platforms.catalog import is_shipped_name, platform_names
+from ..profiler.platforms.catalog import is_shipped_name, network_names, platform_names
 from ..profiler.platforms.workloads import phone_names
-from .problems import load_problem
+from .problems import load_problem, with_pipelines
 
 if TYPE_CHECKING:
     from ..executor.model import Model
@@ -57,7 +57,7 @@ def cluster_problem(
     Returns
     -------
     Problem
-        Its objective is the throughput of all pipelines together, or the period of the only one.
+        Its objective is the throughput of all pipelines together.
 
     Raises
     ------
@@ -115,8 +115,10 @@ def _table(name: str) -> Network | None:
 
 def _cluster(name: str | Path) -> ClusterPlatform:
     if not os.path.exists(name) and str(name) in (*phone_names(), *platform_names()):
+        own = ", ".join(network_names(str(name))) if str(name) in platform_names() else ""
+        takes = f"takes {own}, or a --workload" if own else 'takes a --workload, e.g. "yolov4,bert"'
         raise InvalidInputError(
-            f"the platform {str(name)!r} is one device: --platform {name} needs --workload, e.g. "
-            f'--workload "yolov4,bert"; clusters are {", ".join(cluster_names())}, or a file'
+            f"the platform {str(name)!r} is one device: --platform {name} {takes}; models run over clusters: "
+            f"{', '.join(cluster_names())}, or a file"
         )
     return load_cluster(name)

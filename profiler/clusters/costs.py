@@ -10,6 +10,7 @@ from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.network import Network
+from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.workload import MOST_BATCH
 from ..analytic.costs import batched, network_costs
@@ -47,7 +48,7 @@ def cluster_problem(
     Returns
     -------
     Problem
-        Its objective is the throughput, or with one pipeline the period.
+        As many pipelines as serve most stand side by side; its objective is the throughput.
 
     Raises
     ------

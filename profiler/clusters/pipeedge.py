@@ -20,6 +20,7 @@ from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.json_files import parse_tree, read_bytes
 from ...formulations.nearness import meant, shown
 from ...formulations.network import Layer, Network, Tensor
+from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.validation import Defects
 
@@ -100,9 +101,11 @@ def import_pipeedge(
     """Return the problem that three files of PipeEdge describe.
 
     Devices are called like their hosts. A layer keeps its time for a micro-batch, in whole microseconds; two
-    hosts send to each other with the bandwidth of the slower one. Differences from PipeEdge's scheduler: many
-    pipelines may stand side by side; the memory of a stage is the largest need of its layers, and not what
-    its first input and last output need; the first stage has buffers for its input as the others have.
+    hosts send to each other with the bandwidth of the slower one. Differences from PipeEdge's scheduler:
+
+    * Many pipelines may stand side by side; `with_pipelines(problem, "one")` allows one.
+    * The memory of a stage is the largest need of its layers, not what its first input and last output need.
+    * The first stage has buffers for its input, as the others have.
 
     Parameters
     ----------
@@ -113,8 +116,6 @@ def import_pipeedge(
     batch, dtype
         Which profile: size of the micro-batch and type of its numbers ("torch.float32"). None: the only one
         that there is.
-    pipelines
-        "one" pipeline, as PipeEdge plans it, or "many" side by side.
 
     Raises
     ------

@@ -55,9 +55,7 @@ def import_(
     from ...view.terminal import describe
 
     check_writable(out)
-    problem = import_pipeedge(
-        models, device_types, devices, model=model, batch=batch, dtype=dtype, pipelines=pipelines
-    )
+    problem = import_pipeedge(models, device_types, devices, model=model, batch=batch, dtype=dtype)
     return Answer(
         document=lambda: {
             **documents.header("description"),

@@ -206,7 +206,6 @@ class ProblemOptions:
     workload: WorkloadOption = None
     platform: PlatformOption = None
     batch: BatchOption = None
-    pipelines: PipelinesOption = None
     shape: ModelShapeOption = None
     order: OrderOption = None
     execution: ExecutionOption = None

@@ -120,7 +120,7 @@ def test_a_device_with_units_runs_its_chunk_as_a_pipeline() -> None:
 @pytest.mark.slow
 def test_exact_backends_agree_on_the_plan() -> None:
     problem = cluster_problem(NETWORK, PAIR)
-    answers = [gapless.plan(problem, backend=name) for name in ("exhaustive", "cpsat")]
+    answers = [gapless.plan(problem, backend=name) for name in ("native", "exhaustive", "cpsat")]
     assert len({answer.objective for answer in answers}) == 1
     assert all(str(answer.status) == "optimal" for answer in answers)
     # The network and its queues take 69,040 bytes: no slow device holds all of it.
