@@ -23,7 +23,8 @@ class Chunk:
     unit
         Name of the unit.
     request
-        Name of the request, in plans for a workload; empty where every request runs alike.
+        Name of the request, in plans for a workload, or of the pipeline, in plans of several; empty where
+        every request runs alike.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -52,8 +53,8 @@ class Plan:
     chunks
         At least one chunk. They are sorted on construction, so equal plans are equal values.
     order
-        In plans for a workload, the names of all requests in the order in which every unit serves them;
-        empty otherwise.
+        In plans for a workload, the names of all requests in the order in which every unit serves them; in
+        plans of several pipelines, their names; empty otherwise.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

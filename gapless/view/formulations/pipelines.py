@@ -140,10 +140,13 @@ class PipelinesPresenter(Presenter):
         values = _values(problem, plan)
         if problem.objective.first == "latency":
             return _way(values)
-        paces = paces_of(values)
-        words = [_pace_sentence(pace) for pace in paces[: MOST_NAMED + 1]]
-        hidden = len(paces) - len(words)
-        return " ".join([*words, *([f"{hidden} more pipelines are in the table."] if hidden else [])])
+        found = list(zip(paces_of(values), values.stages, strict=True))
+        whole = [pace for pace, stages in found if len(stages) == 1 and pace.closest is None]
+        others = [pace for pace, _ in found if pace not in whole]
+        words = [_pace_sentence(pace) for pace in others[: MOST_NAMED + 1]]
+        hidden = len(others) - len(words)
+        words += [f"{hidden} more pipelines are in the table."] if hidden else []
+        return " ".join([*words, *_whole_sentence(whole)])
 
     def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
         """Return how many pipelines of the network there are."""
@@ -320,6 +323,16 @@ def _stages(values: PipelineValues) -> Table:
 def _marked(time_us: int, period_us: int) -> Text:
     """Return a time; what sets the pace is set in colour."""
     return Text(millis(time_us), style="green" if time_us == period_us else "")
+
+
+def _whole_sentence(paces: Sequence[Pace]) -> list[str]:
+    """Return which devices run the whole network, each for itself."""
+    if not paces:
+        return []
+    names = [name for pace in paces for name in pace.by]
+    if len(paces) == 1:
+        return [f"{names[0]} runs the whole network, one item every {millis(paces[0].period_us)}."]
+    return [f"{listed(names)} run the whole network each."]
 
 
 def _pace_sentence(pace: Pace) -> str:

@@ -58,7 +58,7 @@ def test_what_is_no_number_of_pipelines_is_refused(text: str) -> None:
 
 
 def test_what_has_no_pipelines_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="for one network"):
+    with pytest.raises(InvalidInputError, match="pipelines are of one network"):
         gapless.with_pipelines(workload_problem({"a": [[1, 2]]}, ["a"]), "many")
     ruled = table().with_rules(lambda view: view.uses("big"))
     with pytest.raises(InvalidInputError, match="give them again"):

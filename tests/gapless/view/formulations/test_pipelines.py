@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 import gapless
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
-from gapless.formulations.plan import Plan
+from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate
 from gapless.view.formulations.pipelines import PRESENTER
@@ -75,6 +75,18 @@ def test_who_sets_the_pace_is_a_device_or_a_link() -> None:
     )
     words = PRESENTER.pace_words(six_devices(overlap=False), TWO)
     assert "pi-1 with its messages sets the pace with 24.100 ms; nano-2 with its messages comes next" in words
+
+
+def test_devices_that_run_everything_are_told_together() -> None:
+    problem = six_devices()
+    whole = [Chunk(network="net", start=0, stop=4, unit=unit) for unit in problem.platform.unit_names]
+    alone = Plan(chunks=(whole[0],))
+    assert PRESENTER.pace_words(problem, alone) == "xavier runs the whole network, one item every 8.000 ms."
+    names = tuple(f"pipeline {number}" for number in range(1, 6))
+    pairs = zip(whole, names, strict=False)
+    several = Plan(chunks=tuple(replace(chunk, request=name) for chunk, name in pairs), order=names)
+    words = PRESENTER.pace_words(problem, several)
+    assert words == "xavier, nano-1, nano-2 and 2 more run the whole network each."
 
 
 def test_the_latency_says_where_an_item_is() -> None:

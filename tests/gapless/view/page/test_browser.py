@@ -98,10 +98,9 @@ def test_messages_say_on_which_link_they_are(opened: Open) -> None:
         """,
     )
     assert found["links"] == 7
-    assert "pi-3 -> xavier" in found["first"]
-    assert "message of layers" in found["first"]
-    assert "slowdown" not in found["first"]
-    assert "unit" in found["below"]
+    assert found["first"]["link"] == "pi-3 -> xavier"
+    assert {"unit", "layers", "slowdown"}.isdisjoint(found["first"])
+    assert found["below"]["unit"] == "xavier"
     assert found["labels"] == 0
 
 
