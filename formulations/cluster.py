@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .costs import NetworkCosts
-from .errors import InvalidProblemError
+from .errors import InvalidInputError, InvalidProblemError
 from .hardware import Platform
 from .nearness import shown
-from .objective import Objective
 from .validation import STRICT, Defects
 
 MICROSECONDS = 1_000_000
@@ -35,11 +34,6 @@ def parse_pipelines(count: str | int) -> int | None:
     if not text.isdecimal() or len(text) > 9 or int(text) < 1:
         raise InvalidInputError(f"pipelines is {shown(text)}, must be many, one, or a number of at least 1")
     return int(text)
-
-
-def usual_objective(most: int | None) -> Objective:
-    """Return what is minimised when nothing is said: the period of one pipeline, the interval of many."""
-    return Objective(terms=("period" if most == 1 else "throughput",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

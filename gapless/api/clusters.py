@@ -50,7 +50,7 @@ def cluster_problem(
     batch
         Inferences that pass the devices together as one item.
     pipelines
-        How many may run side by side: "many" (as many as serve most items), "one", or a number.
+        How many may stand side by side: "many", "one" or a number, as for `with_pipelines`.
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name, where an ONNX file is named.
 
@@ -73,7 +73,7 @@ def cluster_problem(
     (6, True)
     """
     cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
-    return estimated_problem(network_of(model, shapes), cluster, batch=batch, pipelines=pipelines)
+    return with_pipelines(estimated_problem(network_of(model, shapes), cluster, batch=batch), pipelines)
 
 
 def network_of(model: Planned, shapes: Shapes | None = None) -> Network:

@@ -32,6 +32,7 @@ _NAMES = (
     "task_slots",
     "contention",
     "costs",
+    "pipelines",
     "objective",
     "max_period_us",
     "min_units",

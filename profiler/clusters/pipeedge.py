@@ -13,7 +13,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...formulations.cluster import Link, Pipelines, parse_pipelines, usual_objective
+from ...formulations.cluster import Link, Pipelines
 from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform, ProcessingUnit
@@ -96,7 +96,6 @@ def import_pipeedge(
     model: str,
     batch: int | None = None,
     dtype: str | None = None,
-    pipelines: str | int = "many",
 ) -> Problem:
     """Return the problem that three files of PipeEdge describe.
 
@@ -123,7 +122,6 @@ def import_pipeedge(
         PyYAML is not installed; a file cannot be read or is not valid; the model, a profile or a device
         type is not there, or it is not clear which profile is meant.
     """
-    most = parse_pipelines(pipelines)
     known = _read(models, dict[str, PipeEdgeModel], "models of PipeEdge")
     types = _read(device_types, dict[str, PipeEdgeDeviceType], "device types of PipeEdge")
     hosts = {
@@ -163,11 +161,10 @@ def import_pipeedge(
                 source=f"{device_types} of PipeEdge", method="isolated", notes="; ".join(notes)
             ),
         ),
-        objective=usual_objective(most),
+        objective=Objective(terms=("throughput",)),
         data=Pipelines(
             types=tuple(name for name in chosen for _ in hosts[name]),
             links=tuple(_links({name: types[name] for name in chosen})),
-            most=most,
             in_slots=SLOTS,
             out_slots=SLOTS,
         ),

@@ -39,12 +39,6 @@ def import_(
     dtype: Annotated[
         str | None, _import_option(help="Type of numbers, where several were profiled: torch.float32.")
     ] = None,
-    pipelines: Annotated[
-        str,
-        _import_option(
-            metavar="many|one|N", help="How many pipelines may run side by side.", show_default=True
-        ),
-    ] = "many",
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:

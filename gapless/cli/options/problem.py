@@ -213,6 +213,7 @@ class ProblemOptions:
     task_slots: TaskSlotsOption = None
     contention: ContentionOption = None
     costs: CostsOption = None
+    pipelines: PipelinesOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None
