@@ -16,7 +16,8 @@ def interval_us(device: InnerDevice, network: Network) -> npt.NDArray[np.int64]:
     """Return the least period of an inner pipeline for each chunk, by [start][stop]; -1: cannot run.
 
     The inner problem is that of one board: each unit runs at most one chunk, and units that share cores
-    exclude each other. For each start the program goes over sets of units, as EPipe's over sets of devices (Eq. 5).
+    exclude each other. For each start the program goes over sets of units, as EPipe's over sets of devices
+    (Eq. 5).
 
     Parameters
     ----------
