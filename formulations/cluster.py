@@ -14,10 +14,12 @@ from .costs import NetworkCosts
 from .errors import InvalidInputError, InvalidProblemError
 from .hardware import Platform
 from .nearness import shown
-from .objective import Objective
 from .validation import STRICT, Defects
 
 MICROSECONDS = 1_000_000
+
+MAX_INNER_UNITS = 6
+"""Most units of a device that is a pipeline itself: the best inner pipeline is sought over all sets of them."""
 
 
 def parse_pipelines(count: str | int) -> int | None:
@@ -35,11 +37,6 @@ def parse_pipelines(count: str | int) -> int | None:
     if not text.isdecimal() or len(text) > 9 or int(text) < 1:
         raise InvalidInputError(f"pipelines is {shown(text)}, must be many, one, or a number of at least 1")
     return int(text)
-
-
-def usual_objective(most: int | None) -> Objective:
-    """Return what is minimised when nothing is said: the period of one pipeline, the interval of many."""
-    return Objective(terms=("period" if most == 1 else "throughput",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +93,15 @@ class InnerDevice:
     device: str
     platform: Platform
     costs: NetworkCosts
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"inner device {self.device!r}")
+        defects.check_name("device", self.device)
+        defects.check_size("units", len(self.platform.units), most=MAX_INNER_UNITS)
+        for layer, row in enumerate(self.costs.layer_us):
+            if len(row) != len(self.platform.units):
+                defects.add(f"layer_us[{layer}] has {len(row)} times for {len(self.platform.units)} units")
+        defects.raise_as(InvalidProblemError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -242,20 +242,13 @@ class ClusterPlatform:
             source=self.source,
         )
 
-    def pipelines(self, *, most: int | None = None) -> Pipelines:
-        """Return what joins the devices as the data of a problem; its inner devices need costs.
-
-        Parameters
-        ----------
-        most
-            Most pipelines side by side; None: no limit.
-        """
+    def pipelines(self) -> Pipelines:
+        """Return what joins the devices as the data of a problem; inner devices are not in it."""
         powers = [one.power_mw for one in self.types for _ in one.devices]
         known = [power for power in powers if power is not None]
         return Pipelines(
             types=tuple(one.name for one in self.types for _ in one.devices),
             links=tuple(self._links()),
-            most=most,
             overlap=self.overlap,
             host=self.host,
             in_slots=self.in_slots,

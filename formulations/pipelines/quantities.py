@@ -162,14 +162,14 @@ class PipelineValues(PlanNumbers):
     def idle_permille(self) -> int:
         """Unused share of all devices, permille, rounded up: each pipeline works at its own period."""
         count, scale = self.cluster.device_count, self.cluster.scale
-        used = sum(self.stage_us[d] * scale // max(1, self.periods_us[self.place[d]]) for d in self.place)
+        used = sum(self.stage_us[d] * scale // self.periods_us[self.place[d]] for d in self.place)
         return -(-1000 * (count * scale - used) // (count * scale))
 
     @property
     def switch_bytes_per_second(self) -> int:
         """Load of a switch that all links share, rounded up for each pipeline."""
         return sum(
-            -(-sum(stage.sent_bytes for stage in stages) * 1_000_000 // max(1, period))
+            -(-sum(stage.sent_bytes for stage in stages) * 1_000_000 // period)
             for stages, period in zip(self.stages, self.periods_us, strict=True)
         )
 

@@ -13,9 +13,9 @@ from ..formulations.network import Network
 from ..formulations.problem import Problem
 from ..profiler.clusters.catalog import cluster_names, load_cluster
 from ..profiler.clusters.costs import cluster_problem as estimated_problem
-from ..profiler.platforms.catalog import is_shipped_name, platform_names
+from ..profiler.platforms.catalog import is_shipped_name, network_names, platform_names
 from ..profiler.platforms.workloads import phone_names
-from .problems import load_problem
+from .problems import load_problem, with_pipelines
 
 if TYPE_CHECKING:
     from ..executor.model import Model
@@ -50,14 +50,14 @@ def cluster_problem(
     batch
         Inferences that pass the devices together as one item.
     pipelines
-        How many may run side by side: "many" (as many as serve most items), "one", or a number.
+        How many may stand side by side: "many", "one" or a number, as for `with_pipelines`.
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name, where an ONNX file is named.
 
     Returns
     -------
     Problem
-        Its objective is the throughput of all pipelines together, or the period of the only one.
+        Its objective is the throughput of all pipelines together.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def cluster_problem(
     (6, True)
     """
     cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
-    return estimated_problem(network_of(model, shapes), cluster, batch=batch, pipelines=pipelines)
+    return with_pipelines(estimated_problem(network_of(model, shapes), cluster, batch=batch), pipelines)
 
 
 def network_of(model: Planned, shapes: Shapes | None = None) -> Network:
@@ -115,8 +115,10 @@ def _table(name: str) -> Network | None:
 
 def _cluster(name: str | Path) -> ClusterPlatform:
     if not os.path.exists(name) and str(name) in (*phone_names(), *platform_names()):
+        own = ", ".join(network_names(str(name))) if str(name) in platform_names() else ""
+        takes = f"takes {own}, or a --workload" if own else 'takes a --workload, e.g. "yolov4,bert"'
         raise InvalidInputError(
-            f"the platform {str(name)!r} is one device: --platform {name} needs --workload, e.g. "
-            f'--workload "yolov4,bert"; clusters are {", ".join(cluster_names())}, or a file'
+            f"the platform {str(name)!r} is one device: --platform {name} {takes}; models run over clusters: "
+            f"{', '.join(cluster_names())}, or a file"
         )
     return load_cluster(name)

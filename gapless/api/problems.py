@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..formulations.cluster import Pipelines, parse_pipelines, usual_objective
+from ..formulations.cluster import Pipelines, parse_pipelines
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError, InvalidProblemError
@@ -167,7 +167,7 @@ def with_pipelines(
         How many there may be: "many", "one" or a number; or `Pipelines`: links, and what else is asked.
     objective
         As for `plan`. None: that of the problem if it says more than the least period; otherwise the
-        throughput, or of one pipeline the period.
+        throughput.
 
     Raises
     ------
@@ -201,8 +201,8 @@ def with_pipelines(
         data = replace(own or Pipelines(), most=parse_pipelines(pipelines))
     wanted = Objective.parse(objective) if isinstance(objective, str) else objective
     if wanted is None:
-        usual = (Objective(), usual_objective(1), usual_objective(None))
-        wanted = usual_objective(data.most) if problem.objective in usual else problem.objective
+        usual = problem.objective == Objective()
+        wanted = Objective(terms=("throughput",)) if usual else problem.objective
     return replace(problem, data=data, objective=wanted)
 
 

@@ -25,7 +25,6 @@ _NAMES = (
     "workload",
     "platform",
     "batch",
-    "pipelines",
     "shape",
     "order",
     "execution",
@@ -33,6 +32,7 @@ _NAMES = (
     "task_slots",
     "contention",
     "costs",
+    "pipelines",
     "objective",
     "max_period_us",
     "min_units",
@@ -50,7 +50,7 @@ _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 _SERVICE = ("order", "execution", "mode", "contention")
 """What only a workload has."""
 
-_OVER_DEVICES = ("batch", "pipelines", "shape")
+_OVER_DEVICES = ("batch", "shape")
 """What only a problem over devices has."""
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...formulations.cluster import InnerDevice, parse_pipelines, usual_objective
+from ...formulations.cluster import InnerDevice
 from ...formulations.cluster_platform import ClusterPlatform, DeviceType, Speed
 from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.network import Network
+from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.workload import MOST_BATCH
 from ..analytic.costs import batched, network_costs
@@ -24,13 +25,7 @@ _HOW = (
 )
 
 
-def cluster_problem(
-    network: Network,
-    cluster: ClusterPlatform,
-    *,
-    batch: int = 1,
-    pipelines: str | int = "many",
-) -> Problem:
+def cluster_problem(network: Network, cluster: ClusterPlatform, *, batch: int = 1) -> Problem:
     """Return the problem of running a network over the devices of a cluster, with estimated costs.
 
     Parameters
@@ -41,13 +36,11 @@ def cluster_problem(
         The devices.
     batch
         Inferences that pass the devices together, as one item: costs and tensors are those of the batch.
-    pipelines
-        How many may run side by side: "many", "one", or a number.
 
     Returns
     -------
     Problem
-        Its objective is the throughput, or with one pipeline the period.
+        As many pipelines as serve most stand side by side; its objective is the throughput.
 
     Raises
     ------
@@ -58,8 +51,7 @@ def cluster_problem(
         raise InvalidInputError(f"the batch is {batch!r}, must be a whole number from 1 to {MOST_BATCH}")
     inner = {one.name: _inner(network, one, batch) for one in cluster.types if one.units}
     columns = {one.name: _column(network, one, inner.get(one.name), batch) for one in cluster.types}
-    most = parse_pipelines(pipelines)
-    data = cluster.pipelines(most=most)
+    data = cluster.pipelines()
     item = batched(network, batch)
     return Problem(
         platform=cluster.platform,
@@ -75,7 +67,7 @@ def cluster_problem(
             batch=batch,
             provenance=provenance_of(cluster),
         ),
-        objective=usual_objective(most),
+        objective=Objective(terms=("throughput",)),
         data=replace(data, inner=tuple(inner.values())),
     )
 

@@ -13,13 +13,14 @@ from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...formulations.cluster import Link, Pipelines, parse_pipelines, usual_objective
+from ...formulations.cluster import Link, Pipelines
 from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.json_files import parse_tree, read_bytes
 from ...formulations.nearness import meant, shown
 from ...formulations.network import Layer, Network, Tensor
+from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.validation import Defects
 
@@ -95,14 +96,15 @@ def import_pipeedge(
     model: str,
     batch: int | None = None,
     dtype: str | None = None,
-    pipelines: str | int = "many",
 ) -> Problem:
     """Return the problem that three files of PipeEdge describe.
 
     Devices are called like their hosts. A layer keeps its time for a micro-batch, in whole microseconds; two
-    hosts send to each other with the bandwidth of the slower one. Differences from PipeEdge's scheduler: many
-    pipelines may stand side by side; the memory of a stage is the largest need of its layers, and not what
-    its first input and last output need; the first stage has buffers for its input as the others have.
+    hosts send to each other with the bandwidth of the slower one. Differences from PipeEdge's scheduler:
+
+    * Many pipelines may stand side by side; `with_pipelines(problem, "one")` allows one.
+    * The memory of a stage is the largest need of its layers, not what its first input and last output need.
+    * The first stage has buffers for its input, as the others have.
 
     Parameters
     ----------
@@ -113,8 +115,6 @@ def import_pipeedge(
     batch, dtype
         Which profile: size of the micro-batch and type of its numbers ("torch.float32"). None: the only one
         that there is.
-    pipelines
-        "one" pipeline, as PipeEdge plans it, or "many" side by side.
 
     Raises
     ------
@@ -122,7 +122,6 @@ def import_pipeedge(
         PyYAML is not installed; a file cannot be read or is not valid; the model, a profile or a device
         type is not there, or it is not clear which profile is meant.
     """
-    most = parse_pipelines(pipelines)
     known = _read(models, dict[str, PipeEdgeModel], "models of PipeEdge")
     types = _read(device_types, dict[str, PipeEdgeDeviceType], "device types of PipeEdge")
     hosts = {
@@ -162,11 +161,10 @@ def import_pipeedge(
                 source=f"{device_types} of PipeEdge", method="isolated", notes="; ".join(notes)
             ),
         ),
-        objective=usual_objective(most),
+        objective=Objective(terms=("throughput",)),
         data=Pipelines(
             types=tuple(name for name in chosen for _ in hosts[name]),
             links=tuple(_links({name: types[name] for name in chosen})),
-            most=most,
             in_slots=SLOTS,
             out_slots=SLOTS,
         ),

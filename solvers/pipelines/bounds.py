@@ -160,7 +160,10 @@ class Bounds:
         for term in self._terms:
             if term == T.THROUGHPUT:
                 left = self._most - done.pipelines - 1
-                rate = self._best_rate(begun.longest_us, longest, device, place, state, left)
+                rate = self._cluster.rate(longest) + self._rate_of(left, self.without(state, device))
+                if left > 0 and self._rates is not None and self._cluster.scale < NEVER:
+                    periods = np.maximum(self._periods[kind, place, self._subsets(state)], begun.longest_us)
+                    rate = min(rate, self._shared_rate(periods, state, left))
                 values.append(self._interval(done.rate + rate))
                 continue
             before = getattr(done, _FIELDS[term])
@@ -180,20 +183,16 @@ class Bounds:
             return pipelines * self._cluster.scale
         return int(self._rates[min(pipelines, len(self._rates) - 1)][state]) if pipelines > 0 else 0
 
-    def _best_rate(self, longest: int, period: int, device: int, place: int, state: int, left: int) -> int:
+    def _shared_rate(self, periods: Ints, state: int, left: int) -> int:
         """Return an upper bound on the rate of a pipeline that was begun and of others behind it.
 
         Each way to divide the free devices between it and the others is tried: to give all of them to both
-        would be far from what can be.
+        would be far from what can be. `periods` is what it takes with each subset of them.
         """
-        most = self._cluster.rate(period) + self._rate_of(left, self.without(state, device))
-        if left <= 0 or self._rates is None or self._cluster.scale >= NEVER:
-            return most
-        own = self._subsets(state)
-        periods = self._periods[self._kind_of[device], place, own]
-        others = self._rates[min(left, len(self._rates) - 1)][state - own]
-        both = self._cluster.scale // np.maximum(np.maximum(periods, longest), 1) + others
-        return max(1, min(most, int(both[periods < NEVER].max(initial=0))))
+        assert self._rates is not None
+        others = self._rates[min(left, len(self._rates) - 1)][state - self._subsets(state)]
+        both = np.maximum(self._cluster.scale // np.maximum(periods, 1), 1) + others
+        return int(both[periods < NEVER].max(initial=0))
 
     def _subsets(self, state: int) -> Ints:
         """Return the subsets of a set of devices."""

@@ -59,6 +59,8 @@ class Relaxation:
         Its tables by kind, perhaps merged.
     exact
         Whether the kinds are those of the devices; otherwise some were merged.
+    most
+        Most pipelines; None: those of the problem.
     most_us, most_devices
         Largest period and number of devices, or None.
     deadline
@@ -71,6 +73,7 @@ class Relaxation:
         arrays: KindArrays,
         *,
         exact: bool = True,
+        most: int | None = None,
         most_us: int | None = None,
         most_devices: int | None = None,
         deadline: Deadline = NO_DEADLINE,
@@ -79,6 +82,7 @@ class Relaxation:
         self.states = States(arrays.counts)
         self._cluster, self._deadline, self._most_us = cluster, deadline, most_us
         self.exact = exact
+        self._most = cluster.most_pipelines if most is None else most
         self._allowed = np.ones(self.states.number, bool)
         if most_devices is not None:
             self._allowed &= self.states.sizes <= most_devices
@@ -116,7 +120,7 @@ class Relaxation:
             self.states,
             types.tolist(),
             [self._cluster.rate(max(1, us)) for us in self.period_us[types].tolist()],
-            most=self._cluster.most_pipelines if most is None else most,
+            most=self._most if most is None else most,
             excluded=self._excluded,
             deadline=self._deadline,
         )
@@ -157,7 +161,7 @@ class Relaxation:
 
     def _by_rates(self, terms: Sequence[str]) -> Optimum:
         """Settle the terms one after the other, each under what those before have left (see `RATED`)."""
-        most = self._cluster.most_pipelines if PipelineTerm.THROUGHPUT in terms else 1
+        most = self._most if PipelineTerm.THROUGHPUT in terms else 1
         packing, rate, allowed, bound = self.packing(most=most), 0, self._allowed, None
         for term in (*terms, PipelineTerm.DEVICES):
             best = np.where(allowed, packing.best, NONE)

@@ -9,8 +9,10 @@ from typing import Any
 
 from ...formulations.cluster import InnerDevice, Link, Pipelines
 from ...formulations.costs import NetworkCosts
+from ...formulations.expr import BoolExpr
 from ...formulations.files import parse_problem
 from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.pipelines.view import PipelineView
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ..samples import Samples
@@ -36,7 +38,7 @@ def samples() -> Samples:
             "bytes": (lambda view: view.peak_bytes() + view.traffic_bytes() <= 250,),
             "energy": (lambda view: view.energy_nj() <= 150 * view.devices_used(),),
             "opaque": (OpaqueRule(name="few", predicate=lambda plan: len(plan.chunks) != 2),),
-            "contradiction": (lambda view: view.uses("a"), lambda view: ~view.uses("a")),
+            "contradiction": (with_a, without_a),
         },
         limits=(
             {"max_units": 1},
@@ -49,6 +51,16 @@ def samples() -> Samples:
         ),
         objectives=("throughput,latency", "devices,throughput", "latency,devices", "slack:100:latency"),
     )
+
+
+def with_a(view: PipelineView) -> BoolExpr:
+    """Demand that the first device is used."""
+    return view.uses("a")
+
+
+def without_a(view: PipelineView) -> BoolExpr:
+    """Demand that it is not."""
+    return ~view.uses("a")
 
 
 def _problem(layer_us: list[list[int | None]], objective: str, **data: Any) -> Problem:

@@ -29,9 +29,6 @@ from .prospects import Completed, Head, Prospects
 Key = tuple[tuple[int, ...], tuple[int, ...]]
 """The values of the terms that rank plans, and what orders plans of equal values."""
 
-_PAUSE = 64
-"""Branches between two looks at the clock."""
-
 
 class _Stopped(Exception):
     """The search has to end before it is done."""
@@ -91,7 +88,7 @@ class Search:
         self.kept: list[tuple[Key, Pipes]] = []
         self._shapes: dict[tuple[object, ...], int] = {}
         self._full = False
-        self.dropped, self.rejected, self._steps = False, 0, 0
+        self.dropped, self.rejected = False, 0
         self.stop = StopReason.COMPLETE
 
     def run(self, seeds: Iterable[Pipes] = ()) -> None:
@@ -188,8 +185,7 @@ class Search:
 
     def _extend(self, plan: Completed, head: Head) -> None:
         """Go on with a pipeline that was begun, in every way."""
-        self._steps += 1
-        if self._steps % _PAUSE == 0 and self._deadline.passed:
+        if self._deadline.passed:
             self._end(StopReason.TIME_LIMIT)
         left = self._bounds.without(head.state, head.device)
         following: list[tuple[tuple[int, ...], tuple[int, int], Pipe, Begun, Head | None]] = []

@@ -12,31 +12,35 @@ plans to begin with come from parts of the devices (`large`); the search then go
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 from ...formulations.judge import examined
 from ...formulations.pipelines.plans import Pipes
+from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import cluster_of
 from ...formulations.problem import Problem
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from .arrays import KindArrays, build_arrays, merged
 from .bounds import Bounds
 from .copies import copies
-from .large import partial_plans
+from .large import Parts, highest, interval_bound
 from .narrowing import narrowed
 from .program import TimeIsUpError
 from .relaxed import Optimum, Relaxation
 from .search import Search
 
-MOST_STATES, MOST_CELLS = 1 << 16, 48_000_000
-"""Sets of devices, and entries of a table by set, kind and cut, that are not too many."""
+MOST_STATES, MOST_CELLS = 1 << 16, 110_000_000
+"""Sets of devices, and entries of a table by set, kind and cut, that the programs take on as they are."""
 
-_STEPS_PER_S = 400_000_000
+_FEW_STATES, _FEW_CELLS, _LITTLE_WORK = 1 << 12, 6_000_000, 300_000_000
+"""The same for bounds within the search, and on problems that are too large."""
+
+_STEPS_PER_S = 500_000_000
 """Steps of the program in a second, cautiously; with a time limit it may take a part of it."""
 
-_SHARE, _MOST_WORK = 0.5, 40_000_000_000
-_SMALL_WORK = 20_000_000
+_SHARE = 0.5
+"""Part of the time that is left for what comes before the search."""
 
 _PUBLISH_S = 0.1
 
@@ -46,9 +50,16 @@ def solve_pipelines(problem: Problem, options: SolveOptions, support: Support) -
     return PipelineSolve(problem, options, support).run()
 
 
-def _work(limit_s: float | None) -> int:
-    """Return how many steps a program may take."""
-    return _MOST_WORK if limit_s is None else int(_SHARE * limit_s * _STEPS_PER_S)
+def _fits(arrays: KindArrays, limit_s: float | None) -> bool:
+    """Return whether the programs can take on a problem as it is, in some time."""
+    quick = limit_s is None or arrays.work <= _SHARE * limit_s * _STEPS_PER_S
+    return quick and arrays.state_count <= MOST_STATES and arrays.cells <= MOST_CELLS
+
+
+def _coarse(arrays: KindArrays, limit_s: float | None) -> KindArrays:
+    """Return a relaxation with few sets of devices: the arrays themselves where they are few."""
+    work = _LITTLE_WORK if limit_s is None else min(_LITTLE_WORK, int(limit_s * _STEPS_PER_S / 10))
+    return merged(arrays, _FEW_STATES, _FEW_CELLS, work)
 
 
 class Root:
@@ -76,31 +87,53 @@ class Root:
     def __init__(self, problem: Problem, arrays: KindArrays, limit_s: float | None) -> None:
         self.relaxation: Relaxation | None = None
         self.optimum: Optimum | None = None
-        work = _work(limit_s)
-        deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
-        for most in (max(work, _SMALL_WORK), _SMALL_WORK):
-            fitting = merged(arrays, MOST_STATES, MOST_CELLS, most)
-            relaxation = Relaxation(
-                cluster_of(problem),
-                fitting,
-                exact=fitting is arrays,
-                most_us=problem.limits.max_period_us,
-                most_devices=problem.limits.max_units,
-                deadline=deadline,
-            )
+        self._problem, self._arrays = problem, arrays
+        self._deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+        for fitting in self._sizes(limit_s):
             try:
-                self.optimum = relaxation.optimum(problem.objective.terms)
+                self.relaxation = self._relaxation(fitting)
+                self.optimum = self.relaxation.optimum(problem.objective.terms)
+                break
             except TimeIsUpError:
-                deadline = Deadline(None if limit_s is None else _SHARE**2 * limit_s)
-                continue
-            self.relaxation = relaxation
-            break
+                self.relaxation = None
         self.infeasible = self.relaxation is not None and self.optimum is None
+
+    def _sizes(self, limit_s: float | None) -> Iterator[KindArrays]:
+        if _fits(self._arrays, limit_s):
+            yield self._arrays
+        if limit_s is not None:
+            self._deadline = Deadline(_SHARE * limit_s)
+        coarse = _coarse(self._arrays, limit_s)
+        if coarse is not self._arrays:
+            yield coarse
+
+    def _relaxation(self, arrays: KindArrays) -> Relaxation:
+        limits = self._problem.limits
+        return Relaxation(
+            cluster_of(self._problem),
+            arrays,
+            exact=arrays is self._arrays,
+            most_us=limits.max_period_us,
+            most_devices=limits.max_units,
+            deadline=self._deadline,
+        )
+
+    def for_search(self, limit_s: float | None) -> Relaxation | None:
+        """Return programs that are small enough to bound branches with."""
+        found = self.relaxation
+        if found is None or (found.states.number <= _FEW_STATES and found.arrays.cells <= _FEW_CELLS):
+            return found
+        self._deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+        return self._relaxation(_coarse(self._arrays, limit_s))
 
     @property
     def bound(self) -> int | None:
         """A lower bound on the first term of the objective, or None."""
-        return None if self.optimum is None else self.optimum.bound
+        own = None if self.optimum is None else self.optimum.bound
+        merged_kinds = self.relaxation is None or not self.relaxation.exact
+        if merged_kinds and self._problem.objective.terms[0] == PipelineTerm.THROUGHPUT:
+            return highest((own, interval_bound(self._problem)))
+        return own
 
     def settles(self, problem: Problem) -> bool:
         """Return whether the plan of the programs is best by all terms, and the judge confirms it."""
@@ -134,9 +167,11 @@ class PipelineSolve:
         seeds = [root.optimum.pipes] if root.optimum and root.optimum.pipes else []
         if options.top == 1 and root.settles(problem):
             return self._claim(seeds, StopReason.COMPLETE, proven=1)
-        merged_kinds = root.relaxation is None or not root.relaxation.exact
-        share_s = None if self._deadline.left_s is None else _SHARE * self._deadline.left_s
-        more = partial_plans(problem, arrays, Deadline(share_s)) if merged_kinds else iter(())
+        more: Iterator[Pipes] = iter(())
+        if root.relaxation is None or not root.relaxation.exact:
+            left_s = self._deadline.left_s
+            share = Deadline(None if left_s is None else _SHARE * left_s)
+            more = Parts(problem, build_arrays(cluster_of(problem)), share, options.seed).plans()
         return self._search(arrays, self._bounds(root), chain(seeds, more))
 
     def _arrays(self) -> KindArrays:
@@ -146,14 +181,13 @@ class PipelineSolve:
         if not self._problem.expression_rules:
             return arrays
         narrow = narrowed(self._problem, Deadline(None if limit_s is None else _SHARE * limit_s))
-        few = narrow.state_count <= MOST_STATES and narrow.cells <= MOST_CELLS
-        return narrow if few and (limit_s is None or narrow.work <= _work(limit_s)) else arrays
+        return narrow if _fits(narrow, self._deadline.left_s) else arrays
 
     def _bounds(self, root: Root) -> Bounds:
         terms = self._problem.objective.terms if self._options.top == 1 else self._problem.ranking
         cluster = cluster_of(self._problem)
         try:
-            return Bounds(cluster, terms, root.relaxation)
+            return Bounds(cluster, terms, root.for_search(self._deadline.left_s))
         except TimeIsUpError:
             return Bounds(cluster, terms, None)
 

@@ -49,7 +49,9 @@ class States:
 
     def least_below(self, table: Ints) -> Ints:
         """Return the least entry over all subsets of each set, by the last axis of a table."""
-        found = table.reshape(*table.shape[:-1], *self.shape)
-        for axis in range(table.ndim - 1, found.ndim):
-            found = np.minimum.accumulate(found, axis=axis)
+        found = table.reshape(-1, self.number).copy()
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            runs = found.reshape(len(found), -1, size, stride)
+            for count in range(1, size):
+                np.minimum(runs[:, :, count], runs[:, :, count - 1], out=runs[:, :, count])
         return found.reshape(table.shape)

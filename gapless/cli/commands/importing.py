@@ -39,12 +39,6 @@ def import_(
     dtype: Annotated[
         str | None, _import_option(help="Type of numbers, where several were profiled: torch.float32.")
     ] = None,
-    pipelines: Annotated[
-        str,
-        _import_option(
-            metavar="many|one|N", help="How many pipelines may run side by side.", show_default=True
-        ),
-    ] = "many",
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -55,9 +49,7 @@ def import_(
     from ...view.terminal import describe
 
     check_writable(out)
-    problem = import_pipeedge(
-        models, device_types, devices, model=model, batch=batch, dtype=dtype, pipelines=pipelines
-    )
+    problem = import_pipeedge(models, device_types, devices, model=model, batch=batch, dtype=dtype)
     return Answer(
         document=lambda: {
             **documents.header("description"),

@@ -80,9 +80,8 @@ def compare(
         str | None,
         solving_option(
             help="Comma-separated, each as for `plan --backend`; otherwise "
-            "native, exhaustive, cpsat, z3, pulp; for a workload "
-            "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial with 10 s for each; for "
-            "pipelines native, cpsat, pulp, z3, exhaustive.",
+            "native, exhaustive, cpsat, z3, pulp; for pipelines native, cpsat, pulp, z3, exhaustive; for a "
+            "workload native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial with 10 s for each.",
         ),
     ] = None,
     solving: SolvingOptions,

@@ -206,7 +206,6 @@ class ProblemOptions:
     workload: WorkloadOption = None
     platform: PlatformOption = None
     batch: BatchOption = None
-    pipelines: PipelinesOption = None
     shape: ModelShapeOption = None
     order: OrderOption = None
     execution: ExecutionOption = None
@@ -214,6 +213,7 @@ class ProblemOptions:
     task_slots: TaskSlotsOption = None
     contention: ContentionOption = None
     costs: CostsOption = None
+    pipelines: PipelinesOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None

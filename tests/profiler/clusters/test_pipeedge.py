@@ -123,12 +123,11 @@ def test_a_short_list_of_outputs_is_repeated(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_pipeline_is_what_pipeedge_minimises(tmp_path: Path) -> None:
-    problem = import_pipeedge(*written(tmp_path), model="org/net", batch=8, pipelines="one")
+    problem = gapless.with_pipelines(imported(tmp_path), "one").with_objective("period")
     found = [gapless.plan(problem, backend=name) for name in ("exhaustive", "cpsat", "pulp")]
     # By hand: layer 1 takes 0.5 s on a board, whatever happens; the rest runs beside it.
     assert [(str(each.status), each.objective) for each in found] == [("optimal", 500_000)] * 3
-    many = import_pipeedge(*written(tmp_path), model="org/net", batch=8)
-    best = gapless.plan(many, backend="exhaustive")
+    best = gapless.plan(imported(tmp_path), backend="exhaustive")
     assert best.objective is not None
     assert best.objective < 500_000_000  # nanoseconds between two results of both boards
 
