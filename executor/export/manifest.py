@@ -255,7 +255,7 @@ class Predicted:
     Attributes
     ----------
     period_us, latency_us, makespan_us
-        As in a score.
+        As in a score; the period of several pipelines is that of their results together.
     engine, device
         Who ran the layers when the costs were measured, and on what; empty: not known.
     """

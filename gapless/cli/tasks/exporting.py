@@ -154,12 +154,18 @@ def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
     batch = operation_of(problem).pace(problem) == "makespan"
     provenance = problem.costs.provenance
     return Predicted(
-        period_us=None if judged is None or batch else judged.period_us,
+        period_us=None if judged is None or batch else _period_us(problem, deployment),
         latency_us=None if judged is None or not problem.formulation.one_network else judged.latency_us,
         makespan_us=judged.makespan_us if judged is not None and batch else None,
         engine=provenance.engine,
         device=provenance.device,
     )
+
+
+def _period_us(problem: Problem, deployment: Deployment) -> int:
+    """Return the time from one result to the next; the rates of streams side by side add up."""
+    charged = charged_for(problem, deployment)
+    return round(1 / sum(1 / score(charged, part).period_us for part in deployment.parts))
 
 
 def _chunk_us(problem: Problem, deployment: Deployment) -> tuple[tuple[int, ...], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import onnx
@@ -147,3 +148,8 @@ def test_pipelines_run_for_real_on_this_board(cli: Cli, tmp_path: Path) -> None:
     ran = cli("run", out / "problem.json", plan, "--requests", "20")
     assert ran.code == 0, ran.err
     assert "numbers agree with the uncut model" in ran.err + ran.out
+    export = tmp_path / "export"
+    assert cli("export", out / "problem.json", plan, "--to", "onnxruntime", "--out", export).code == 0
+    predicted = json.loads((export / "manifest.json").read_text())["predicted"]["period_us"]
+    throughput = cli("check", out / "problem.json", plan, "--json").document["score"]["throughput_per_s"]
+    assert predicted == pytest.approx(1e6 / throughput, abs=1)
