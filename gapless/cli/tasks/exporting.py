@@ -17,6 +17,7 @@ from ...files.plans import NamedPlan
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.judge import score
+from ...formulations.objective import PERIOD
 from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -165,7 +166,7 @@ def _predicted(problem: Problem, deployment: Deployment) -> Predicted:
 def _period_us(problem: Problem, deployment: Deployment) -> int:
     """Return the time from one result to the next; the rates of streams side by side add up."""
     charged = charged_for(problem, deployment)
-    return round(1 / sum(1 / score(charged, part).period_us for part in deployment.parts))
+    return round(1 / sum(1 / score(charged, part).value(PERIOD) for part in deployment.parts))
 
 
 def _chunk_us(problem: Problem, deployment: Deployment) -> tuple[tuple[int, ...], ...]:
