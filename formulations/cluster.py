@@ -18,8 +18,8 @@ from .validation import STRICT, Defects
 
 MICROSECONDS = 1_000_000
 
-MAX_INNER_UNITS = 6
-"""Most units of a device that is a pipeline itself: the best inner pipeline is sought over all sets of them."""
+MOST_INNER_UNITS = 6
+"""Most units of a device that is a pipeline itself: the best one is sought over all sets of them."""
 
 
 def parse_pipelines(count: str | int) -> int | None:
@@ -97,7 +97,7 @@ class InnerDevice:
     def __post_init__(self) -> None:
         defects = Defects(f"inner device {self.device!r}")
         defects.check_name("device", self.device)
-        defects.check_size("units", len(self.platform.units), most=MAX_INNER_UNITS)
+        defects.check_size("units", len(self.platform.units), most=MOST_INNER_UNITS)
         for layer, row in enumerate(self.costs.layer_us):
             if len(row) != len(self.platform.units):
                 defects.add(f"layer_us[{layer}] has {len(row)} times for {len(self.platform.units)} units")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from .cluster import Link, Pipelines
+from .cluster import MOST_INNER_UNITS, Link, Pipelines
 from .errors import InvalidProblemError
 from .hardware import MAX_UNITS, Platform, ProcessingUnit, UnitKind
 from .json_files import Schema
@@ -20,9 +20,6 @@ from .validation import STRICT, Defects
 
 LEAST_SPEED, MOST_SPEED = 10**6, 10**18
 """Operations a second that are believed: at least one a microsecond."""
-
-MOST_INNER_UNITS = 6
-"""Most units of a device that is a pipeline itself: all sets of them are looked at for every chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,12 +121,12 @@ class Relaxation:
             types.tolist(),
             [self._cluster.rate(max(1, us)) for us in self.period_us[types].tolist()],
             most=self._most if most is None else most,
-            excluded=self._excluded,
+            excluded=self.excluded,
             deadline=self._deadline,
         )
 
     @cached_property
-    def _excluded(self) -> npt.NDArray[np.bool_] | None:
+    def excluded(self) -> npt.NDArray[np.bool_] | None:
         """The sets that hold devices which exclude each other."""
         pairs = [(one, other) for one, found in enumerate(self.arrays.excluded) for other in found]
         used, none = self.states.digits > 0, np.zeros(self.states.number, bool)
@@ -191,6 +191,10 @@ class Relaxation:
             else:
                 low = middle + 1
         return int(periods[low]), packing
+
+    def plan(self, types: Sequence[int]) -> Pipes | None:
+        """Return the plan with the fastest pipeline on each of some sets; None where kinds were merged."""
+        return self._code(types, PipelineTerm.PERIOD)
 
     def _code(self, types: Sequence[int], term: str) -> Pipes | None:
         """Return the plan with the best pipeline on each of some sets, on the first devices of the kinds."""

@@ -52,16 +52,7 @@ def test_what_makes_no_sense_is_refused(cli: Cli) -> None:
     for words, *arguments in (
         ("must be many, one, or a number", "plan", BOARD, "--pipelines", "some"),
         ("bubbles", "plan", BOARD, "--pipelines", "many", "--objective", "bubbles"),
-        (
-            "pipelines are of one network",
-            "plan",
-            "--workload",
-            "bert",
-            "--platform",
-            "kirin990",
-            "--pipelines",
-            "2",
-        ),
+        ("of one network", "plan", "--workload", "bert", "--platform", "kirin990", "--pipelines", "2"),
         ("--platform pixel7a takes alexnet-dense", "plan", "squeezenet", "--platform", "pixel7a"),
     ):
         refused = cli(*arguments)
