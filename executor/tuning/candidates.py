@@ -87,7 +87,11 @@ class TuningCandidate:
 
 
 def plan_candidates(
-    plans: Sequence[Plan], *, tables: Mapping[str, Problem], first_rank: int = 1
+    plans: Sequence[Plan],
+    *,
+    tables: Mapping[str, Problem],
+    first_rank: int = 1,
+    planned: Problem | None = None,
 ) -> tuple[TuningCandidate, ...]:
     """Return plans, best first, as candidates.
 
@@ -99,20 +103,42 @@ def plan_candidates(
         The problem with each cost table that shall predict, by the name of the table; at least one.
     first_rank
         Rank of the first plan: more than 1 where others were proposed before.
+    planned
+        The problem that the plans are of, where that is another one about the same units (`Operation.rivals`).
     """
-    problem = next(iter(tables.values()))
+    problem = planned or next(iter(tables.values()))
     operation = operation_of(problem)
     return tuple(
         predicted(
             TuningCandidate(
                 labels=(f"plan {rank}",),
-                deployment=operation.deploy(problem, plan),
+                deployment=_nameless(operation.deploy(problem, plan)) if planned else operation.deploy(problem, plan),
                 kind=CandidateKind.PLAN,
                 rank=rank,
             ),
             tables,
         )
         for rank, plan in enumerate(plans, start=first_rank)
+    )
+
+
+def _nameless(deployment: Deployment) -> Deployment:
+    """Return streams that are no plan of the problem that is tuned: what runs, as replicas do."""
+    return replace(
+        deployment,
+        streams=tuple(
+            replace(stream, chunks=tuple(replace(chunk, request="") for chunk in stream.chunks))
+            for stream in deployment.streams
+        ),
+    )
+
+
+def ranked(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
+    """Return plans of several solves in one ranking, by prediction."""
+    ordered = sorted(candidates, key=lambda candidate: candidate.expected_us)
+    return tuple(
+        replace(candidate, labels=(f"plan {rank}",), rank=rank)
+        for rank, candidate in enumerate(ordered, start=1)
     )
 
 

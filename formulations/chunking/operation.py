@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from ..chain import Chain
+from ..cluster import Pipelines
 from ..deployment import Deployment, replicas
+from ..errors import InvalidProblemError
 from ..history import History, SteadyState
+from ..objective import Objective
 from ..operation import Line, Operation, Server, ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
@@ -32,6 +37,13 @@ class ChunkingOperation(Operation):
     def arrange(self, problem: Problem, plan: Plan) -> Deployment:
         """Return one stream."""
         return deploy(plan)
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the problem with several pipelines side by side; rules are about a single one."""
+        if problem.rules or self.pace(problem) == "latency":
+            return
+        with suppress(InvalidProblemError):  # limits that mean nothing for several
+            yield replace(problem, data=Pipelines(), objective=Objective(terms=("throughput",)))
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

@@ -13,7 +13,14 @@ from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Report, silent
 from ..executor.simulated import SimulatedRunner
-from ..executor.tuning.candidates import TuningCandidate, baselines, plan_candidates, predicted
+from ..executor.tuning.candidates import (
+    TuningCandidate,
+    baselines,
+    plan_candidates,
+    predicted,
+    ranked,
+    without_duplicates,
+)
 from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
@@ -133,8 +140,9 @@ def tune(
     backends, top, distance, objective, rules, time_limit_s
         Who plans how many plans of what, and how different; plans of several backends are merged.
     pipelines
-        How many pipelines may run side by side, as for `plan`: then the best plans of several pipelines race
-        beside the best ones of a single pipeline.
+        How many pipelines may run side by side, as for `plan`. None: plans of a single pipeline are made, and
+        where nothing speaks against it (rules, the latency, several rounds) a third as many of several
+        pipelines race beside them.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
         Its predictions and those of the built-in ones are recorded. None: "heavy", or "isolated" where the
@@ -236,8 +244,9 @@ def tune_simulated(
         The same problem with the table that the simulated device obeys.
     noise_permille, seed
         Random variation of every execution.
-    backends, top, distance, pipelines, objective, rules, rounds, sustain_s, options, time_limit_s, store,
-    resume, report
+    backends, top, distance, pipelines, objective, rules, rounds, sustain_s, options, time_limit_s
+        As for `tune`.
+    store, resume, report
         As for `tune`.
     """
     tables = {
@@ -351,14 +360,18 @@ def _tuned(
 ) -> Tuned:
     problem = next(iter(tables.values()))
     comparison, plans = setup.plan(problem, top=setup.solving.top)
-    for rival in operation_of(problem).rivals(problem):
+    candidates = plan_candidates(plans, tables=tables)
+    single = rounds == 1 and setup.solving.distance == 1
+    for rival in operation_of(problem).rivals(problem) if single else ():
         # Plans of another shape hold a third of the places, however they are predicted.
-        plans += [p for p in setup.plan(rival, top=-(-setup.solving.top // 3))[1] if p not in plans]
-    if not plans:
+        others = setup.plan(rival, top=-(-setup.solving.top // 3))[1]
+        candidates += plan_candidates(others, tables=tables, planned=rival)
+        candidates = ranked(without_duplicates(candidates))
+    if not candidates:
         raise InvalidInputError(
             "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"
         )
-    first = setup.race([*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)], problem)
+    first = setup.race([*candidates, *_allowed_baselines(tables)], problem)
     loop = close_loop(tables, first, setup, rounds=rounds) if rounds > 1 else None
     result = first if loop is None else loop.answer
     if sustain_s is not None and (loop is None or loop.stop is not LoopStop.INTERRUPTED):

@@ -30,7 +30,7 @@ from gapless.executor.tuning.candidates import CandidateKind, baselines, plan_ca
 from gapless.executor.tuning.options import TuningOptions
 from gapless.executor.tuning.result import TuningResult, TuningStop
 from gapless.executor.tuning.store import Store
-from gapless.formulations.chunking.rules import busy_cap
+from gapless.formulations.chunking.rules import at_most, busy_cap
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidInputError
@@ -306,8 +306,9 @@ def test_more_rounds_go_on_where_fewer_ended(tmp_path: Path) -> None:
 
 
 def test_a_round_that_was_not_asked_for_changes_nothing() -> None:
-    alone = pixel(rounds=1)
-    loop = pixel(rounds=2).loop
+    # With a rule no plans of several pipelines take part, from which nothing is learned.
+    alone = pixel(rounds=1, rules=[at_most(4)])
+    loop = pixel(rounds=2, rules=[at_most(4)]).loop
     assert alone.loop is None
     assert loop is not None
     assert replace(loop.rounds[0].result, spent_s=0) == replace(alone.result, spent_s=0)
