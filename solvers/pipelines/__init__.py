@@ -10,6 +10,7 @@ FAMILY = Family(
     backends={
         "epipe-ga": "genetic:GeneticBackend",
         "epipe-ga-repair": "genetic:RepairingGeneticBackend",
+        "epipe-ga-repair-unseeded": "genetic:UnseededRepairingBackend",
         "epipe-ga-unseeded": "genetic:UnseededGeneticBackend",
         "random-search": "genetic:RandomSearchBackend",
         "pipeedge": "baselines:PipeEdgeBackend",
