@@ -71,9 +71,6 @@ BASELINES = (
 )
 
 
-STEPS = ("program", "packing", "one", "many")
-
-
 def main() -> None:
     """Run the benchmark and print its tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")

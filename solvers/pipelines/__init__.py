@@ -19,6 +19,9 @@ FAMILY = Family(
         "greedy": "baselines:GreedyBackend",
     },
     samples="samples:samples",
-    usual=Usual(names=("native", "cpsat", "pulp", "z3", "exhaustive")),
+    usual=Usual(
+        names=("native", "cpsat", "pulp", "pipeedge", "epipe-ga", "pico-costs", "pipedream", "greedy"),
+        time_limit_s=10.0,
+    ),
     package=__name__,
 )

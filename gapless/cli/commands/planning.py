@@ -81,7 +81,8 @@ def compare(
         solving_option(
             help="Comma-separated, each as for `plan --backend`; otherwise "
             "native, exhaustive, cpsat, z3, pulp; for a workload "
-            "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial with 10 s for each.",
+            "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial with 10 s for each; for "
+            "devices native, cpsat, pulp, pipeedge, epipe-ga, pico-costs, pipedream, greedy with 10 s, too.",
         ),
     ] = None,
     solving: SolvingOptions,
