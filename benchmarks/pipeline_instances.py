@@ -25,8 +25,8 @@ def random_cluster(
 ) -> Problem:
     """Return one network over devices of some types.
 
-    Layers take 0.2 to 3 ms on a device of speed 1, times 0.8 to 1.2 on each type; the slowest types take six
-    times as long as the fastest. Cuts send 1 to 200 KB over links of 10 to 100 MB/s with up to 0.5 ms.
+    Layers take 0.2 to 3 ms, at 1 GFLOP/s, times 1 to 6 for each type, times 0.8 to 1.2 for each layer on it.
+    Cuts send 1 to 200 KB over links of 10 to 100 MB/s with up to 0.5 ms.
 
     Parameters
     ----------
@@ -73,7 +73,10 @@ def random_cluster(
         networks=(
             Network(
                 name="net",
-                layers=tuple(Layer(name=f"l{i}", weight_bytes=size) for i, size in enumerate(weights)),
+                layers=tuple(
+                    Layer(name=f"l{i}", weight_bytes=size, flops=1000 * time)
+                    for i, (size, time) in enumerate(zip(weights, base, strict=True))
+                ),
                 tensors=tuple(tensors),
             ),
         ),

@@ -38,7 +38,7 @@ class NativeBackend:
     name: ClassVar[str] = "native"
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        summary="one network: exact best-first search, fastest; workloads: local search with bounds",
+        summary="one network or a cluster: exact search, fastest; workloads: local search with bounds",
         formulations=_Supports(),
     )
 

@@ -10,6 +10,7 @@ FAMILY = Family(
     backends={
         "epipe-ga": "genetic:GeneticBackend",
         "epipe-ga-repair": "genetic:RepairingGeneticBackend",
+        "epipe-ga-repair-unseeded": "genetic:UnseededRepairingBackend",
         "epipe-ga-unseeded": "genetic:UnseededGeneticBackend",
         "random-search": "genetic:RandomSearchBackend",
         "pipeedge": "baselines:PipeEdgeBackend",
@@ -18,6 +19,9 @@ FAMILY = Family(
         "greedy": "baselines:GreedyBackend",
     },
     samples="samples:samples",
-    usual=Usual(names=("native", "cpsat", "pulp", "z3", "exhaustive")),
+    usual=Usual(
+        names=("native", "cpsat", "pulp", "pipeedge", "epipe-ga", "pico-costs", "pipedream", "greedy"),
+        time_limit_s=10.0,
+    ),
     package=__name__,
 )

@@ -113,7 +113,7 @@ class PicoCostsBackend(PipelineHeuristic):
         """Yield one pipeline; none where FLOPs are not known."""
         flops = [layer.flops for layer in problem.network.layers]
         known = [each for each in flops if each is not None]
-        if len(known) == len(flops) and sum(known):
+        if len(known) == len(flops) and any(known):
             estimated = _by_flops(cluster_of(problem), build_arrays(cluster_of(problem)), known)
             yield from single(problem, estimated, deadline)
 
@@ -126,11 +126,9 @@ def _by_flops(cluster: Cluster, arrays: KindArrays, flops: list[int]) -> KindArr
     firsts = [arrays.kind_of.index(kind) for kind in range(len(arrays.counts))]
     times = arrays.compute_us.copy()
     for kind, device in enumerate(firsts):
-        column: list[tuple[int | None, int]] = [
-            (row[device], size) for row, size in zip(chain.layer_us, flops, strict=True)
-        ]
-        done = sum(size for known, size in column if known is not None)
-        taken = sum(known for known, _ in column if known is not None)
+        column = [row[device] for row in chain.layer_us]
+        done = sum(size for time, size in zip(column, flops, strict=True) if time is not None)
+        taken = sum(time for time in column if time is not None)
         slowness = taken / done if done else 0.0
         times[kind] = np.where(times[kind] < NEVER, np.ceil(work * slowness).astype(np.int64), NEVER)
     empty = np.asarray([[_latency_us(cluster, one, other) for other in firsts] for one in firsts])

@@ -165,6 +165,16 @@ class RepairingGeneticBackend(GeneticBackend):
     repairs: ClassVar[bool] = True
 
 
+class UnseededRepairingBackend(RepairingGeneticBackend):
+    """The same with repair, and without the best single pipeline in the first population."""
+
+    name: ClassVar[str] = "epipe-ga-repair-unseeded"
+    capabilities: ClassVar[Capabilities] = heuristic_capabilities(
+        "epipe-ga-repair without the best single pipeline in its first population"
+    )
+    seeded: ClassVar[bool] = False
+
+
 class RandomSearchBackend(PipelineHeuristic):
     """As many random plans as the genetic algorithm tries: pipeline types that fit beside each other."""
 
