@@ -104,21 +104,21 @@ def plan_candidates(
     first_rank
         Rank of the first plan: more than 1 where others were proposed before.
     planned
-        The problem that the plans are of, where that is another one about the same units (`Operation.rivals`).
+        The problem that the plans are of, where that is another one (`Operation.rivals`).
     """
     problem = planned or next(iter(tables.values()))
-    operation = operation_of(problem)
+    deployed = (operation_of(problem).deploy(problem, plan) for plan in plans)
     return tuple(
         predicted(
             TuningCandidate(
                 labels=(f"plan {rank}",),
-                deployment=_nameless(operation.deploy(problem, plan)) if planned else operation.deploy(problem, plan),
+                deployment=_nameless(deployment) if planned else deployment,
                 kind=CandidateKind.PLAN,
                 rank=rank,
             ),
             tables,
         )
-        for rank, plan in enumerate(plans, start=first_rank)
+        for rank, deployment in enumerate(deployed, start=first_rank)
     )
 
 

@@ -35,7 +35,7 @@ def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
     assert won.deployment.plan is None
     assert won.tuning is not None
     assert best.deployment is not None
-    assert best.deployment.plan is not None
+    assert best.deployment.deployment_id != won.deployment.deployment_id
     assert best.answers[0].status == "optimal"
     assert won.answers == best.answers
     assert won.tuning == best.tuning
