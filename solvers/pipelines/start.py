@@ -11,18 +11,14 @@ from ...formulations.problem import Problem
 from ..families import Start
 from ..protocol import SolveOptions
 
-_UNHURRIED_S = 10.0
-"""With a shorter limit the programs are limited, too."""
-
-_SHARE = 0.1
-"""Share of a short limit that they may take."""
+_SHARE = 0.3
+"""Share of a time limit that the programs may take."""
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
-    With a time limit the first plan is there before any search: the network whole on one device. Unless time
-    is short the programs are not timed, so that equal questions have equal answers.
+    With a time limit the first plan is there before any search: the network whole on one device.
     """
     cluster, limit_s, known = cluster_of(problem), options.time_limit_s, Start()
     if limit_s is not None:
@@ -31,8 +27,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     from .arrays import build_arrays
     from .solving import Root  # these load more of numpy
 
-    hurried = limit_s is not None and limit_s < _UNHURRIED_S
-    root = Root(problem, build_arrays(cluster), _SHARE * limit_s if limit_s is not None and hurried else None)
+    root = Root(problem, build_arrays(cluster), None if limit_s is None else _SHARE * limit_s)
     if root.infeasible:
         yield known
         return

@@ -16,7 +16,7 @@ from gapless.solvers.pipelines import solving
 from gapless.solvers.pipelines.large import interval_bound
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve
-from tests.pipeline_instances import drawn_problem, restricted_problem
+from tests.pipeline_instances import restricted_problem
 
 
 def claim_of(problem: Problem, **options: object) -> Claim:
@@ -79,7 +79,7 @@ def test_large_problems_have_a_plan_and_a_bound(counted_time: None) -> None:
 
 def test_prices_bound_the_rate_of_all_plans() -> None:
     for seed in range(60):
-        problem = drawn_problem(seed).with_objective("throughput")
+        problem = restricted_problem(seed).with_objective("throughput")
         bound, best = interval_bound(problem), solve(problem, "exhaustive", explain=False).objective
         assert bound is None or best is None or bound <= best, f"seed {seed}"
     wide = random_cluster(20, [3, 3])
