@@ -65,7 +65,10 @@ def interval_bound(problem: Problem) -> int | None:
         for row in times.tolist()
         if np.isfinite(row).any()
     )
-    return -int(-1000 * sum(whole) // rate) if rate else None
+    if not rate:
+        return None
+    # Rates are rounded down, but a pipeline has at least 1 (`Cluster.rate`).
+    return cluster.interval_ns(int(cluster.scale * rate // sum(whole)) + cluster.device_count)
 
 
 def _layer_us(cluster: Cluster) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
