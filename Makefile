@@ -11,7 +11,7 @@ help:
 	@echo "make demo    profile, plan and tune two built-in networks on this machine"
 	@echo "make demo-ocr  the same with the PP-OCRv4 models (detection, direction, recognition)"
 	@echo "make quick   what matters most of all parts, in a minute and a half"
-	@echo "make test    all tests, in less than ten minutes"
+	@echo "make test    all tests, in a quarter of an hour"
 	@echo "make fuzz    open 70,000 damaged files and a table of hostile models; about an hour"
 	@echo "make bench   backends side by side; the pipeline runtime; tuned plans against baselines"
 	@echo "make docs    the documentation, out/docs/index.html"
