@@ -123,11 +123,15 @@ def plan_candidates(
 
 
 def _nameless(deployment: Deployment) -> Deployment:
-    """Return streams that are no plan of the problem that is tuned: what runs, as replicas do."""
+    """Return streams that are no plan of the problem that is tuned, called like those of replicas."""
     return replace(
         deployment,
         streams=tuple(
-            replace(stream, chunks=tuple(replace(chunk, request="") for chunk in stream.chunks))
+            replace(
+                stream,
+                name=f"{stream.network}@{'+'.join(chunk.unit for chunk in stream.chunks)}",
+                chunks=tuple(replace(chunk, request="") for chunk in stream.chunks),
+            )
             for stream in deployment.streams
         ),
     )

@@ -15,6 +15,7 @@ from ..objective import Objective
 from ..operation import Line, Operation, Server, ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..rules import named
 from ..usage import Usage
 from . import history
 from .deployment import deploy
@@ -39,11 +40,14 @@ class ChunkingOperation(Operation):
         return deploy(plan)
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
-        """Yield the problem with several pipelines side by side; rules are about a single one."""
+        """Yield the problem with two pipelines or more side by side; rules are about a single one."""
         if problem.rules or self.pace(problem) == "latency":
             return
         with suppress(InvalidProblemError):  # limits that mean nothing for several
-            yield replace(problem, data=Pipelines(), objective=Objective(terms=("throughput",)))
+            many = replace(problem, data=Pipelines(), objective=Objective(terms=("throughput",)))
+            yield many.with_rules(
+                named("several", "there are at least two pipelines", lambda view: view.pipelines() >= 2)
+            )
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

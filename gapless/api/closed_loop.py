@@ -82,10 +82,20 @@ class TuningSetup:
         """Return the same setup, whose steps bear the name of a round."""
         return replace(self, report=lambda step: self.report(replace(step, text=f"{name}: {step.text}")))
 
-    def plan(self, problem: Problem, *, top: int) -> tuple[Comparison, list[Plan]]:
-        """Have all backends plan; return what they say, and their plans without repetitions."""
+    def plan(
+        self, problem: Problem, *, top: int, most_s: float | None = None
+    ) -> tuple[Comparison, list[Plan]]:
+        """Have all backends plan, each in so many seconds at most.
+
+        Returns
+        -------
+        Comparison, list of Plan
+            What they say, and their plans without repetitions.
+        """
         self.report(Step(text=f"planning with {', '.join(self.backends)}"))
-        found = compare_backends(problem, replace(self.solving, top=top), backends=self.backends)
+        limits = [limit for limit in (self.solving.time_limit_s, most_s) if limit is not None]
+        options = replace(self.solving, top=top, time_limit_s=min(limits, default=None))
+        found = compare_backends(problem, options, backends=self.backends)
         return found, list(dict.fromkeys(c.plan for result in found.results for c in result.candidates))
 
     def race(

@@ -55,6 +55,9 @@ from .rounds import Loop, LoopStop
 
 DEFAULT_TOP = 10
 
+RIVALS_S = 10.0
+"""Longest search for plans of another shape that race beside those that were asked for."""
+
 MOST_SUSTAINED_S = 86_400.0
 """Longest time that finalists run: a day."""
 
@@ -364,7 +367,7 @@ def _tuned(
     single = rounds == 1 and setup.solving.distance == 1
     for rival in operation_of(problem).rivals(problem) if single else ():
         # Plans of another shape hold a third of the places, however they are predicted.
-        others = setup.plan(rival, top=-(-setup.solving.top // 3))[1]
+        others = setup.plan(rival, top=-(-setup.solving.top // 3), most_s=RIVALS_S)[1]
         candidates += plan_candidates(others, tables=tables, planned=rival)
         candidates = ranked(without_duplicates(candidates))
     if not candidates:

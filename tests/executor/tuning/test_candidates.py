@@ -22,6 +22,7 @@ from gapless.formulations.deployment import Mode
 from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
+from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from tests.workload_instances import workload_problem
@@ -159,3 +160,15 @@ def test_plans_for_a_workload_are_predicted_by_their_makespan_or_period() -> Non
         (found,) = plan_candidates([plan], tables={"table": asked})
         assert found.predicted_us == (("table", right_us),)
         assert found.deployment == deploy_rounds(plan, workload_of(asked))
+
+
+def test_plans_of_several_pipelines_are_what_replicas_are() -> None:
+    problem = table_problem({"a": [4, 5], "b": [6, 3]}, units=["x", "y"], network="net")
+    (rival,) = operation_of(problem).rivals(problem)
+    plans = [candidate.plan for candidate in gapless.plan(rival, top=3).candidates]
+    planned = plan_candidates(plans, tables={"heavy": problem}, planned=rival)
+    found = without_duplicates([*planned, *baselines(problem)])
+    assert all(len(plan.order) >= 2 for plan in plans)
+    both = next(one for one in found if len(one.labels) > 1)
+    assert both.labels == ("plan 1", "replicas on x+y")
+    assert (both.kind, both.rank) == (CandidateKind.BASELINE, 1)
