@@ -42,6 +42,9 @@ ITEMS = 3000
 
 PLANNING = PlanningTime(profile_us=375_000_000, idle_us=18_100_000)
 
+PROFILING = ("pipeedge", "pipedream")
+"""Planners that plan from measured times."""
+
 PRINTED = {1: (1.92, 1.13, 2.71), 2: (1.76, 1.03, 2.08), 3: (2.57, 1.02, 2.90), 4: (2.41, 1.13, 3.22)}
 """Table 3 as printed: speed of "& TDC", "& MPP" and "EPipe" over the baseline, by case."""
 
@@ -114,6 +117,20 @@ def stream_rate(
     return ITEMS * len(tasks) * 1e6 / play_stream(tasks, planning).makespan_us
 
 
+def durations(problems: Sequence[Problem], found: dict[str, dict[str, Answer]]) -> dict[str, float | None]:
+    """Return how long the stream takes with each planner, seconds (Fig. 6); None: a network has no plan.
+
+    Who plans from measured times (PipeEdge, PipeDream) measures when a network's turn comes.
+    """
+    seconds: dict[str, float | None] = {}
+    for name in next(iter(found.values())):
+        plans = [answers[name].plan for answers in found.values()]
+        planning = PLANNING if name in PROFILING else None
+        rate = None if None in plans else stream_rate(problems, plans, planning)
+        seconds[name] = None if rate is None else ITEMS * len(plans) / rate
+    return seconds
+
+
 def streams(problems: Sequence[Problem], found: dict[str, dict[str, Answer]], case: int) -> list[str]:
     """Return a row of the table like Table 3."""
     one, many = (
@@ -152,6 +169,7 @@ def main() -> None:
     heads = ("case", "one pipeline, profiled", "planned ahead (& TDC)", "several, profiled (& MPP)")
     for head in (*heads, "several, ahead (EPipe)", "several over one, ahead"):
         ours.add_column(head, justify="right")
+    lasting: dict[int, dict[str, float | None]] = {}
     for case in map(int, asked.cases.split(",")):
         named = (
             cluster_problem(network, f"epipe-case-{case}", batch=batch) for network, batch in BATCHES.items()
@@ -164,7 +182,17 @@ def main() -> None:
             for problem in problems
         }
         console.print(single_tasks(found, case))
+        lasting[case] = durations(problems, found)
         ours.add_row(*streams(problems, found, case))
+    whole = Table(title="task streams: seconds for 3000 items of each network (Fig. 6)", title_justify="left")
+    whole.add_column("planner")
+    for case in lasting:
+        whole.add_column(f"case {case}", justify="right")
+    for name in next(iter(lasting.values())):
+        label = f"{name}, profiled in its turn" if name in PROFILING else name
+        cells = (lasting[case][name] for case in lasting)
+        whole.add_row(label, *("no plan" if each is None else f"{each:,.0f}" for each in cells))
+    console.print(whole)
     console.print(ours)
 
 
