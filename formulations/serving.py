@@ -10,6 +10,8 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .deployment import default_task_slots
+
 STEADY, CYCLES = 8, 4
 """Requests a task slot that are played until a stream is steady, and those of them that tell its period."""
 
@@ -23,7 +25,9 @@ class Visit(NamedTuple):
     station: int
 
 
-def served(times_us: Sequence[int], arrivals_us: Sequence[int], slots: int) -> list[Visit]:
+def served(
+    times_us: Sequence[int], arrivals_us: Sequence[int], slots: int, free_us: Sequence[int] = ()
+) -> list[Visit]:
     """Serve requests in order of (time, request, station).
 
     Parameters
@@ -34,17 +38,19 @@ def served(times_us: Sequence[int], arrivals_us: Sequence[int], slots: int) -> l
         When each request comes.
     slots
         Most requests on their way at once, at least 1.
+    free_us
+        When each station is free for the first request; empty: from the beginning.
     """
     last = len(times_us) - 1
-    free_us = [0] * len(times_us)
+    free = list(free_us) or [0] * len(times_us)
     finished: list[int] = []
     visits = []
     queue = [(arrivals_us[request], request, 0) for request in range(min(slots, len(arrivals_us)))]
     heapq.heapify(queue)
     while queue:
         ready_us, request, station = heapq.heappop(queue)
-        start = max(ready_us, free_us[station])
-        end = free_us[station] = start + times_us[station]
+        start = max(ready_us, free[station])
+        end = free[station] = start + times_us[station]
         visits.append(Visit(start, end, request, station))
         if station < last:
             heapq.heappush(queue, (end, request, station + 1))
@@ -54,6 +60,14 @@ def served(times_us: Sequence[int], arrivals_us: Sequence[int], slots: int) -> l
         if following < len(arrivals_us):
             heapq.heappush(queue, (max(end, arrivals_us[following]), following, 0))
     return visits
+
+
+def slots_in_line(chunks: int, stations: int) -> int:
+    """Return the task slots of a line where none are given: at least one a station.
+
+    Messages from and to a host are stations, too, for which two slots a chunk may be too few.
+    """
+    return max(default_task_slots(chunks), stations)
 
 
 def saturated(times_us: Sequence[int], slots: int, requests: int) -> list[Visit]:

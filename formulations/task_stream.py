@@ -6,11 +6,8 @@ than the pipeline takes to fill (EPipe 2.1, Fig. 1). Where a network is profiled
 comes, all devices wait for that.
 
 Every pipeline is a line of servers: a device that computes, the message behind it, the next device, and so
-on; without overlap a device and its messages are one server. The k-th item leaves a server of time t at
-
-    e_k = max(a_k, e_(k-1)) + t = t (k + 1) + max over i <= k of (a_i - i t),
-
-a_k being its arrival; so a pipeline is played without a loop over its items.
+on; without overlap a device and its messages are one server. Items pass it by the clock of all streams
+(`serving.py`).
 """
 
 from __future__ import annotations
@@ -20,13 +17,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 
-from .deployment import default_task_slots
 from .errors import InvalidInputError
 from .operation import Line, Server, ServerKind, operation_of
 from .plan import Plan
 from .problem import Problem
+from .serving import served, slots_in_line
 
 MOST_ITEMS = 100_000
 """Most items of one task: times of all of them are kept while it is played."""
@@ -280,28 +277,16 @@ def _span(number: int, line: Line, server: Server, times_us: tuple[int, int], it
 
 
 def _through(line: Line, free: Free, items: int) -> list[Times]:
-    """Return when each item leaves each server of a line, all items being there from the beginning.
-
-    As on a device, an item enters when it finds a task slot: when the item that many before it has left. It
-    is repeated until the times at which items leave are those at which others enter; a slower entry never
-    makes anybody leave earlier, so that ends with what happens.
-    """
-    slots = default_task_slots(sum(server.kind is ServerKind.COMPUTES for server in line.servers))
-    entries = [0] * items
-    while True:
-        found = _past(line, free, entries)
-        waiting = ([0] * slots + found[-1])[:items]
-        if waiting == entries:
-            return found
-        entries = waiting
-
-
-def _past(line: Line, free: Free, arrivals: Times) -> list[Times]:
-    """Return when items that enter at certain times leave each server."""
-    found = []
-    for server in line.servers:
-        time, free_us = server.time_us, free.get((server.kind, server.unit), 0)
-        late = accumulate((max(at, free_us) - time * k for k, at in enumerate(arrivals)), max)
-        arrivals = [time * (k + 1) + most for k, most in enumerate(late)]
-        found.append(arrivals)
+    """Return when each item leaves each server of a line, all items being there from the beginning."""
+    servers = line.servers
+    chunks = sum(server.kind is ServerKind.COMPUTES for server in servers)
+    visits = served(
+        [server.time_us for server in servers],
+        (0,) * items,
+        slots_in_line(chunks, len(servers)),
+        [free.get((server.kind, server.unit), 0) for server in servers],
+    )
+    found: list[Times] = [[] for _ in servers]
+    for visit in visits:  # every station serves in order
+        found[visit.station].append(visit.end_us)
     return found

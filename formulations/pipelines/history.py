@@ -9,7 +9,7 @@ from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
-from ..serving import saturated, served, steady_visits
+from ..serving import saturated, served, slots_in_line, steady_visits
 from .judge import well_formed
 from .plans import plan_of
 from .tables import Cluster, cluster_of
@@ -106,15 +106,12 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
 
 
 def _lines(cluster: Cluster, deployment: Deployment) -> list[tuple[tuple[Station, ...], int]]:
-    """Return the stations of each stream, and its task slots: at least one a station, unless they are given.
-
-    Messages from and to the host are stations, too, for which two slots a chunk may be too few.
-    """
-    found = []
-    for stream in deployment.streams:
-        line = stations_of(cluster, pipe_of(cluster, stream))
-        found.append((line, max(stream.slots, len(line)) if stream.task_slots is None else stream.slots))
-    return found
+    """Return the stations of each stream, and its task slots."""
+    lines = (stations_of(cluster, pipe_of(cluster, stream)) for stream in deployment.streams)
+    return [
+        (line, stream.task_slots or slots_in_line(len(stream.chunks), len(line)))
+        for line, stream in zip(lines, deployment.streams, strict=True)
+    ]
 
 
 def _period_us(line: tuple[Station, ...]) -> int:

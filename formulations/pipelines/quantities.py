@@ -159,13 +159,6 @@ class PipelineValues(PlanNumbers):
         self.peak_bytes = sum(self.memory_bytes.values())
 
     @property
-    def idle_permille(self) -> int:
-        """Unused share of all devices, permille, rounded up: each pipeline works at its own period."""
-        count, scale = self.cluster.device_count, self.cluster.scale
-        used = sum(self.stage_us[d] * scale // self.periods_us[self.place[d]] for d in self.place)
-        return -(-1000 * (count * scale - used) // (count * scale))
-
-    @property
     def switch_bytes_per_second(self) -> int:
         """Load of a switch that all links share, rounded up for each pipeline."""
         return sum(

@@ -53,8 +53,7 @@ def stations_of(cluster: Cluster, pipe: Pipe) -> tuple[Station, ...]:
     stages = stages_of(cluster, pipe)
     for index, stage in enumerate(stages):
         device = cluster.devices[stage.device]
-        enters = (cluster.enter_us[stage.device] or 0) if index == 0 else 0
-        sends = stage.message_us - enters
+        enters, sends = stage.receive_us, stage.send_us
         target = cluster.devices[pipe[index + 1][2]] if index + 1 < len(pipe) else cluster.data.host
         copies = _copies_us(cluster, pipe[index])
         before = _message(link_name(cluster.data.host, device), index, enters)

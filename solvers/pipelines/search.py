@@ -103,7 +103,7 @@ class Search:
             for code in seeds:
                 self.offer(code)
             self._more(Completed((), Done(), frozenset(), self._bounds.all, (-1, ())))
-        except _Stopped:
+        except _Stopped:  # why stands in `stop`; what was found until then stays
             pass
 
     # Plans

@@ -166,7 +166,7 @@ class PipelinesPresenter(Presenter):
         linked = _has_messages(values)
         for stream, stages, period in zip(deployment.streams, values.stages, values.periods_us, strict=True):
             for index, stage in enumerate(stages):
-                _, sends = _messages(cluster, stages, index)
+                sends = stage.send_us
                 target = _target(cluster, stages, index) if sends else "-"
                 time = millis(sends) if sends else "-"
                 messages = (target, time) if linked else ()
@@ -247,18 +247,10 @@ def _times(cluster: Cluster, stages: Sequence[Stage]) -> Iterator[tuple[str, int
             yield f"{name}{' with its messages' if stage.message_us else ''}", stage.stage_us
             continue
         yield name, stage.compute_us
-        enters, sends = _messages(cluster, stages, index)
-        if enters:
-            yield f"the link {link_name(cluster.data.host, name)}", enters
-        if sends:
-            yield f"the link {link_name(name, _target(cluster, stages, index))}", sends
-
-
-def _messages(cluster: Cluster, stages: Sequence[Stage], index: int) -> tuple[int, int]:
-    """Return how long the first input of a pipeline and what a device sends are on their way."""
-    stage = stages[index]
-    enters = (cluster.enter_us[stage.device] or 0) if index == 0 else 0
-    return enters, stage.message_us - enters
+        if stage.receive_us:
+            yield f"the link {link_name(cluster.data.host, name)}", stage.receive_us
+        if stage.send_us:
+            yield f"the link {link_name(name, _target(cluster, stages, index))}", stage.send_us
 
 
 def _target(cluster: Cluster, stages: Sequence[Stage], index: int) -> str:
@@ -303,7 +295,7 @@ def _stages(values: PipelineValues) -> Table:
     for number, (pipe, stages) in enumerate(zip(values.pipes, values.stages, strict=True), start=1):
         period = values.periods_us[number - 1]
         for index, ((start, stop, _), stage) in enumerate(zip(pipe, stages, strict=True)):
-            enters, sends = _messages(cluster, stages, index)
+            enters, sends = stage.receive_us, stage.send_us
             longest = max(enters, sends) if cluster.data.overlap else enters + sends
             table.add_row(
                 *((str(number) if index == 0 else "",) if several else ()),

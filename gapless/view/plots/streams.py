@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...api.streams import TaskStream
 from ...formulations.errors import InvalidInputError
-from ...formulations.task_stream import PlayedStream, SpanKind
+from ...formulations.task_stream import SpanKind
 from .canvas import IDLE, PALETTE, Look, axes_of, legend, rows, with_plain_names
 
 if TYPE_CHECKING:
@@ -66,9 +66,5 @@ def save_stream(stream: TaskStream, path: Path) -> None:
         plot_task_stream(stream, waiting=way, ax=axes)
         for way, axes in zip(ways, figure.subplots(len(ways), sharex=True, squeeze=False)[:, 0], strict=True)
     ]
-    drawn[0].set_xlim(0, _end_s(stream.waiting or stream.ahead))
+    drawn[0].set_xlim(0, (stream.waiting or stream.ahead).makespan_us / 1e6)
     figure.savefig(path, dpi=150)
-
-
-def _end_s(played: PlayedStream) -> float:
-    return played.makespan_us / 1e6

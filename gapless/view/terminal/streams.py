@@ -8,7 +8,7 @@ from rich.text import Text
 from ...api.streams import TaskStream
 from ...formulations.deployment import Stream
 from ...formulations.history import History, Interval
-from ...formulations.task_stream import PlayedStream, SpanKind
+from ...formulations.task_stream import SpanKind
 from ..layout import indented, plain_table
 from ..words import span_seconds
 from .gantt import gantt_view
@@ -58,9 +58,8 @@ def _comparison(found: TaskStream) -> list[Text]:
     return lines
 
 
-def history_of(found: TaskStream, which: PlayedStream | None = None) -> History:
+def history_of(found: TaskStream) -> History:
     """Return who does what when as a history: a block for each task on each unit."""
-    played = which or found.ahead
     events = [
         Interval(
             start_ns=1000 * span.start_us,
@@ -70,7 +69,7 @@ def history_of(found: TaskStream, which: PlayedStream | None = None) -> History:
             chunk=0,
             unit=span.device,
         )
-        for span in played.spans
+        for span in found.ahead.spans
         if span.kind is SpanKind.TASK
     ]
     return History(
