@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .chain import Chain
 from .deployment import Deployment
-from .errors import InvalidInputError
+from .errors import InvalidInputError, InvalidPlanError
 from .history import History, SteadyState
 from .plan import Plan
 from .usage import Usage
@@ -189,6 +189,19 @@ class Operation(ABC):
     @abstractmethod
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
         """Return the steady states of a deployment as for `play`: one for all streams that go in step."""
+
+
+class StreamOperation(Operation):
+    """How plans of one network run that are endless streams: they do not come in rounds."""
+
+    def pace(self, problem: Problem) -> str:
+        """Return the latency where that counts first, one request at a time; else the period."""
+        return "latency" if problem.objective.first == "latency" else "period"
+
+    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
+        """Refuse the requests of a workload."""
+        if deployment.rounds is not None:
+            raise InvalidPlanError("it serves a workload, the problem has none")
 
 
 def operation_of(problem: Problem) -> Operation:

@@ -11,9 +11,29 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .deployment import default_task_slots
+from .errors import InvalidInputError
 
 STEADY, CYCLES = 8, 4
 """Requests a task slot that are played until a stream is steady, and those of them that tell its period."""
+
+
+def checked_slots(requests: int | None, interval_us: int | None, task_slots: int | None) -> tuple[int, int]:
+    """Return how many requests of an endless stream are played, and in how many task slots.
+
+    Raises
+    ------
+    InvalidInputError
+        The number of requests is missing, or a number is too small.
+    """
+    if requests is None:
+        raise InvalidInputError("the stream is endless: say how many requests are played")
+    slots = requests if task_slots is None else task_slots
+    for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
+        if value < least:
+            raise InvalidInputError(f"{name} is {value}, must be at least {least}")
+    if interval_us is not None and interval_us < 0:
+        raise InvalidInputError(f"interval_us is {interval_us}, must be at least 0")
+    return requests, slots
 
 
 class Visit(NamedTuple):

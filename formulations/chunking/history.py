@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..deployment import Deployment, Stream
-from ..errors import InvalidInputError, InvalidPlanError
+from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
-from ..serving import Visit, saturated, served, steady_visits
+from ..serving import Visit, checked_slots, saturated, served, steady_visits
 from .judge import well_formed
 from .tables import chain_of
 
@@ -28,17 +28,10 @@ def history(
     task_slots: int | None = None,
 ) -> History:
     """Play a plan for a number of requests; see `simulate`."""
-    if requests is None:
-        raise InvalidInputError("the stream is endless: say how many requests are played")
-    slots = requests if task_slots is None else task_slots
-    for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
-        if value < least:
-            raise InvalidInputError(f"{name} is {value}, must be at least {least}")
+    requests, slots = checked_slots(requests, interval_us, task_slots)
     chain = chain_of(problem.charged(plan))
     busy_us = [chain.busy_us(*part) for part in well_formed(chain, plan)]
     interval = max(busy_us) if interval_us is None else interval_us
-    if interval < 0:
-        raise InvalidInputError(f"interval_us is {interval}, must be at least 0")
     arrivals = tuple(request * interval for request in range(requests))
     events = (
         Interval(
@@ -66,18 +59,6 @@ def check_device(problem: Problem) -> None:
         raise InvalidInputError(
             f"a simulated device plays one network, the problem has {len(problem.networks)}"
         )
-
-
-def check_deployment(deployment: Deployment) -> None:
-    """Do nothing for streams that may be of one network.
-
-    Raises
-    ------
-    InvalidPlanError
-        They are the requests of a workload.
-    """
-    if deployment.rounds is not None:
-        raise InvalidPlanError("it serves a workload, the problem has none")
 
 
 def play(problem: Problem, deployment: Deployment, rounds: int) -> History:

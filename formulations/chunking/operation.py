@@ -12,7 +12,7 @@ from ..deployment import Deployment, replicas
 from ..errors import InvalidProblemError
 from ..history import History, SteadyState
 from ..objective import Objective
-from ..operation import Line, Operation, Server, ServerKind
+from ..operation import Line, Server, ServerKind, StreamOperation
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..rules import named
@@ -23,12 +23,8 @@ from .tables import chain_of
 from .usage import stream_usage
 
 
-class ChunkingOperation(Operation):
+class ChunkingOperation(StreamOperation):
     """One endless stream; several of them side by side are replicas of the network."""
-
-    def pace(self, problem: Problem) -> str:
-        """Return the latency where that counts first, one request at a time; else the period."""
-        return "latency" if problem.objective.first == "latency" else "period"
 
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
         """Return one stream, of one request at a time where the latency counts first."""
@@ -86,10 +82,6 @@ class ChunkingOperation(Operation):
     def check_device(self, problem: Problem) -> None:
         """Refuse several networks."""
         history.check_device(problem)
-
-    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
-        """Refuse the requests of a workload."""
-        history.check_deployment(deployment)
 
     def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
         """Play requests that wait for task slots."""

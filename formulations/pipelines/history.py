@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..deployment import Deployment
-from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
-from ..serving import saturated, served, slots_in_line, steady_visits
+from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
 from .judge import well_formed
 from .plans import plan_of
 from .tables import Cluster, cluster_of
@@ -29,14 +28,7 @@ def history(
     With an interval, items are dealt to the pipelines as if all were there (`deal`). Without one, each
     pipeline gets items at its own period, from the beginning on.
     """
-    if requests is None:
-        raise InvalidInputError("the stream is endless: say how many requests are played")
-    slots = requests if task_slots is None else task_slots
-    for name, value, least in (("requests", requests, 1), ("task_slots", slots, 1)):
-        if value < least:
-            raise InvalidInputError(f"{name} is {value}, must be at least {least}")
-    if interval_us is not None and interval_us < 0:
-        raise InvalidInputError(f"interval_us is {interval_us}, must be at least 0")
+    requests, slots = checked_slots(requests, interval_us, task_slots)
     cluster = cluster_of(problem.charged(plan))
     pipes = well_formed(cluster, plan)
     lines = [stations_of(cluster, pipe) for pipe in pipes]

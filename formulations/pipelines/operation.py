@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ..chain import Chain
 from ..deployment import Deployment
-from ..errors import InvalidInputError, InvalidPlanError
+from ..errors import InvalidInputError
 from ..history import History, SteadyState, link_name
-from ..operation import Line, Operation, Server, ServerKind
+from ..operation import Line, Server, ServerKind, StreamOperation
 from ..plan import Plan
 from ..problem import Problem
 from ..usage import Usage
@@ -21,12 +21,8 @@ from .timing import Station, pipe_of, stations_of
 from .usage import pipelines_usage
 
 
-class PipelinesOperation(Operation):
+class PipelinesOperation(StreamOperation):
     """Endless streams on disjoint devices; the runtime serves those on one board, others are played."""
-
-    def pace(self, problem: Problem) -> str:
-        """Return the latency where that counts first, one item at a time; else the period."""
-        return "latency" if problem.objective.first == "latency" else "period"
 
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
         """Return one stream for each pipeline, of one item at a time where the latency counts first."""
@@ -110,11 +106,6 @@ class PipelinesOperation(Operation):
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time."""
         return pipelines_usage(problem, history)
-
-    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
-        """Refuse the requests of a workload."""
-        if deployment.rounds is not None:
-            raise InvalidPlanError("it serves a workload, the problem has none")
 
     def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
         """Play items that wait for task slots."""
