@@ -1,0 +1,230 @@
+"""A board in Python: the functions that need a device, on one that ssh reaches."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..api.slowdown.side_by_side import Together
+from ..api.tuning import Tuned
+from ..executor.engines.bench import EngineBench
+from ..executor.measurement import Measurement
+from ..executor.progress import Report, Step, silent
+from ..executor.tuning.documents import MEASUREMENT
+from ..files.run_results import load_profiled, load_tuned
+from ..formulations import errors
+from ..formulations.deployment import Deployment
+from ..formulations.errors import BoardError, GaplessError, InvalidInputError
+from ..formulations.files import PLATFORM, load
+from ..formulations.hardware import Platform
+from ..formulations.json_files import parse_tree
+from ..formulations.operation import operation_of
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from ..profiler.profile import Profile
+from .checks import BoardDiagnosis, diagnose_board
+from .running import run_there
+from .session import Ran
+from .ssh import Address
+from .translation import harmless
+
+USAGE, INTERRUPTED = 2, 130
+
+
+def on(destination: str, *, ssh: Sequence[str] = (), python: Sequence[str] = ()) -> Board:
+    """Return a board that ssh reaches without a password; nothing is done yet.
+
+    Parameters
+    ----------
+    destination
+        What ssh takes: an alias of ~/.ssh/config, `user@host`, or `ssh://user@host:port`.
+    ssh
+        The ssh program with further options, as words; empty: `$GAPLESS_SSH`, or "ssh".
+    python
+        What runs Python there, as words; empty: `$GAPLESS_REMOTE_PYTHON`, or "python3".
+
+    Raises
+    ------
+    InvalidInputError
+        It can be no destination.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> board = gapless.on("pi@board")
+    >>> tuned = board.tune("squeezenet", top=5, budget=60, out="squeezenet")  # doctest: +SKIP
+    """
+    usual = Address.of(destination)
+    return Board(
+        Address(destination=destination, ssh=tuple(ssh) or usual.ssh, python=tuple(python) or usual.python)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A board that ssh reaches.
+
+    Its methods take what the commands take: models as locators (or problems), and the options of the command,
+    written with underscores (`gapless tune --help`). Files among them are copied to the board once, by their
+    content; results come back as the values that the functions of the same names return. All of them raise
+    `BoardError` when the board cannot be reached, lacks something, or the connection is lost, and what the
+    command there has raised.
+
+    Attributes
+    ----------
+    address
+        Where it is.
+    """
+
+    address: Address
+
+    def doctor(self, *, report: Report = silent) -> BoardDiagnosis:
+        """Return what the board has of what gapless needs, and how to install the rest; raises nothing."""
+        return diagnose_board(self.address, report=report)
+
+    def this_device(self, **options: Any) -> Platform:
+        """Return the board as a platform, as `gapless.this_device` does there.
+
+        Parameters
+        ----------
+        options
+            Those of `gapless platforms --detect`: units, emulate, engine.
+        """
+        with _folder() as folder:
+            out = folder / "platform.json"
+            self._run("platforms", {"detect": True, "out": out, **options}, silent)
+            return load(out, PLATFORM)
+
+    def profile(
+        self, *models: str | Path, out: str | Path | None = None, report: Report = silent, **options: Any
+    ) -> Profile | Together:
+        """Measure models there, as `gapless.profile` does, or `profile_together` with `side_by_side=True`.
+
+        Parameters
+        ----------
+        models
+            Their locators.
+        out
+            The run folder here, which `resume=True` goes on with; None: none is kept.
+        report
+            Told of each line that the board writes.
+        options
+            Those of `gapless profile`, e.g. units, shape, device (a platform, or its file), resume.
+        """
+        with _folder(out) as folder:
+            self._run("profile", {**options, "models": models, "out": folder}, report)
+            return load_profiled(folder)
+
+    def tune(
+        self,
+        *subjects: str | Path | Problem,
+        out: str | Path | None = None,
+        report: Report = silent,
+        **options: Any,
+    ) -> Tuned:
+        """Profile, plan and measure there, as `gapless.tune` does.
+
+        Parameters
+        ----------
+        subjects
+            Locators of models, or one problem that was profiled before.
+        out, report
+            As for `profile`.
+        options
+            Those of `gapless tune`, e.g. units, top, budget, objective, resume.
+        """
+        with _folder(out) as folder:
+            self._run("tune", {**options, "subjects": subjects, "out": folder}, report)
+            return load_tuned(folder)
+
+    def run(
+        self, problem: Problem, plan: Plan | Deployment, *, report: Report = silent, **options: Any
+    ) -> Measurement:
+        """Run a plan there and measure it, as `gapless.run` does.
+
+        Parameters
+        ----------
+        problem, plan
+            What to run; the models of the problem are found here, or on the board.
+        report
+            As for `profile`.
+        options
+            Those of `gapless run`, e.g. seconds, requests, warm_up, engine, trace (a file here).
+        """
+        deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
+        with _folder() as folder:
+            out = folder / "measurement.json"
+            self._run("run", {**options, "planned": (problem, deployment), "out": out}, report)
+            return load(out, MEASUREMENT)
+
+    def bench_engine(
+        self, model: str | Path, *, report: Report = silent, **options: Any
+    ) -> dict[str, EngineBench]:
+        """Run a whole model on each unit alone, as `gapless bench-engine` does; return the results by unit.
+
+        Parameters
+        ----------
+        model
+            Its locator.
+        report
+            As for `profile`.
+        options
+            Those of `gapless bench-engine`, e.g. units, seconds, engine.
+        """
+        found = self._run("bench-engine", {**options, "model": model}, report).document()
+        return {
+            str(each.pop("unit")): parse_tree(each, EngineBench, wrong="the board's result is not valid:")
+            for each in found.get("units", [])
+        }
+
+    def _run(self, command: str, options: Mapping[str, Any], report: Report) -> Ran:
+        def show(text: str) -> None:
+            for line in filter(None, (harmless(line).strip() for line in text.splitlines())):
+                report(Step(text=line))
+
+        ran = run_there(
+            self.address,
+            command,
+            options,
+            general=("--json",),
+            line=f"gapless.on({self.address.destination!r}).{command.replace('-', '_')}(...)",
+            report=report,
+            show=show,
+        )
+        if ran.code:
+            _raise(ran, str(self.address))
+        return ran
+
+
+@contextmanager
+def _folder(out: str | Path | None = None) -> Iterator[Path]:
+    """Yield the folder that is asked for, or one that is removed afterwards."""
+    if out is not None:
+        yield Path(out)
+        return
+    with tempfile.TemporaryDirectory(prefix="gapless-board-") as folder:
+        yield Path(folder)
+
+
+def _raise(ran: Ran, board: str) -> None:
+    """Raise what the command has raised on the board, unless it has given an answer besides its exit code."""
+    document = ran.document()
+    if document.get("format") != "gapless.error":
+        return
+    if ran.code == INTERRUPTED:
+        raise KeyboardInterrupt
+    name, message = str(document.get("error")), str(document.get("message"))
+    kind = getattr(errors, name, None)
+    if ran.code == USAGE:
+        raise InvalidInputError(f"{board}: {message}", map(str, document.get("problems", [])))
+    if (
+        isinstance(kind, type)
+        and issubclass(kind, GaplessError)
+        and kind is not errors.UnsupportedFeatureError
+    ):
+        raise kind(f"{board}: {message}")
+    raise BoardError(f"{board}: {name}: {message}")

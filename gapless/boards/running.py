@@ -1,0 +1,73 @@
+"""Commands by their names and options, run on a board: for the command line and for Python."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..executor.progress import Report, silent
+from ..files.run import Entry
+from ..formulations.errors import BoardError
+from .folder import Files, Place, RunFolder, new_run
+from .packing import IN_FOLDERS, Packing
+from .session import Order, Ran, perform
+from .ssh import Address
+
+GOES_ON = "; the same command with --resume goes on with what the board has measured"
+
+
+def run_there(
+    address: Address,
+    command: str,
+    options: Mapping[str, Any],
+    *,
+    general: Sequence[str] = (),
+    line: str = "",
+    terminals: Mapping[str, tuple[int, int]] = {},
+    report: Report = silent,
+    show: Callable[[str], object] = lambda text: None,
+) -> Ran:
+    """Run a command of gapless on a board.
+
+    Parameters
+    ----------
+    address
+        The board.
+    command, options
+        Its name, and its options by the names of their parameters; files among them are taken there, and
+        those that it writes are brought back.
+    general
+        General options as words.
+    line
+        The command line that is remembered in a run folder.
+    terminals
+        As in `Order`.
+    report, show
+        As for `perform`.
+
+    Raises
+    ------
+    InvalidInputError
+        A file cannot be read or written, a folder holds another run, or an option has no meaning on a board.
+    BoardError, KeyboardInterrupt
+        As for `perform`.
+    """
+    with tempfile.TemporaryDirectory(prefix="gapless-board-") as scratch:
+
+        def performed(packing: Packing, place: Place) -> Ran:
+            first, *rest = packing.words(command, options)
+            words = (first, *general, *rest)
+            order = Order(words=words, packing=packing, place=place, terminals=dict(terminals))
+            return perform(address, order, report=report, show=show)
+
+        if command not in IN_FOLDERS:
+            packing = Packing(run=new_run(), scratch=Path(scratch))
+            return performed(packing, Files(packing.results))
+        entry = Entry(resume=bool(options.get("resume")), overwrite=bool(options.get("overwrite")))
+        with RunFolder.entered(Path(options["out"]), entry, str(address), line=line) as folder:
+            try:
+                return performed(Packing(run=folder.board.run, scratch=Path(scratch)), folder)
+            except BoardError as error:
+                raise BoardError(f"{error}{GOES_ON}" if folder.begun else str(error)) from error

@@ -1,0 +1,237 @@
+"""The folder of a board where gapless keeps what was brought there: files by content, and unfinished runs.
+
+`files/DIGEST/` holds files that belong together (a model and its weights), under the digest of their names
+and contents; it appears at once, complete and checked. `runs/ID/` is what a command writes; it stays until
+its results were received, so that a run whose connection was lost can be resumed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ..executor.engines.cache import IN_USE_S, default_cache
+from ..executor.tuning.leases import Holder, this_process
+from ..formulations.errors import BoardError
+
+FILES, RUNS = "files", "runs"
+FORGOTTEN_AFTER_S = 30 * 86_400.0
+"""Seconds after which a run that nobody has resumed is removed from a board."""
+
+TAKE_OVER_S = 45.0
+"""How long the command of a lost connection may take to end."""
+
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_RUN = re.compile(r"[0-9a-f]{16}")
+_UNFINISHED = ".unfinished-"
+_MAX_FILES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A file as both sides speak of it.
+
+    Attributes
+    ----------
+    name
+        Its path in its group, or its name in the folder of a run; "/" parts folders.
+    size_bytes
+        Its size.
+    sha256
+        Of its content, hexadecimal.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, name: str, path: Path) -> Listed:
+        """Describe a file."""
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+            return cls(name=name, size_bytes=file.tell(), sha256=found)
+
+    @classmethod
+    def read(cls, content: Any) -> Listed:
+        """Return what the other side has written of a file.
+
+        Raises
+        ------
+        BoardError
+            It is malformed, or its name leads out of its folder.
+        """
+        match content:
+            case {"name": str(name), "size_bytes": int(size), "sha256": str(digest)} if (
+                size >= 0 and re.fullmatch(r"[0-9a-f]{64}", digest)
+            ):
+                parts = PurePosixPath(name).parts
+                if parts and not name.startswith("/") and ".." not in parts and "\0" not in name:
+                    return cls(name=name, size_bytes=size, sha256=digest)
+        raise BoardError(f"refused: {str(content)[:200]!r} is no description of a file")
+
+
+def group_digest(files: list[Listed]) -> str:
+    """Return what files that belong together are kept under: a digest of their names and contents."""
+    known = sorted((file.name, file.sha256) for file in files)
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+
+
+def receive(listed: Listed, path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file from the pieces that come; its folder is made.
+
+    Raises
+    ------
+    BoardError
+        It is not what was announced.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found, left = hashlib.sha256(), listed.size_bytes
+    with path.open("wb") as file:
+        for piece in pieces:
+            left -= len(piece)
+            if left < 0:
+                break
+            found.update(piece)
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    if left or found.hexdigest() != listed.sha256:
+        raise BoardError(f"{listed.name} arrived damaged, or changed on its way: try again")
+
+
+class Shelf:
+    """The folder.
+
+    Parameters
+    ----------
+    root
+        Where it is; None: `boards` in the cache of gapless.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self._cache = default_cache()
+        folder = self._cache.folder / "boards" if root is None else root
+        for name in (FILES, RUNS):
+            (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.root = folder.resolve()
+
+    def has(self, digest: str, files: list[Listed]) -> bool:
+        """Return whether a group is there, with the contents that its name says; a damaged one is removed."""
+        place = self._group(digest)
+        if not place.is_dir():
+            return False
+        with suppress(OSError):
+            if all(Listed.of(file.name, place / file.name) == file for file in files):
+                os.utime(place)
+                return True
+        shutil.rmtree(place, ignore_errors=True)
+        return False
+
+    @contextmanager
+    def group(self, digest: str) -> Iterator[Path]:
+        """Yield a folder to fill, which becomes that of the group unless filling it fails."""
+        place = self._group(digest)
+        part = Path(tempfile.mkdtemp(dir=place.parent, prefix=_UNFINISHED))
+        try:
+            yield part
+            with suppress(OSError):  # another process was faster: it has the same content
+                part.rename(place)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    def run(self, name: str) -> Path:
+        """Return the folder of a run."""
+        if not _RUN.fullmatch(name):
+            raise BoardError(f"refused: {name[:60]!r} is no name of a run")
+        return self.root / RUNS / name
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[Path]:
+        """Hold a run; whoever still works on it has lost its connection, and is ended first.
+
+        Raises
+        ------
+        BoardError
+            It does not end.
+        """
+        path = self.run(name).with_suffix(".lock")
+        with path.open("a+") as file:
+            until = time.monotonic() + TAKE_OVER_S
+            while not _locked(file.fileno()):
+                if time.monotonic() > until:
+                    raise BoardError(
+                        "the command of the lost connection still runs on the board: try again soon"
+                    )
+                _end_holder(path)
+                time.sleep(0.2)
+            path.write_text(json.dumps(asdict(this_process())))
+            yield self.run(name)
+
+    def forget(self, name: str) -> None:
+        """Remove a run that this process holds."""
+        shutil.rmtree(self.run(name), ignore_errors=True)
+        self.run(name).with_suffix(".lock").unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove what is too old or too much: groups beyond the limit of the cache, runs nobody resumed."""
+        now, kept = time.time(), 0
+        groups = [path for path in (self.root / FILES).iterdir() if path.is_dir()]
+        for path in sorted(groups, key=lambda path: -_used_at(path)):
+            idle = now - _used_at(path) > IN_USE_S
+            kept += sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+            if idle and (kept > self._cache.limit_bytes or path.name.startswith(_UNFINISHED)):
+                shutil.rmtree(path, ignore_errors=True)
+        for path in (self.root / RUNS).iterdir():
+            if now - _used_at(path) > FORGOTTEN_AFTER_S:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def _group(self, digest: str) -> Path:
+        if not _DIGEST.fullmatch(digest):
+            raise BoardError(f"refused: {digest[:60]!r} is no digest")
+        return self.root / FILES / digest
+
+
+def written(folder: Path) -> list[Listed]:
+    """Return the regular files of a folder that are not hidden."""
+    if not folder.is_dir():
+        return []
+    found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    plain = [path for path in found if stat.S_ISREG(path.lstat().st_mode)]
+    return [Listed.of(path.name, path) for path in plain[:_MAX_FILES]]
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _end_holder(path: Path) -> None:
+    """Ask the agent that holds a run to end; it stops its command, which keeps what it has finished."""
+    with suppress(OSError, ValueError, TypeError):
+        holder = Holder(**json.loads(path.read_text()))
+        if holder.alive:
+            os.kill(holder.pid, signal.SIGTERM)
+
+
+def _used_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # another process has removed it
+        return time.time()

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless.boards.shelf import Listed, Shelf, group_digest, receive, written
+from gapless.executor.tuning.leases import this_process
+from gapless.formulations.errors import BoardError
+
+OLD_S = 40 * 86_400
+
+
+def listed(folder: Path, name: str, content: bytes) -> Listed:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return Listed.of(name, path)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(tmp_path / "shelf")
+
+
+def fill(shelf: Shelf, files: list[Listed], content: bytes) -> Path:
+    with shelf.group(group_digest(files)) as place:
+        for file in files:
+            receive(file, place / file.name, [content])
+    return shelf.root / "files" / group_digest(files)
+
+
+def test_files_are_kept_by_their_names_and_contents(shelf: Shelf, tmp_path: Path) -> None:
+    files = [listed(tmp_path, "net.onnx", b"abc"), listed(tmp_path, "weights/w.bin", b"abc")]
+    assert not shelf.has(group_digest(files), files)
+    place = fill(shelf, files, b"abc")
+    assert shelf.has(group_digest(files), files)
+    assert (place / "weights" / "w.bin").read_bytes() == b"abc"
+    other = [listed(tmp_path, "other.onnx", b"abc"), files[1]]
+    assert not shelf.has(group_digest(other), other)
+
+
+def test_damaged_files_are_asked_for_again(shelf: Shelf, tmp_path: Path) -> None:
+    files = [listed(tmp_path, "net.onnx", b"abc")]
+    place = fill(shelf, files, b"abc")
+    (place / "net.onnx").write_bytes(b"abd")
+    assert not shelf.has(group_digest(files), files)
+    fill(shelf, files, b"abc")
+    assert shelf.has(group_digest(files), files)
+
+
+@pytest.mark.parametrize("content", [b"ab", b"abcd", b"abd"])
+def test_what_does_not_arrive_as_announced_is_not_kept(shelf: Shelf, tmp_path: Path, content: bytes) -> None:
+    files = [listed(tmp_path, "net.onnx", b"abc")]
+    with pytest.raises(BoardError, match=r"net\.onnx"):
+        fill(shelf, files, content)
+    assert list((shelf.root / "files").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "../up", "a/../../up", "nul\0", ".."])
+def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
+    with pytest.raises(BoardError):
+        Listed.read({"name": name, "size_bytes": 0, "sha256": "0" * 64})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, [], {}, {"name": "a", "size_bytes": -1, "sha256": "0" * 64}, {"name": "a", "size_bytes": 1}],
+)
+def test_descriptions_that_make_no_sense_are_refused(content: Any) -> None:
+    with pytest.raises(BoardError):
+        Listed.read(content)
+
+
+@pytest.mark.parametrize("name", ["", "..", "0123456789abcdeg", "0123456789abcdef/"])
+def test_a_run_has_a_name_of_digits(shelf: Shelf, name: str) -> None:
+    with pytest.raises(BoardError):
+        shelf.run(name)
+
+
+def test_links_and_hidden_files_are_no_results(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("{}")
+    (tmp_path / ".hidden").write_text("")
+    (tmp_path / "passwd").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe")
+    assert [file.name for file in written(tmp_path)] == ["plan.json"]
+
+
+def test_runs_that_nobody_resumes_are_forgotten(shelf: Shelf) -> None:
+    names = ("0" * 16, "1" * 16)
+    for name in names:
+        shelf.run(name).mkdir()
+    ago = time.time() - OLD_S
+    os.utime(shelf.run(names[0]), (ago, ago))
+    shelf.sweep()
+    assert [shelf.run(name).is_dir() for name in names] == [False, True]
+
+
+def test_models_make_room_for_later_ones(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAPLESS_CACHE_LIMIT_MB", "1")
+    small = Shelf(shelf.root)
+    contents = [bytes([number]) * 700_000 for number in range(3)]
+    places = [fill(small, [listed(tmp_path, "net.onnx", each)], each) for each in contents]
+    for age, place in zip((OLD_S, OLD_S // 2, 0), places, strict=True):
+        os.utime(place, (time.time() - age, time.time() - age))
+    small.sweep()
+    assert [place.is_dir() for place in places] == [False, False, True]
+
+
+@pytest.mark.slow
+def test_a_run_is_taken_over_from_a_lost_connection(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that still holds it is told to end, and waited for."""
+    name = "a" * 16
+    code = (
+        "import sys, time; from pathlib import Path; from gapless.boards.shelf import Shelf\n"
+        f"with Shelf(Path({str(shelf.root)!r})).held({name!r}): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with shelf.held(name):
+            assert other.wait(timeout=10) < 0  # by SIGTERM
+            known = json.loads(shelf.run(name).with_suffix(".lock").read_text())
+            assert known == asdict(this_process())
