@@ -1,0 +1,61 @@
+"""What can be lost while a plan runs on a cluster, and who is to blame when no result comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...formulations.errors import UnitLostError
+from .cluster import Cluster
+from .routes import Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A device that is gone, or a link over which nothing comes any more.
+
+    Attributes
+    ----------
+    device
+        Its name; empty: a link was lost.
+    link
+        Both ends of the link; empty: a device was lost.
+    words
+        How it was lost.
+    """
+
+    device: str = ""
+    link: tuple[str, ...] = ()
+    words: str
+
+    @property
+    def what(self) -> str:
+        """The device or the link, in words."""
+        return f"device {self.device!r}" if self.device else f"the link {' -> '.join(self.link)}"
+
+    def __str__(self) -> str:
+        return f"{self.what} is lost: {self.words}"
+
+
+def blamed(cluster: Cluster, routes: Sequence[Route], waited_s: float) -> Loss:
+    """Return who is to blame that no result has come for a while.
+
+    A message that has been on its way all that time is the fault of its link, else a device that does not
+    answer, else the first one that has requests and finishes none.
+    """
+    working: dict[str, int] = {}
+    for route in routes:
+        for device, station in zip(route.devices, route.stations, strict=True):
+            try:
+                status = cluster.status(device)
+            except UnitLostError as error:
+                return Loss(device=device, words=str(error))
+            sending = status["sending"].get(station.target)
+            if sending is not None and sending[1] >= waited_s / 2 and station.target:
+                words = f"{sending[0]} has been on its way for {sending[1]:.1f} s"
+                return Loss(link=(device, station.target), words=words)
+            working[device] = status["waiting"].get(str(route.number), 0)
+    device = next((name for name, count in working.items() if count), routes[0].devices[0])
+    return Loss(
+        device=device, words=f"it has finished nothing for {waited_s:.1f} s ({working[device]} requests wait)"
+    )

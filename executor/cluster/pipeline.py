@@ -1,0 +1,262 @@
+"""A plan over the devices of a cluster, at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any, Self
+
+from ...formulations.deployment import Deployment
+from ...formulations.errors import InvalidInputError
+from ...formulations.history import History
+from ..engine import PlacementReceipt
+from ..measurement import Measurement
+from ..model import Model
+from ..pipeline.board import RECORDS
+from ..pipeline.feeding import check_inputs
+from ..pipeline.runs import PipelineRun, run_for
+from ..progress import Report, silent
+from ..runner import Budget
+from .cluster import Cluster
+from .driver import Driver, Replan, Result, Revise
+from .loss import Loss
+from .recording import Passed, Recording
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Tensors = Mapping[str, NDArray[Any]]
+
+
+class ClusterPipeline:
+    """A deployment over devices: one route for each of its streams, all sessions open; a context manager.
+
+    Parameters
+    ----------
+    cluster
+        Its devices.
+    deployment
+        Streams whose units are devices, all of one network.
+    model
+        The network.
+    engine
+        Name of the engine that runs it.
+    task
+        Logical clock: on each device, its requests wait for those of pipelines with a lower number.
+    only
+        One chunk of its only stream, which gets the tensors that it takes. None: all of them.
+    replan
+        What to do when a device or a link is lost. None: the run fails.
+    revise
+        Told of every request that came out; what it returns runs from then on.
+    stall_limit_s
+        How long no result may come. None: the larger of 10 s and 20 times the longest wait so far.
+    report
+        Told of what was lost, and of the new plan.
+
+    Raises
+    ------
+    PlacementError, ExecutionError, UnitLostError
+        A device cannot open its part.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployment: Deployment,
+        model: Model,
+        engine: str,
+        *,
+        task: int = 0,
+        only: int | None = None,
+        replan: Replan | None = None,
+        revise: Revise | None = None,
+        stall_limit_s: float | None = None,
+        report: Report = silent,
+    ) -> None:
+        self._cluster = cluster
+        self._model = model
+        self._engine = engine
+        self._driver = Driver(
+            cluster,
+            deployment,
+            model,
+            engine,
+            task=task,
+            only=only,
+            replan=replan,
+            revise=revise,
+            stall_limit_s=stall_limit_s,
+            report=report,
+        )
+
+    @property
+    def deployment(self) -> Deployment:
+        """What runs now; another one after a loss."""
+        return self._driver.deployment
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What was lost, in order."""
+        return tuple(self._driver.losses)
+
+    def measure(self, budget: Budget) -> Measurement:
+        """Run on sample inputs that lie on the first device, and measure.
+
+        Raises
+        ------
+        InvalidInputError
+            The budget allows nothing.
+        UnitLostError
+            A device or a link was lost, and there is no plan without it; the lost requests are named.
+        ExecutionError
+            An engine failed; the message names the request.
+        """
+        run = run_for(budget, len(self.deployment.streams))
+        self._cluster.set_clocks()
+        recording, deployment = self._record(run)
+        rss_bytes = {name: self._cluster.status(name)["rss_bytes"] for name in deployment.units}
+        return recording.measurement(deployment, self.receipts, rss_bytes, self._device)
+
+    def trace(self, *, requests: int) -> History:
+        """Run some requests of each stream on sample inputs, and return when everything happened.
+
+        Raises
+        ------
+        InvalidInputError
+            The number is not between 1 and `RECORDS`.
+        UnitLostError, ExecutionError
+            As for `measure`.
+        """
+        if not 1 <= requests <= RECORDS:
+            raise InvalidInputError(f"requests is {requests}, must be between 1 and {RECORDS}")
+        self._cluster.set_clocks()
+        recording, deployment = self._record(PipelineRun(first=(), requests=requests))
+        return recording.history(deployment)
+
+    def map(self, frames: Iterable[Tensors]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Send inputs through, and yield the outputs in the same order.
+
+        Raises
+        ------
+        InvalidInputError
+            A frame does not fit; the frames before it have come out.
+        UnitLostError, ExecutionError
+            As for `measure`.
+        """
+        for result in self.play(self._checked(frames), wanted=True):
+            yield dict(result.outputs)
+
+    def play(self, jobs: Iterable[Tensors | None], *, wanted: bool, ends: bool = False) -> Iterator[Result]:
+        """Send requests through, and yield what comes out in the order of the jobs.
+
+        Parameters
+        ----------
+        jobs
+            Inputs by name; None: the samples that lie on the first device.
+        wanted
+            Whether the outputs are brought to the driver.
+        ends
+            Whether nothing comes behind them: then devices go on to later tasks.
+        """
+        self._driver.begin()
+        ready: dict[int, Result] = {}
+        out = 0
+        for number, result in self._driver.serve(enumerate(jobs), wanted=wanted, ends=ends):
+            ready[number] = result
+            while out in ready:
+                yield ready.pop(out)
+                out += 1
+
+    def alone(self, stream: int, chunk: int) -> ClusterPipeline:
+        """Open one chunk of a stream on its device once more, by itself."""
+        part = self.deployment.streams[stream]
+        return ClusterPipeline(
+            self._cluster, Deployment(streams=(part,)), self._model, self._engine, only=chunk
+        )
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the tensors that go into the first stream, and of those that come out."""
+        stations = self._driver.routes[0].stations
+        return tuple(spec.name for spec in stations[0].takes), stations[-1].sends
+
+    @property
+    def receipts(self) -> tuple[PlacementReceipt, ...]:
+        """One for each session."""
+        return self._driver.receipts
+
+    def close(self) -> None:
+        """Close the sessions on all devices. Can be called twice."""
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _device(self) -> str:
+        machines = {name: self._cluster.member(name).device for name in self.deployment.units}
+        if len(set(machines.values())) == 1:
+            return f"{len(machines)} devices on {next(iter(machines.values()))}"
+        return "; ".join(f"{name}: {words}" for name, words in machines.items())
+
+    def _record(self, run: PipelineRun) -> tuple[Recording, Deployment]:
+        """Run until what is asked for has come out; after a loss the run begins anew on the new plan."""
+        deployment = self.deployment
+        recording = Recording(self._driver.routes, run.warm_up)
+        window = _Window(run, recording, len(self.deployment.streams))
+        self._driver.begin()
+        for _, result in self._driver.serve(window.jobs(), wanted=False, ends=False):
+            if deployment is not self.deployment:
+                return self._record(run)
+            if window.counts(result.passed):
+                recording.add(result.passed)
+        return recording, deployment
+
+    def _checked(self, frames: Iterable[Tensors]) -> Iterator[Tensors]:
+        for number, frame in enumerate(frames):
+            defects = check_inputs(self._model.inputs, frame)
+            if defects:
+                raise InvalidInputError(f"frame {number} cannot be run:", defects)
+            yield frame
+
+
+class _Window:
+    """Which requests of a measurement are let in, and which count."""
+
+    def __init__(self, run: PipelineRun, recording: Recording, streams: int) -> None:
+        self._run = run
+        self._recording = recording
+        self._streams = streams
+        self._deadline_ns: int | None = None
+        self._stop = None if run.requests is None else run.warm_up + run.requests
+
+    def jobs(self) -> Iterator[tuple[int, None]]:
+        """Yield requests on samples until all that is asked for has come out."""
+        for number in count():
+            if self._is_over():
+                return
+            yield number, None
+
+    def counts(self, found: Passed) -> bool:
+        """Return whether a request counts, or belongs to the warm-up."""
+        if self._stop is not None and found.request >= self._stop:
+            return False
+        return found.request <= self._run.warm_up or (
+            self._deadline_ns is None or found.end_ns < self._deadline_ns
+        )
+
+    def _is_over(self) -> bool:
+        recording, run = self._recording, self._run
+        counted = [recording.counted(index) for index in range(self._streams)]
+        if run.requests is not None and min(counted) >= run.requests:
+            return True
+        if run.duration_ns is None or not all(recording.begins_ns):
+            return False
+        if self._deadline_ns is None:
+            self._deadline_ns = max(recording.begins_ns) + run.duration_ns
+        return min(counted) > 0 and monotonic_ns() >= self._deadline_ns

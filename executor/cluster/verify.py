@@ -1,0 +1,91 @@
+"""Numbers of a plan over devices against those of the uncut model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.errors import OutputMismatchError
+from ..model import largest_magnitude, relative_error, tolerance
+from ..pipeline.verify import REQUESTS, References, error_words, receipt_words
+from ..runner import Verification
+from .driver import Result
+from .pipeline import ClusterPipeline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def verify_on_cluster(pipeline: ClusterPipeline, references: References) -> Verification:
+    """Send different inputs through all streams, and compare all outputs.
+
+    Parameters
+    ----------
+    pipeline
+        Open, and not running.
+    references
+        The right numbers.
+
+    Raises
+    ------
+    OutputMismatchError
+        Numbers differ; the message names the first chunk that is wrong, and its device.
+    UnitLostError, ExecutionError
+        As for `ClusterPipeline.measure`.
+    """
+    network = pipeline.deployment.networks[0]
+    allowed = max(tolerance(receipt.precision) for receipt in pipeline.receipts)
+    seeds = range(1, 1 + REQUESTS * len(pipeline.deployment.streams))
+    jobs = [references.inputs(network, seed) for seed in seeds]
+    right = {seed: references.outputs(network, seed) for seed in seeds}
+    names = right[seeds[0]].keys()
+    magnitudes = {name: max(largest_magnitude(right[seed][name]) for seed in seeds) for name in names}
+    worst = 0.0
+    for seed, result in zip(seeds, list(pipeline.play(jobs, wanted=True)), strict=True):
+        for name, array in result.outputs.items():
+            error = relative_error(array, right[seed][name], magnitude=magnitudes[name])
+            worst = max(worst, error)
+            if not error <= allowed:
+                what = f"request {result.number}, output {name!r}: {error_words(error, allowed)}"
+                _blame(pipeline, references, result, seed, what=what, allowed=allowed)
+    return Verification(requests=len(jobs), worst_error=worst, tolerance=allowed)
+
+
+def _blame(
+    pipeline: ClusterPipeline,
+    references: References,
+    result: Result,
+    seed: int,
+    *,
+    what: str,
+    allowed: float,
+) -> None:
+    """Give each chunk the right inputs, alone, and name the first one that is wrong."""
+    stream = pipeline.deployment.streams[result.passed.stream]
+    network = stream.network
+    for index, chunk in enumerate(stream.chunks):
+        with pipeline.alone(result.passed.stream, index) as single:
+            taken, made = single.names
+            right = {
+                **references.inputs(network, seed),
+                **references.tensors(network, seed, {*taken, *made} - {*references.inputs(network, seed)}),
+            }
+            (found,) = single.play([{name: _array(right[name]) for name in taken}], wanted=True)
+            receipts = "; ".join(map(receipt_words, single.receipts))
+        for name, array in found.outputs.items():
+            error = relative_error(array, right[name])
+            if not error <= allowed:
+                raise OutputMismatchError(
+                    f"stream {stream.name!r} gives wrong numbers ({what}). The first wrong tensor is "
+                    f"{name!r}, made by layers {chunk.start} to {chunk.stop - 1} on device {chunk.unit!r}: "
+                    f"{error_words(error, allowed)}. What that device was granted: {receipts}"
+                )
+    raise OutputMismatchError(
+        f"stream {stream.name!r} gives wrong numbers ({what}), but each chunk alone is right: tensors are "
+        "changed on their way, or the engine is not repeatable"
+    )
+
+
+def _array(array: NDArray[Any]) -> NDArray[Any]:
+    import numpy as np
+
+    return np.ascontiguousarray(array)

@@ -1,0 +1,103 @@
+"""Links: what messages between the devices of a cluster cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from ...files import documents
+from ...formulations.errors import InvalidInputError
+from ..base.answer import Answer, command, write_out
+from ..base.general_options import JsonOption
+from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption, cluster_option
+from ..options.models import EngineOption, measuring_option
+from ..options.problem import OutOption, check_writable
+
+SamplesOption = Annotated[
+    Path | None,
+    cluster_option(
+        "--samples", metavar="FILE", help="Fit messages that were measured before, instead of measuring."
+    ),
+]
+NameOption = Annotated[
+    str, cluster_option("--name", metavar="NAME", help="What it is to be called.", show_default=True)
+]
+RoundsOption = Annotated[
+    int,
+    measuring_option(min=2, max=1000, help="Messages of each size on each link.", show_default=True),
+]
+ShardsOption = Annotated[
+    int,
+    measuring_option(
+        min=0,
+        max=100_000,
+        help="Messages as large as what parts of built-in networks send on; they check the prediction.",
+        show_default=True,
+    ),
+]
+NetworkOption = Annotated[
+    str, measuring_option(metavar="MODEL", help="What each device runs to tell its speed.", show_default=True)
+]
+
+
+@command
+def links(
+    *,
+    local: LocalOption = None,
+    address: AddressOption = None,
+    allow_no_token: AllowNoTokenOption = False,
+    samples: SamplesOption = None,
+    name: NameOption = "cluster",
+    rounds: RoundsOption = 5,
+    shards: ShardsOption = 500,
+    network: NetworkOption = "squeezenet",
+    engine: EngineOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Measure what messages between the devices of a cluster cost, and write the cluster to plan for.
+
+    Beside FILE.json, FILE.links.json keeps the messages, so that the links can be fitted again.
+    """
+    from ...api.links import load_links, measure_links
+    from ...formulations.cluster_platform import CLUSTER
+    from ...formulations.files import dump
+    from ...profiler.links.evaluation import checks_by_size, checks_in_short
+    from ...profiler.links.fitting import fit_link
+    from ...profiler.links.measure import LinkOptions
+    from ...profiler.links.platform import cluster_platform
+    from ...profiler.links.samples import LINKS
+    from ...view.terminal.links import links_view
+    from ..base.progress import StepLine
+
+    choice = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
+    if bool(choice) == bool(samples):
+        raise InvalidInputError(
+            "which cluster? --local NODES starts one, --address HOST:PORT joins one, and --samples FILE fits "
+            "what was measured before: give one of them"
+        )
+    kept = None if out is None or samples is not None else out.with_suffix(".links.json")
+    check_writable(out)
+    check_writable(kept)
+    if samples is not None:
+        found = load_links(samples)
+    else:
+        options = LinkOptions(rounds=rounds, shards=shards)
+        with StepLine() as line, choice.joined(line.report) as cluster:
+            found = measure_links(
+                cluster, network=network, engine=engine, name=name, options=options, report=line.report
+            )
+    notes = write_out(kept, lambda: dump(found, LINKS))
+    fits = [fit_link(one) for one in found.links]
+    notes += write_out(out, lambda: dump(cluster_platform(found, fits), CLUSTER))
+    checks = {"by_size": checks_by_size(found, fits), "in_short": checks_in_short(found, fits)}
+    return Answer(
+        document=lambda: {
+            **documents.header("link_fits"),
+            **documents.plain_data(cluster_platform(found, fits)),
+            "fits": [documents.plain_data(fit.summary) for fit in fits],
+            "checks": {kind: [documents.plain_data(one) for one in some] for kind, some in checks.items()},
+        },
+        view=lambda: links_view(found, fits),
+        notes=notes,
+    )

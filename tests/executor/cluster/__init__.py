@@ -1,0 +1,1 @@
+"""Tests of plans over the devices of a cluster, at work."""
