@@ -1,0 +1,198 @@
+"""Costs on devices that never ran a network: describe a device, predict, learn anew."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...files import documents
+from ...formulations.hardware import Precision
+from ...profiler.learned.predictors import PredictionMethod
+from ..base.answer import Answer, command, write_out
+from ..base.general_options import JsonOption, heading
+from ..options.models import (
+    DeviceOption,
+    EmulateOption,
+    EngineOption,
+    ModelArgument,
+    PrecisionOption,
+    ShapeOption,
+    UnitsOption,
+    parse_names,
+)
+from ..options.problem import OutOption, check_writable
+
+if TYPE_CHECKING:
+    from ...api.estimates import PredictionJudged
+
+_prediction_option = heading("How to predict")
+_learning_option = heading("How to learn")
+
+DescriptionOption = Annotated[
+    Path,
+    _prediction_option("--device", metavar="FILE", help="The device, as `gapless describe-device` wrote it."),
+]
+MethodOption = Annotated[
+    PredictionMethod | None,
+    _prediction_option(
+        "--model", help="Which predictor; otherwise the one that was best on networks that it did not know."
+    ),
+]
+PredictorOption = Annotated[
+    Path | None,
+    _prediction_option(
+        metavar="FOLDER",
+        help="A predictor of your own, as `gapless learn-costs` wrote it; otherwise the shipped one.",
+    ),
+]
+MeasuredOption = Annotated[
+    Path | None,
+    _prediction_option(
+        metavar="PROBLEM",
+        help="A problem of the same layers and units with measured costs: say how far the predicted ones are "
+        "from them, and what a plan loses that is made on predictions.",
+    ),
+]
+NetworksOption = Annotated[
+    str | None,
+    _learning_option(
+        metavar="NAME,NAME",
+        help="Networks to run: built-in ones, or ONNX files; otherwise a usual selection.",
+    ),
+]
+FolderArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="Where the data set and the predictor are.", show_default=False),
+]
+
+
+@command
+def describe_device(
+    *,
+    networks: NetworksOption = None,
+    engine: EngineOption = None,
+    device: DeviceOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Run a few small networks on this device, so that the costs of others can be predicted for it."""
+    from ...api import estimates
+    from ...api.device import DEFAULT_ENGINE
+    from ...formulations.files import dump
+    from ...profiler.learned.device import DEVICE
+    from ...profiler.learned.measuring import YARDSTICKS
+    from ...view.terminal.estimates import device_view
+    from ..base.progress import StepLine
+    from ..tasks import measuring
+
+    check_writable(out)
+    choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
+    chosen = engine or DEFAULT_ENGINE
+    notes = measuring.busy_notes()
+    with StepLine() as line:
+        found = estimates.describe_device(
+            platform=choice.platform(chosen),
+            engine=chosen,
+            networks=parse_names(networks) or YARDSTICKS,
+            report=line.report,
+        )
+    return Answer(
+        document=lambda: json_module.loads(dump(found, DEVICE)),
+        view=lambda: device_view(found),
+        notes=[*notes, *found.notes, *write_out(out, lambda: dump(found, DEVICE))],
+    )
+
+
+@command
+def predict_costs(
+    model: ModelArgument,
+    *,
+    device: DescriptionOption,
+    method: MethodOption = None,
+    predictor: PredictorOption = None,
+    against: MeasuredOption = None,
+    shape: ShapeOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Predict what layers cost on a device that never ran them; writes a problem for `gapless plan`."""
+    from rich.console import Group
+
+    from ...api import estimates
+    from ...executor.graph.shapes import parse_shapes
+    from ...formulations.files import dump_problem
+    from ...solvers.exhaustive import count_plans
+    from ...view.terminal import describe
+    from ...view.terminal.estimates import judged_view
+
+    check_writable(out)
+    problem = estimates.predict_costs(
+        model, device, method=method, predictor=predictor, shapes=parse_shapes(shape or ())
+    )
+    judged: PredictionJudged | None = None
+    if against is not None:
+        judged = estimates.judge_prediction(problem, against)
+    return Answer(
+        document=lambda: {
+            **documents.header("description"),
+            "problem": documents.problem_data(problem),
+            "judged": None if judged is None else {**documents.plain_data(judged), "loss": judged.loss},
+            "document": json_module.loads(dump_problem(problem)),
+        },
+        view=lambda: Group(
+            describe.problem_view(problem, count_plans(problem)),
+            *([] if judged is None else ["", judged_view(problem, judged)]),
+        ),
+        notes=[
+            f"estimated: {problem.costs.provenance.notes}",
+            *write_out(out, lambda: dump_problem(problem)),
+        ],
+    )
+
+
+@command
+def learn_costs(
+    folder: FolderArgument,
+    *,
+    networks: NetworksOption = None,
+    engines: Annotated[
+        str, _learning_option(metavar="NAME,NAME", help="Who runs them.", show_default=True)
+    ] = "mnn,onnxruntime",
+    measure: Annotated[
+        bool, _learning_option(help="Measure what the folder does not hold yet.", show_default=True)
+    ] = True,
+    train: Annotated[
+        bool, _learning_option(help="Train on everything that the folder holds.", show_default=True)
+    ] = True,
+    json: JsonOption = False,
+) -> Answer:
+    """Measure networks and random shards on this device, and train a predictor; goes on where it stopped."""
+    from ...api import estimates
+    from ...view.terminal.estimates import card_view
+    from ..base.progress import StepLine
+    from ..tasks import measuring
+
+    notes = measuring.busy_notes() if measure else []
+    with StepLine() as line:
+        card = estimates.learn_costs(
+            folder,
+            networks=parse_names(networks) or None,
+            engines=parse_names(engines),
+            measure=measure,
+            train=train,
+            report=line.report,
+        )
+    return Answer(
+        document=lambda: {
+            **documents.header("predictor"),
+            **({} if card is None else documents.plain_data(card)),
+        },
+        view=lambda: "measured" if card is None else card_view(card),
+        notes=[*notes, f"wrote {folder}"],
+    )

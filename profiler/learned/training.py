@@ -1,0 +1,138 @@
+"""Training predictors: every method on all that was measured, and judged on what each time was held out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ...executor.progress import Report, Step, silent
+from ...formulations.errors import InvalidInputError
+from ...formulations.files import dump, save
+from .device import REFERENCE, DeviceDescription
+from .evaluation import Errors, Predict, errors_of, folds, merged, rows_of
+from .examples import Dataset, dataset_of
+from .measuring import YARDSTICKS
+from .nearest import Nearest
+from .predictors import CARD, CARD_FILE, TRAINED, ErrorRow, PredictionMethod, Predictor, PredictorCard
+
+FEWEST_NETWORKS = 4
+"""With fewer, nothing can be held out and something be learned from."""
+
+SPLIT = "networks held out"
+
+DECISIVE = "shards"
+"""What the usual method is best at: plans are made of shards."""
+
+
+def train(
+    descriptions: Sequence[DeviceDescription], folder: Path, *, report: Report = silent
+) -> PredictorCard:
+    """Train all methods on a data set, judge them, and write the predictor.
+
+    Parameters
+    ----------
+    descriptions
+        The data set.
+    folder
+        Where the files of the predictor go.
+    report
+        Told of each step.
+
+    Raises
+    ------
+    InvalidInputError
+        There are too few networks, or a library for training is not installed.
+    """
+    begin = time.monotonic()
+    data = dataset_of(descriptions)
+    if len(data.networks) < FEWEST_NETWORKS:
+        raise InvalidInputError(
+            f"{len(data.networks)} networks are too few to learn from, {FEWEST_NETWORKS} are needed: measure "
+            "more of them (`gapless learn-costs FOLDER --networks ...`)"
+        )
+    rows = cross_validated(data, report=report)
+    write_files(data, folder, report=report)
+    card = PredictorCard(
+        default=best_of(rows),
+        trained_at=datetime.now().astimezone().isoformat(timespec="seconds"),
+        seconds=round(time.monotonic() - begin, 1),
+        networks=tuple(data.networks),
+        devices=tuple(kind.name + (" (emulated)" if kind.emulated else "") for kind in data.types),
+        shards=sum(len(entry.spans) for kind in data.types for entry in kind.times),
+        layers=sum(len(entry.layer_us) for kind in data.types for entry in kind.times),
+        errors=rows,
+    )
+    save(dump(card, CARD), folder / CARD_FILE)
+    return card
+
+
+def write_files(data: Dataset, folder: Path, *, extended: bool = True, report: Report = silent) -> None:
+    """Train all methods on all of a data set, and write their files."""
+    _require_libraries()
+    from .transformer import train_transformer, write_transformer
+    from .trees import train_trees, write_trees
+
+    folder.mkdir(parents=True, exist_ok=True)
+    transformer = train_transformer(data, extended=extended, report=report)
+    write_transformer(transformer, folder / TRAINED[PredictionMethod.TRANSFORMER])
+    trees = train_trees(data, extended=extended)
+    write_trees(trees, folder / TRAINED[PredictionMethod.TREES], devices=len(REFERENCE))
+    Nearest.of(data, extended=extended).write(folder / TRAINED[PredictionMethod.NEAREST])
+
+
+@contextmanager
+def trained(data: Dataset, *, extended: bool = True, report: Report = silent) -> Iterator[Predictor]:
+    """Return a predictor that is trained on a data set, and gone afterwards."""
+    with TemporaryDirectory() as folder:
+        write_files(data, Path(folder), extended=extended, report=report)
+        yield Predictor(Path(folder), extended=extended)
+
+
+def cross_validated(data: Dataset, *, report: Report = silent) -> tuple[ErrorRow, ...]:
+    """Return the errors of all methods, each time on networks that were held out from training."""
+    parts: dict[PredictionMethod, list[Errors]] = {method: [] for method in PredictionMethod}
+    for predictor, judged in fold_predictors(data, report=report):
+        for method, found in parts.items():
+            found.append(errors_of(judged, predict_by(predictor, method)))
+    return tuple(row for method, found in parts.items() for row in rows_of(method, SPLIT, merged(found)))
+
+
+def fold_predictors(
+    data: Dataset, *, extended: bool = True, report: Report = silent
+) -> Iterator[tuple[Predictor, Dataset]]:
+    """Return predictors that were trained without some networks, each with what it is judged by."""
+    held = folds(tuple(data.networks), YARDSTICKS)
+    for place, names in enumerate(held):
+
+        def told(step: Step, place: int = place) -> None:
+            report(replace(step, text=f"{step.text}, part {place + 1} of {len(held) + 1}"))
+
+        rest = data.select(networks=set(data.networks) - set(names))
+        with trained(rest, extended=extended, report=told) as predictor:
+            yield predictor, data.select(networks=names)
+
+
+def predict_by(predictor: Predictor, method: PredictionMethod) -> Predict:
+    """Return one method of a predictor as a function."""
+    return lambda features, embeddings: predictor.layer_us(features, embeddings, method)
+
+
+def best_of(rows: Sequence[ErrorRow]) -> PredictionMethod:
+    """Return the method with the least median error of shards."""
+    shards = [row for row in rows if row.what == DECISIVE]
+    return PredictionMethod(min(shards, key=lambda row: row.median).method)
+
+
+def _require_libraries() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("torch", "lightgbm", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    if missing:
+        raise InvalidInputError(
+            f"training needs {', '.join(missing)}: pip install 'gapless[learn]' (predicting does not)"
+        )
