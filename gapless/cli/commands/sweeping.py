@@ -1,0 +1,133 @@
+"""Sweeps: many plans, and what they say together."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...files import documents
+from ..base.answer import Answer, command
+from ..base.exits import ExitCode
+from ..base.general_options import JsonOption, heading, output_option
+from ..options.models import OutDirOption
+
+if TYPE_CHECKING:
+    from ...sweeps.run import SweepResult
+
+_sweep_option = heading("How to solve")
+
+SpecArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SPEC",
+        help="A sweep file: JSON (`gapless schema sweep`), or Python that defines `sweep`, a gapless.Sweep, "
+        "or a function `problems` that yields problems. A Python file is run: use only files that you trust.",
+        show_default=False,
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    _sweep_option(
+        min=1, max=1024, help="Plans that are made at once; otherwise as many as cores may be used."
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    _sweep_option(
+        help="Solve over the Ray cluster at this address, e.g. 10.0.0.1:6379, instead of child processes."
+    ),
+]
+AllowNoTokenOption = Annotated[
+    bool,
+    _sweep_option(
+        "--allow-no-token", help="With --address: also where Ray takes orders from everybody who reaches it."
+    ),
+]
+ResumeSweepOption = Annotated[
+    bool,
+    _sweep_option(
+        "--resume",
+        help="Go on with the sweep of the folder: what is answered is not solved again, what failed is.",
+    ),
+]
+OverwriteSweepOption = Annotated[
+    bool,
+    output_option(
+        "--overwrite", help="Remove the sweep that is in the folder first: its files, none of yours."
+    ),
+]
+PlansOption = Annotated[bool, output_option("--plans", help="Also keep each plan as a file, in OUT/plans.")]
+ParquetOption = Annotated[bool, output_option("--parquet", help="Also write the table as OUT/sweep.parquet.")]
+
+
+def _document(found: SweepResult, wrong: Sequence[str]) -> documents.Document:
+    return {
+        **documents.header("sweep_result"),
+        "tasks": found.total,
+        "resumed": found.resumed,
+        "interrupted": found.interrupted,
+        "disagreements": list(wrong),
+        "rows": [documents.plain_data(row) for row in found.rows],
+    }
+
+
+@command
+def sweep(
+    spec: SpecArgument,
+    *,
+    jobs: JobsOption = None,
+    address: AddressOption = None,
+    allow_no_token: AllowNoTokenOption = False,
+    resume: ResumeSweepOption = False,
+    overwrite: OverwriteSweepOption = False,
+    plans: PlansOption = False,
+    parquet: ParquetOption = False,
+    out: OutDirOption = Path("gapless-sweep"),
+    json: JsonOption = False,
+) -> Answer:
+    """Make many plans: which board to buy, what one more device brings, which backend proves what."""
+    from ...files.run import Entry
+    from ...sweeps.findings import disagreements
+    from ...sweeps.folder import CSV_FILE, PAGE_FILE, PARQUET_FILE, PLANS_FOLDER, SweepOptions
+    from ...sweeps.run import run_sweep
+    from ...sweeps.spec_file import load_sweep
+    from ...view.page.sweep import write_sweep_report
+    from ...view.terminal.sweeps import sweep_view
+    from ..base.progress import StepLine
+
+    options = SweepOptions(
+        out=out,
+        entry=Entry(resume=resume, overwrite=overwrite),
+        jobs=jobs,
+        address=address,
+        allow_no_token=allow_no_token,
+        plans=plans,
+        parquet=parquet,
+    )
+    asked = load_sweep(spec)
+    with StepLine() as line:
+        found = run_sweep(asked, options, line.report)
+    write_sweep_report(found, out / PAGE_FILE, command=shlex.join(["gapless", *sys.argv[1:]]))
+    written = [
+        CSV_FILE,
+        PAGE_FILE,
+        *([PARQUET_FILE] if parquet else []),
+        *([f"{PLANS_FOLDER}/"] if plans else []),
+    ]
+    notes = [*found.notes, f"wrote {', '.join(str(out / name) for name in written)}"]
+    wrong = disagreements(found.rows)
+    code = ExitCode.VERIFICATION if wrong else ExitCode.FAILURE if found.failed else ExitCode.OK
+    if found.interrupted:
+        left = found.total - len(found.rows)
+        notes.append(f"interrupted: {left} plans are not made; the same command with --resume goes on")
+    return Answer(
+        document=lambda: _document(found, wrong),
+        view=lambda: sweep_view(found),
+        code=ExitCode.INTERRUPTED if found.interrupted else code,
+        notes=notes,
+    )

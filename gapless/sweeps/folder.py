@@ -1,0 +1,113 @@
+"""The folder of a sweep: what is in it, and who may work in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..executor.progress import Ledger
+from ..executor.tuning.store import Store, is_blank
+from ..files.run import Entry, alone
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import save
+from .answers import TaskAnswer
+from .tasks import SweepTask
+
+STORE_FILE, CSV_FILE, PARQUET_FILE, PAGE_FILE = "sweep.sqlite", "sweep.csv", "sweep.parquet", "sweep.html"
+PLANS_FOLDER = "plans"
+
+_SHOWN_DIGITS = 12
+"""Of the key of a task, in the name of its plan file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """How a sweep is run.
+
+    Attributes
+    ----------
+    out
+        Folder for everything that is written; None: nothing is written.
+    entry
+        What to do with a sweep that is there.
+    jobs
+        How many tasks are solved at once; None: as many as cores may be used. Over Ray: as many as it has.
+    address
+        Of the Ray cluster that solves the tasks; None: child processes do.
+    allow_no_token
+        Whether a Ray cluster that takes orders from everybody is good enough.
+    plans
+        Whether each plan is kept as a file.
+    parquet
+        Whether the table is also written as a Parquet file.
+    """
+
+    out: Path | None = None
+    entry: Entry = Entry()
+    jobs: int | None = None
+    address: str | None = None
+    allow_no_token: bool = False
+    plans: bool = False
+    parquet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise InvalidInputError(f"jobs is {self.jobs}, must be at least 1")
+        if self.out is None and (self.plans or self.parquet or self.entry.resume):
+            raise InvalidInputError("plans, Parquet files and going on need a folder: name one with out")
+
+
+@contextmanager
+def opened(options: SweepOptions) -> Iterator[Ledger]:
+    """Hold the folder of a sweep, and open the store of its answers.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder cannot be written, another process works in it, or it holds a sweep.
+    StoreError
+        The store cannot be opened.
+    """
+    if options.out is None:
+        with Store(":memory:") as store:
+            yield store
+        return
+    with alone(options.out):
+        path = options.out / STORE_FILE
+        if options.entry.overwrite:
+            for stale in _files(options.out):
+                stale.unlink(missing_ok=True)
+        elif path.exists() and not is_blank(path) and not options.entry.resume:
+            raise InvalidInputError(
+                f"{options.out} holds a sweep. Nothing was changed. What you can do:",
+                [
+                    "keep it, and write to another folder (--out)",
+                    "go on with it, what is answered is not solved again: --resume",
+                    "remove it first: --overwrite",
+                ],
+            )
+        with Store(path) as store:
+            yield store
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a sweep in a folder."""
+    names = (STORE_FILE, f"{STORE_FILE}-journal", CSV_FILE, PARQUET_FILE, PAGE_FILE)
+    return [
+        *(folder / name for name in names),
+        *(folder / PLANS_FOLDER).glob(f"{'[0-9a-f]' * _SHOWN_DIGITS}.json"),
+    ]
+
+
+def plan_file(task: SweepTask, found: TaskAnswer, options: SweepOptions) -> str:
+    """Keep the plan of a task as a file, if plans are kept; return its name in the folder, or empty."""
+    if not options.plans or options.out is None or not found.plan_file:
+        return ""
+    name = f"{PLANS_FOLDER}/{task.key[:_SHOWN_DIGITS]}.json"
+    path = options.out / name
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        save(found.plan_file, path)
+    return name

@@ -1,0 +1,236 @@
+"""The table of a sweep: one row for each task, as a CSV file and as a Parquet file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import save
+from ..formulations.printing import printable
+from ..solvers.result import relative_gap
+from .answers import TaskAnswer
+from .tasks import SweepTask
+
+_FORMULAS = ("=", "+", "-", "@")
+"""With what a cell begins that spreadsheets take for a formula."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRow:
+    """One task and its answer; the columns of the table.
+
+    Attributes
+    ----------
+    task
+        Its number in the sweep, from 1.
+    model, platform, devices
+        What is planned on what; numbers of devices by type, or of units, where the sweep names them.
+    available
+        How many devices, or units of a board, a plan may use.
+    batch
+        Inferences that pass the devices of a cluster together.
+    price
+        Of the platform, or of its devices together; null: not given.
+    objective, limits
+        What is asked.
+    backend, backend_version
+        Who planned.
+    status, stop
+        What is known of the plan, and why the backend stopped; "failed": there is no answer.
+    term, value, bound, gap
+        First term of the objective: of the plan, proved for all plans, and (value - bound) / value.
+    per_second
+        Inferences a second; null where that means nothing.
+    period_us, latency_us, energy_nj, peak_bytes
+        Of the plan, where the formulation has them.
+    runtime_s, startup_s, total_s
+        Seconds of the search, before it, and of the whole task.
+    layers, units
+        Of the problem.
+    estimated
+        Whether the costs are estimates.
+    plan, plan_id, plan_file
+        The plan in words, its digest, and its file if plans are kept.
+    fingerprint
+        Of the problem.
+    worker
+        Host and process that answered.
+    attempts
+        How often the task was tried.
+    error
+        Why there is no answer.
+    """
+
+    task: int
+    model: str
+    platform: str
+    devices: str
+    available: int
+    batch: int
+    price: float | None
+    objective: str
+    limits: str
+    backend: str
+    backend_version: str
+    status: str
+    stop: str
+    term: str
+    value: int | None
+    bound: int | None
+    gap: float | None
+    per_second: float | None
+    period_us: int | None
+    latency_us: int | None
+    energy_nj: int | None
+    peak_bytes: int | None
+    runtime_s: float
+    startup_s: float
+    total_s: float
+    layers: int
+    units: int
+    estimated: bool
+    plan: str
+    plan_id: str
+    plan_file: str
+    fingerprint: str
+    worker: str
+    attempts: int
+    error: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no answer."""
+        return bool(self.error)
+
+
+def row_of(
+    number: int, task: SweepTask, answer: TaskAnswer, prices: dict[str, float], plan_file: str = ""
+) -> SweepRow:
+    """Return the row of a task.
+
+    Parameters
+    ----------
+    number
+        Of the task in the sweep, from 1.
+    task, answer
+        What was asked and answered.
+    prices
+        Of platforms by name, for tasks without a price of their own.
+    plan_file
+        Where its plan is kept, or empty.
+    """
+    platform = task.base.board or answer.platform or task.base.asked.get("platform", "")
+    wanted = task.base.asked.get("max_units")
+    price = prices.get(platform) if task.base.price is None else task.base.price
+    return SweepRow(
+        task=number,
+        model=task.base.model or ", ".join(answer.networks) or task.base.asked.get("problem", ""),
+        platform=platform,
+        devices=task.base.devices,
+        available=min(answer.units, int(wanted)) if wanted else answer.units,
+        batch=int(task.base.asked.get("batch", 1)),
+        price=price,
+        objective=answer.objective or task.objective,
+        limits=task.limits,
+        backend=answer.backend or task.solving.backend,
+        backend_version=answer.backend_version,
+        status=answer.status or "failed",
+        stop=answer.stop,
+        term=answer.term,
+        value=answer.value,
+        bound=answer.bound,
+        gap=relative_gap(answer.value, answer.bound),
+        per_second=answer.per_second,
+        **{name: answer.score.get(name) for name in ("period_us", "latency_us", "energy_nj", "peak_bytes")},
+        runtime_s=answer.runtime_s,
+        startup_s=answer.startup_s,
+        total_s=answer.total_s,
+        layers=answer.layers,
+        units=answer.units,
+        estimated=answer.estimated,
+        plan=answer.plan,
+        plan_id=answer.plan_id,
+        plan_file=plan_file,
+        fingerprint=answer.fingerprint,
+        worker=answer.worker,
+        attempts=answer.attempts,
+        error=answer.error,
+    )
+
+
+def csv_text(rows: Sequence[SweepRow]) -> str:
+    """Return rows as CSV with a header; what is not known is empty.
+
+    Names come from files of strangers: control characters are written out, and a text that a spreadsheet
+    would take for a formula gets an apostrophe in front.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(field.name for field in fields(SweepRow))
+    for row in rows:
+        writer.writerow(_cell(value) for value in asdict(row).values())
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(_FORMULAS) else text
+
+
+def save_csv(rows: Sequence[SweepRow], path: str | Path) -> None:
+    """Write rows as a CSV file; it is whole or not there."""
+    save(csv_text(rows), path)
+
+
+def require_parquet() -> None:
+    """Refuse to go on where no Parquet file can be written.
+
+    Raises
+    ------
+    InvalidInputError
+        pyarrow is not installed.
+    """
+    if find_spec("pyarrow") is None:
+        raise InvalidInputError(
+            "Parquet files need pyarrow, which is not installed; install it with: "
+            "pip install 'gapless[parquet]'"
+        )
+
+
+def save_parquet(rows: Sequence[SweepRow], path: str | Path) -> None:
+    """Write rows as a Parquet file with typed columns; it is whole or not there.
+
+    Raises
+    ------
+    InvalidInputError
+        pyarrow is not installed, or the place cannot be written.
+    """
+    require_parquet()
+    import pyarrow
+    from pyarrow import parquet
+
+    kinds = {
+        "str": pyarrow.string(),
+        "int": pyarrow.int64(),
+        "float": pyarrow.float64(),
+        "bool": pyarrow.bool_(),
+    }
+    schema = pyarrow.schema([(each.name, kinds[str(each.type).split(" ")[0]]) for each in fields(SweepRow)])
+    table = pyarrow.Table.from_pylist([asdict(row) for row in rows], schema=schema)
+    target = Path(path)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sweep-") as folder:
+            part = os.path.join(folder, target.name)
+            parquet.write_table(table, part)
+            os.replace(part, target)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {target}: {error.strerror or error}") from error

@@ -1,0 +1,211 @@
+"""The plans that a sweep asks for, one by one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ..formulations.canonical import plain
+from ..formulations.errors import GaplessError, InvalidInputError
+from ..formulations.nearness import meant, shown
+from ..formulations.objective import Objective
+from ..formulations.problem import Problem
+from ..formulations.registry import formulation_named, formulation_names
+from ..solvers.registry import get_backend
+from ..version import __version__
+from .bases import Base, bases_of, unknown_prices
+from .spec import MOST_TASKS, LimitSet, Sweep
+
+_FILES = ("problem", "platform", "contention")
+"""Options whose values may be files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solving:
+    """How a task is solved.
+
+    Attributes
+    ----------
+    backend
+        Its name; empty: the usual one of the problem.
+    time_limit_s, memory_limit_bytes, seed, threads
+        As in `SolveOptions`.
+    """
+
+    backend: str = ""
+    time_limit_s: float | None = None
+    memory_limit_bytes: int | None = None
+    seed: int = 0
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepTask:
+    """One plan that is asked for.
+
+    Attributes
+    ----------
+    base
+        The problem, before the limits; its options hold the objective and the limits, too.
+    objective
+        What is minimised, as it was given; empty: what the problem says.
+    limits
+        What plans have to keep, in words.
+    rules
+        A file of rules, or empty.
+    solving
+        How it is solved.
+    key
+        Hexadecimal digest of everything that the answer depends on: files by their content.
+    """
+
+    base: Base
+    objective: str
+    limits: str
+    rules: str
+    solving: Solving
+    key: str = ""
+
+    def __str__(self) -> str:
+        asked, made = self.base.asked, self.base.made
+        model = self.base.model or asked.get("workload") or asked.get("problem", "")
+        model = made.networks[0].name if made else model
+        platform = self.base.board or (made.platform.name if made else "")
+        words = [model, f"on {platform}" if platform else "", self.base.devices]
+        return " ".join(filter(None, [*words, self.objective, self.limits, self.solving.backend]))
+
+
+def tasks_of(sweep: Sweep, made: Sequence[tuple[str, Problem]] = ()) -> tuple[SweepTask, ...]:
+    """Return all plans that a sweep asks for; no model is opened and nothing is solved.
+
+    Parameters
+    ----------
+    sweep
+        The sweep.
+    made
+        Problems that Python made: what their platforms are called, or empty, and the problems.
+
+    Raises
+    ------
+    InvalidInputError
+        A name is not known, a model was not measured on a platform, there is nothing to plan or too much:
+        all defects are named.
+    """
+    defects: list[str] = []
+    bases = list(bases_of(sweep, defects))
+    bases += [Base(asked={}, board=board, made=problem) for board, problem in made]
+    defects += _defects_of_axes(sweep)
+    defects += unknown_prices(sweep, bases) if not defects else ()
+    axes = (sweep.objectives or ("",), sweep.limits or (LimitSet(),), sweep.backends or ("",))
+    count = len(bases) * len(axes[0]) * len(axes[1]) * len(axes[2])
+    if not count and not defects:
+        defects.append("there is nothing to plan: name models and platforms, or problems")
+    if count > MOST_TASKS:
+        defects.append(f"there are {count} plans to make, at most {MOST_TASKS} are taken in one sweep")
+    if not defects:
+        tasks = []
+        for parts in product(bases, *axes):
+            try:
+                tasks.append(_task(sweep, *parts))
+            except InvalidInputError as error:  # of a problem that Python made
+                defects.append(str(error))
+    if defects:
+        raise InvalidInputError("the sweep cannot be planned:", dict.fromkeys(defects))
+    return tuple(tasks)
+
+
+def _defects_of_axes(sweep: Sweep) -> Iterator[str]:
+    checks: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
+        "backends": (get_backend, sweep.backends),
+        "objectives": (_check_objective, sweep.objectives),
+    }
+    for field, (check, texts) in checks.items():
+        for number, text in enumerate(texts):
+            if not text:  # which stands for the usual
+                continue
+            try:
+                check(text)
+            except GaplessError as error:
+                yield f"{field}[{number}]: {error}"
+    for number, one in enumerate(sweep.limits):
+        if one.rules and not os.path.isfile(one.rules):
+            yield f"limits[{number}]: there is no file of rules {shown(one.rules)}"
+
+
+def _check_objective(text: str) -> None:
+    """Refuse an objective that no formulation has; whether a problem has it is seen when it is planned."""
+    known = {term for name in formulation_names() for term in formulation_named(name).terms}
+    unknown = [term for term in Objective.parse(text).terms if term not in known]
+    if unknown:
+        raise InvalidInputError(f"{shown(unknown[0])} is no term; {meant(unknown[0], sorted(known))}")
+
+
+def _task(sweep: Sweep, base: Base, objective: str, limits: LimitSet, backend: str) -> SweepTask:
+    wanted = limits.in_use()
+    if base.made is not None:
+        problem = base.made.with_limits(**wanted)
+        base = replace(base, made=problem.with_objective(objective) if objective else problem)
+    else:
+        base = replace(base, asked=_with_limits(base.asked, objective, wanted))
+    memory = sweep.memory_limit_mib
+    task = SweepTask(
+        base=base,
+        objective=objective,
+        limits=limits.words,
+        rules=limits.rules,
+        solving=Solving(
+            backend=backend,
+            time_limit_s=sweep.time_limit_s,
+            memory_limit_bytes=None if memory is None else memory * 2**20,
+            seed=sweep.seed,
+            threads=sweep.threads,
+        ),
+    )
+    return replace(task, key=_key(task))
+
+
+def _with_limits(asked: Mapping[str, str], objective: str, wanted: Mapping[str, int]) -> dict[str, str]:
+    """Return options with an objective and limits, as a command line would say them."""
+    found = dict(asked)
+    if objective:
+        found["objective"] = objective
+    for name, value in wanted.items():
+        if name.endswith("_permille"):
+            found[name.removesuffix("_permille")] = f"{value // 10}.{value % 10}%"
+        elif name == "max_units" and name in found:  # of the numbers of units of a platform
+            found[name] = str(min(value, int(found[name])))
+        else:
+            found[name] = str(value)
+    return found
+
+
+def _key(task: SweepTask) -> str:
+    base, solving = task.base, task.solving
+    files = [base.asked[name] for name in _FILES if name in base.asked]
+    files += [task.rules, solving.backend.rpartition(":")[0]]
+    said = {
+        "gapless": __version__,
+        "asked": dict(base.asked),
+        "made": None if base.made is None else base.made.fingerprint,
+        "rules": bool(task.rules),
+        "solving": plain(solving),
+        "files": [_digest(name) for name in files if name and os.path.isfile(name)],
+    }
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _digest(path: str) -> str:
+    """Return the digest of a file; the files of a sweep are taken not to change while it is planned."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from error

@@ -1,0 +1,362 @@
+"""The page of a sweep: which platform is best, what one more device brings, which backend proves what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ...formulations.files import save
+from ...solvers.protocol import SolveStatus
+from ...sweeps.findings import (
+    FAILED,
+    RATE,
+    Contest,
+    Growth,
+    contests,
+    disagreements,
+    growths,
+    records,
+)
+from ...sweeps.run import SweepResult
+from ...sweeps.table import SweepRow
+from ...version import __version__
+from ..sweep_words import (
+    BACKEND_COLUMNS,
+    amount_words,
+    backend_cells,
+    gain_words,
+    price_words,
+    rate_words,
+    topic_words,
+)
+from ..words import gap, seconds, share
+from .page import environment
+from .race import SHAPES
+from .scale import share as percent
+from .sweep_proofs import proof_scatter, proofs_by_size
+from .table import Table, TableCell, TableColumn, columns, numbers, table
+from .texts import GLOSSARY, clipped
+
+_MOST_CHARTS = 24
+_MOST_ROWS = 300
+
+_KINDS = (
+    ("proved best", SolveStatus.OPTIMAL, "c2", "good"),
+    ("found, not proved", SolveStatus.FEASIBLE, "c1", "warn"),
+    ("proved: no plan", SolveStatus.INFEASIBLE, "c3", "warn"),
+    ("nothing found", SolveStatus.NO_SOLUTION, "c7", "bad"),
+    ("failed", FAILED, "c4", "bad"),
+)
+"""What came of a task: in words, its status, its colour in bars, and the kind of its cell."""
+
+_Cells = list[TableCell | str]
+
+_TERMS = ("unit", "period", "bound, gap", "exact, heuristic")
+_OWN_TERMS = (
+    (
+        "of the best",
+        "Rate of a plan over the best rate of the chart; for times, the best time over that of the plan.",
+    ),
+    ("for its price", "The same divided by the price, as a share of the largest."),
+    ("size", "Layers x units: the cells of the table of costs."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A piece of a bar: where it begins and how long it is, percent, and its colour."""
+
+    x: float
+    width: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A bar with its name on the left and what it says on the right."""
+
+    name: str
+    parts: tuple[Part, ...]
+    text: str
+    note: str = ""
+    aside: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Bars, and the same as a table."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    table: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartSection:
+    """Charts under one heading; `hidden` more are left out."""
+
+    place: str
+    title: str
+    words: str
+    charts: tuple[Chart, ...]
+    hidden: int
+
+
+def write_sweep_report(found: SweepResult, out: str | Path, *, title: str = "", command: str = "") -> Path:
+    """Write the page of a sweep: one self-contained HTML file that needs no network.
+
+    Parameters
+    ----------
+    found
+        From `gapless.sweep`.
+    out
+        Where the page goes.
+    title
+        Of the page; empty: that of the sweep.
+    command
+        The command that made it; empty: not said.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InvalidInputError
+        The place cannot be written.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> found = gapless.sweep(gapless.Sweep(models=["octree"], platforms=["pixel7a", "oneplus11"]))
+    >>> path = gapless.write_sweep_report(found, "sweep.html")  # doctest: +SKIP
+    """
+    save(sweep_page(found, title=title, command=command), out)
+    return Path(out)
+
+
+def sweep_page(found: SweepResult, *, title: str = "", command: str = "") -> str:
+    """Return the page as HTML; everything that comes from files is escaped."""
+    rows = found.rows
+    charts = [section for section in _sections(found) if section.charts]
+    failures = _failures(found.failed)
+    places = [(section.place, section.title) for section in charts]
+    places += [("backends", "Which backend proves what")]
+    places += [("failures", "What failed")] if failures.rows else []
+    return (
+        environment()
+        .get_template("sweep.html")
+        .render(
+            what="sweep",
+            title=title or found.sweep.title or "Sweep",
+            summary=tuple(_summary(found)),
+            wrong=disagreements(rows),
+            sections=[*places, ("plans", "All plans")],
+            charts=charts,
+            kinds=[(name, kind) for name, _, kind, _ in _KINDS],
+            proofs=_proofs(rows),
+            sizes=proofs_by_size(rows),
+            scatter=proof_scatter(rows),
+            failures=failures,
+            plans=_plans(rows, found.sweep.currency),
+            shape_paths=SHAPES,
+            glossary=(*(entry for entry in GLOSSARY if entry[0] in _TERMS), *_OWN_TERMS),
+            version=__version__,
+            command=command,
+            made_at=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
+        )
+    )
+
+
+def _summary(found: SweepResult) -> Iterator[str]:
+    rows = found.rows
+    proved = sum(record.proved for record in records(rows))
+    yield f"{len(rows):,} of {found.total:,} plans, {proved:,} of them proved; {len(found.failed):,} failed."
+    if found.interrupted:
+        yield "The sweep was interrupted: what is shown is what was answered until then."
+    spent = sum(row.total_s for row in rows)
+    yield f"Solved in {seconds(spent)} of work, {seconds(spent / max(1, len(rows)))} a plan."
+    estimated = {row.platform for row in rows if row.estimated}
+    if estimated:
+        yield f"Costs on {', '.join(sorted(estimated))} are estimates, not measurements."
+    again = sum(row.attempts > 1 for row in rows)
+    if again:
+        yield f"Tried again because a worker was lost: {again:,} of them."
+
+
+def _sections(found: SweepResult) -> Iterator[ChartSection]:
+    compared, grown = contests(found.rows), growths(found.rows)
+    yield ChartSection(
+        place="platforms",
+        title="Which platform to buy",
+        words="Of each platform the best plan, over all backends; numbers of devices that differ in price "
+        "are platforms of their own.",
+        charts=tuple(_contest(one, found.sweep.currency) for one in compared[:_MOST_CHARTS]),
+        hidden=max(0, len(compared) - _MOST_CHARTS),
+    )
+    yield ChartSection(
+        place="devices",
+        title="What one more device brings",
+        words="The best plan with each number of devices (of a board: with so many of its units at most). "
+        "Blue: what the next smaller number reaches; green: what is new.",
+        charts=tuple(_growth(one) for one in grown[:_MOST_CHARTS]),
+        hidden=max(0, len(grown) - _MOST_CHARTS),
+    )
+
+
+def _contest(contest: Contest, currency: str) -> Chart:
+    priced = any(one.for_price is not None for one in contest.standings)
+    bars, cells = [], list[_Cells]()
+    for place, one in enumerate(contest.standings):
+        row = one.row
+        worth = "-" if one.for_price is None else share(one.for_price, 1)
+        bars.append(
+            Bar(
+                name=row.platform,
+                aside=row.devices,
+                parts=(Part(x=0, width=percent(one.share, 1), kind="measured"),),
+                text=amount_words(contest.topic, row),
+                note=price_words(row.price, currency) if row.price else "",
+                strong=place == 0,
+            )
+        )
+        cells.append(
+            [
+                TableCell(text=row.platform, kind="name"),
+                TableCell(text=row.devices or f"{row.available} units", kind="name"),
+                amount_words(contest.topic, row),
+                share(one.share, 1),
+                *([price_words(row.price, currency), worth] if priced else []),
+                _status(row),
+                TableCell(text=clipped(row.plan), kind="code"),
+            ]
+        )
+    titles = columns(
+        "platform",
+        "devices",
+        *numbers("reached", "of the best", *(["price", "for its price"] if priced else [])),
+        "status",
+        "plan",
+    )
+    title = topic_words(contest.topic)
+    return Chart(title=title, bars=tuple(bars), table=table(f"Platforms: {title}", titles, cells, strong=[0]))
+
+
+def _growth(growth: Growth) -> Chart:
+    topic, rows = growth.topic, [stage.row for stage in growth.stages]
+    best = min(rows, key=topic.order)
+    bars, cells = [], list[_Cells]()
+    for stage, before in zip(growth.stages, (None, *rows), strict=False):
+        row, part = stage.row, percent(topic.share(stage.row, best), 1)
+        kept = 0.0 if before is None else min(part, percent(topic.share(before, best), 1))
+        parts = (
+            Part(x=0, width=kept, kind="predicted"),
+            Part(x=kept, width=round(part - kept, 3), kind="measured"),
+        )
+        reached, gain = amount_words(topic, row), gain_words(stage.gain)
+        note = "" if stage.gain is None else gain
+        bars.append(Bar(name=f"{row.available}", aside=row.devices, parts=parts, text=reached, note=note))
+        cells.append(
+            [
+                f"{row.available}",
+                TableCell(text=row.devices or "-", kind="name"),
+                reached,
+                gain,
+                _difference(topic.goal, row, before),
+                _status(row),
+                TableCell(text=clipped(row.plan), kind="code"),
+            ]
+        )
+    titles = (
+        *numbers("number"),
+        *columns("devices"),
+        *numbers("reached", "more, share", "more"),
+        *columns("status", "plan"),
+    )
+    title = f"{growth.platform}: {topic_words(topic)}"
+    return Chart(title=title, bars=tuple(bars), table=table(f"Devices: {title}", titles, cells))
+
+
+def _difference(goal: str, row: SweepRow, before: SweepRow | None) -> str:
+    """Return how many more inferences a second there are than with fewer devices."""
+    if goal != RATE or before is None:
+        return "-"
+    more = (row.per_second or 0.0) - (before.per_second or 0.0)
+    return f"{'-' if more < 0 else '+'}{rate_words(abs(more))}"
+
+
+def _proofs(rows: Sequence[SweepRow]) -> Chart:
+    found = records(rows)
+    bars = []
+    for record in found:
+        parts, at = [], 0.0
+        for _, status, kind, _ in _KINDS:
+            width = percent(record.counts.get(status, 0), record.tasks)
+            if width:
+                parts.append(Part(x=round(at, 3), width=width, kind=kind))
+            at += width
+        bars.append(
+            Bar(
+                name=record.backend,
+                parts=tuple(parts),
+                text=f"{record.proved:,} of {record.tasks:,}",
+                note="proved",
+            )
+        )
+    titles = (TableColumn(title=BACKEND_COLUMNS[0]), *numbers(*BACKEND_COLUMNS[1:]))
+    cells: Iterator[_Cells] = (
+        [TableCell(text=name, kind="name"), *rest] for name, *rest in map(backend_cells, found)
+    )
+    return Chart(title="What came of the tasks", bars=tuple(bars), table=table("Backends", titles, cells))
+
+
+def _failures(rows: Iterable[SweepRow]) -> Table:
+    titles = (*numbers("task", "tries"), *columns("model", "platform", "backend", "why"))
+    cells: Iterator[_Cells] = (
+        [
+            f"{row.task}",
+            f"{row.attempts}",
+            TableCell(text=clipped(row.model), kind="name"),
+            TableCell(text=clipped(row.platform) or "-", kind="name"),
+            TableCell(text=row.backend or "-", kind="name"),
+            TableCell(text=clipped(row.error, 1000), kind="long"),
+        ]
+        for row in rows
+    )
+    return table("Tasks without an answer", titles, cells, most=_MOST_ROWS)
+
+
+def _plans(rows: Iterable[SweepRow], currency: str) -> Table:
+    titles = (
+        *numbers("task"),
+        *columns("model", "platform", "objective", "limits", "backend", "status"),
+        *numbers("inferences", "price", "gap", "time"),
+        *columns("plan"),
+    )
+    cells: Iterator[_Cells] = (
+        [
+            f"{row.task}",
+            TableCell(text=clipped(row.model), kind="name"),
+            TableCell(text=clipped(row.platform) or "-", kind="name", note=row.devices),
+            row.objective,
+            TableCell(text=row.limits or "-", kind="name"),
+            TableCell(text=row.backend or "-", kind="name"),
+            _status(row),
+            rate_words(row.per_second),
+            price_words(row.price, currency),
+            gap(row.gap),
+            seconds(row.total_s),
+            TableCell(text=clipped(row.plan) or "-", kind="code"),
+        ]
+        for row in rows
+    )
+    return table("All plans", titles, cells, most=_MOST_ROWS)
+
+
+def _status(row: SweepRow) -> TableCell:
+    words, kind = next((name, kind) for name, status, _, kind in _KINDS if status == row.status)
+    return TableCell(text=words, kind=kind)
