@@ -128,20 +128,23 @@ class Chain:
         index = {name: position for position, name in enumerate(self.units)}
         known, last = self.network, self.layer_count
         if any(c.network != known or c.unit not in index or c.stop > last for c in plan.chunks):
-            wrong = (Violation(rule="names", message=text) for text in self._unknown(plan))
-            raise MalformedPlanError(plan, wrong)
+            raise MalformedPlanError(plan, self.unknown(plan))
         return tuple((chunk.start, chunk.stop, index[chunk.unit]) for chunk in plan.chunks)
 
-    def _unknown(self, plan: Plan) -> Iterator[str]:
-        """Yield what a plan names that is not there."""
+    def unknown(self, plan: Plan, *, noun: str = "unit") -> Iterator[Violation]:
+        """Yield what a plan names that is not there; `noun`: what its units are called."""
         for chunk in plan.chunks:
             where = f"chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
-            if chunk.network != self.network:
-                yield f"{where}: network {chunk.network!r}; the problem has {self.network!r}"
-            if chunk.unit not in self.units:
-                yield f"{where}: no such unit; the platform has {', '.join(self.units)}"
-            if chunk.stop > self.layer_count:
-                yield f"{where}: the network has only {self.layer_count} layers"
+            for text in self._strange(chunk, noun):
+                yield Violation(rule="names", message=f"{where}: {text}")
+
+    def _strange(self, chunk: Chunk, noun: str) -> Iterator[str]:
+        if chunk.network != self.network:
+            yield f"network {chunk.network!r}; the problem has {self.network!r}"
+        if chunk.unit not in self.units:
+            yield f"no such {noun}; the platform has {', '.join(self.units)}"
+        if chunk.stop > self.layer_count:
+            yield f"the network has only {self.layer_count} layers"
 
 
 def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Chain:

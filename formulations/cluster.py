@@ -6,8 +6,9 @@ between them costs is in the cost table. Source: EPipe 3.2; clusters, sections 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 from .costs import NetworkCosts
@@ -30,12 +31,34 @@ def parse_pipelines(count: str | int) -> int | None:
     InvalidInputError
         It is none of these.
     """
-    named = {"many": None, "one": 1}
+    return parse_most("pipelines", count, {"many": None, "one": 1})
+
+
+def parse_most(
+    option: str, count: str | int, named: Mapping[str, int | None], *, most: int = 10**9 - 1
+) -> int | None:
+    """Return how many there may be, given by name or as a number; None: no limit.
+
+    Parameters
+    ----------
+    option, count
+        What was given, and where.
+    named
+        What names mean.
+    most
+        The largest number.
+
+    Raises
+    ------
+    InvalidInputError
+        It is none of these.
+    """
     text = str(count)
     if text in named:
         return named[text]
-    if not text.isdecimal() or len(text) > 9 or int(text) < 1:
-        raise InvalidInputError(f"pipelines is {shown(text)}, must be many, one, or a number of at least 1")
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
+        names = ", ".join(named)
+        raise InvalidInputError(f"{option} is {shown(text)}, must be {names}, or a number of at least 1")
     return int(text)
 
 
@@ -171,6 +194,15 @@ class Pipelines:
         """Return the type of each device."""
         return self.types or platform.unit_names
 
+    def typed(self, devices: Sequence[str]) -> dict[str, str]:
+        """Return the type of each device by its name."""
+        return dict(zip(devices, self.types or devices, strict=True))
+
+    def inner_of(self, device: str, types: Mapping[str, str]) -> InnerDevice | None:
+        """Return the units of a device, by its name or that of its type; None: it has none of its own."""
+        found = {one.device: one for one in self.inner}
+        return found.get(device, found.get(types[device]))
+
     def mismatches(self, platform: Platform) -> Iterator[str]:
         """Yield what does not go with the devices of a platform."""
         count, names = len(platform.units), platform.unit_names
@@ -186,23 +218,19 @@ class Pipelines:
             if name not in known:
                 yield f"pipelines: {name!r} is no device and no type; there are {', '.join(names)}"
 
-    def link(self, source: str, target: str, types: Mapping[str, str]) -> Link | None:
-        """Return the link from one device to another, that of the devices before that of their types.
+    def linker(self, devices: Sequence[str]) -> Callable[[str, str], Link | None]:
+        """Return what finds the link from one device to another, that of the devices before that of types.
 
         Parameters
         ----------
-        source, target
-            Names of devices.
-        types
-            The type of each device.
+        devices
+            Names of all devices.
         """
         found = {(link.source, link.target): link for link in self.links}
-        for pair in (
-            (source, target),
-            (source, types[target]),
-            (types[source], target),
-            (types[source], types[target]),
-        ):
-            if pair in found:
-                return found[pair]
-        return None
+        types = self.typed(devices)
+
+        def link(source: str, target: str) -> Link | None:
+            ends = product((source, types[source]), (target, types[target]))
+            return next((found[pair] for pair in ends if pair in found), None)
+
+        return link

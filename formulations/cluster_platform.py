@@ -8,18 +8,21 @@ Source: EPipe 4.1, Table 2; clusters, section 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from .cluster import MOST_INNER_UNITS, Link, Pipelines
-from .errors import InvalidProblemError
+from .errors import InvalidInputError, InvalidProblemError
 from .hardware import MAX_UNITS, Platform, ProcessingUnit, UnitKind
 from .json_files import Schema
+from .nearness import shown
 from .validation import STRICT, Defects
 
 LEAST_SPEED, MOST_SPEED = 10**6, 10**18
 """Operations a second that are believed: at least one a microsecond."""
+
+_MOST_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +229,61 @@ class ClusterPlatform:
         """Names of all devices, in order."""
         return tuple(name for one in self.types for name in one.devices)
 
+    def with_counts(self, counts: Mapping[str, int]) -> ClusterPlatform:
+        """Return the cluster with other numbers of devices of some types.
+
+        Links between devices that are left stay as they are.
+
+        Parameters
+        ----------
+        counts
+            How many devices of a type, by its name; 0: none. Other types stay as they are.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such type, no device is left, the host is not among those that are left, or there are
+            more devices than can be planned.
+        """
+        unknown = [name for name in counts if name not in {one.name for one in self.types}]
+        if unknown:
+            raise InvalidInputError(
+                f"cluster {self.name!r} has no devices of the type {', '.join(map(repr, unknown))}; "
+                f"its types are {', '.join(one.name for one in self.types)}"
+            )
+        if negative := [name for name, count in counts.items() if count < 0]:
+            raise InvalidInputError(f"the number of devices of type {negative[0]!r} is less than 0")
+        left = tuple(
+            replace(one, count=number) for one in self.types if (number := counts.get(one.name, one.count))
+        )
+        if not left:
+            raise InvalidInputError(f"cluster {self.name!r} has no device left: give a type at least one")
+        new = {one.name: one.devices for one in left}
+        # A device keeps its place in its type; "name" becomes "name-1" where there are more now, and back.
+        devices = {
+            old: now
+            for one in self.types
+            for old, now in zip(one.devices, new.get(one.name, ()), strict=False)
+        }
+        if self.host and self.host not in devices:
+            raise InvalidInputError(
+                f"the host {self.host!r} of cluster {self.name!r} is not among the devices that are left"
+            )
+        ends = devices | {name: name for name in new}
+        links = (
+            replace(link, source=ends[link.source], target=ends[link.target])
+            for link in self.links
+            if link.source in ends and link.target in ends
+        )
+        said = ",".join(f"{one.name}={counts.get(one.name, one.count)}" for one in self.types)
+        return replace(
+            self,
+            name=f"{self.name} {said}",
+            types=left,
+            links=tuple(link for link in links if link.source != link.target or len(new[link.source]) > 1),
+            host=devices.get(self.host, ""),
+        )
+
     @property
     def platform(self) -> Platform:
         """The devices as the units of a platform."""
@@ -278,3 +336,23 @@ class ClusterPlatform:
 
 
 CLUSTER = Schema(format="gapless.cluster", version=1, content=ClusterPlatform)
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """Return the numbers of devices by type that a text such as "pi5=2,pi4=0" names.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no such text, or names a type twice.
+    """
+    pairs = [part.strip().rpartition("=") for part in text.split(",")]
+    wrong = [f"{name}{sign}{count}" for name, sign, count in pairs if not name or not count.isdecimal()]
+    if wrong or any(len(count) > _MOST_DIGITS for _, _, count in pairs):
+        raise InvalidInputError(
+            f"{shown(text)} are no numbers of devices: write TYPE=NUMBER, e.g. pi5=2,pi4=0"
+        )
+    found = {name: int(count) for name, _, count in pairs}
+    if len(found) < len(pairs):
+        raise InvalidInputError(f"{shown(text)} names a type twice")
+    return found

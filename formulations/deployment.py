@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 from typing import Any, ClassVar
 
 from .errors import InvalidPlanError
 from .plan import Chunk, Plan
+from .spatial import Axis
 from .validation import STRICT
 
 UNQUEUED = "unqueued latency"
@@ -34,6 +37,29 @@ def default_task_slots(chunks: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """Which part of the results of its chunk one unit of a group computes.
+
+    Attributes
+    ----------
+    axis
+        Whether the chunk is divided into rows or columns.
+    start, stop
+        Which of them [start, stop): of as many as the smallest result of the chunk has; of larger results
+        the same share.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    axis: Axis
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        return f"{self.axis.name.lower()} {self.start}-{self.stop - 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """An endless sequence of requests of one network, all through the same chunks.
 
@@ -42,7 +68,10 @@ class Stream:
     name
         Unique in its deployment; usually the name of the network.
     chunks
-        Chunks of one network in the order of its layers, covering all of them.
+        Chunks of one network in the order of its layers, covering all of them. A group of units that compute
+        the same layers together is several chunks of these layers, each with its tile.
+    tiles
+        The tile of each chunk, None for one that is computed by its unit alone. Empty: no chunk is divided.
     task_slots
         Most requests on their way at once, at least 1. None: two for each chunk, one at work and one
         waiting for it, so that a late chunk does not stop its neighbours.
@@ -52,6 +81,7 @@ class Stream:
 
     name: str
     chunks: tuple[Chunk, ...]
+    tiles: tuple[Tile | None, ...] = ()
     task_slots: int | None = None
 
     @property
@@ -62,7 +92,30 @@ class Stream:
     @property
     def slots(self) -> int:
         """Number of task slots."""
-        return default_task_slots(len(self.chunks)) if self.task_slots is None else self.task_slots
+        return default_task_slots(len(self.groups)) if self.task_slots is None else self.task_slots
+
+    @property
+    def groups(self) -> tuple[range, ...]:
+        """Indices of the chunks that run at the same time, because they are tiles of the same layers."""
+        sizes = [len(list(same)) for _, same in groupby(self.chunks, key=lambda c: (c.start, c.stop))]
+        return tuple(range(sum(sizes[:index]), sum(sizes[: index + 1])) for index in range(len(sizes)))
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """For each chunk how many chunks must be done before it; then, how many there are."""
+        return (*(group[0] for group in self.groups for _ in group), len(self.chunks))
+
+    def tile(self, chunk: int) -> Tile | None:
+        """Return the tile of a chunk; None: it is computed by its unit alone."""
+        return self.tiles[chunk] if self.tiles else None
+
+    def __str__(self) -> str:
+        words = []
+        for group in self.groups:
+            first = self.chunks[group[0]]
+            units = (f"{self.chunks[i].unit}{f' {self.tile(i)}' if self.tile(i) else ''}" for i in group)
+            words.append(f"{first.start}-{first.stop - 1} {' + '.join(units)}")
+        return " | ".join(words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +167,18 @@ class Deployment:
         if len({stream.name for stream in self.streams}) < len(self.streams):
             raise InvalidPlanError("two streams of a deployment have the same name")
         for stream in self.streams:
-            ends = [0, *(chunk.stop for chunk in stream.chunks)]
-            starts = [chunk.start for chunk in stream.chunks]
+            firsts = [stream.chunks[group[0]] for group in stream.groups]
+            ends = [0, *(chunk.stop for chunk in firsts)]
+            starts = [chunk.start for chunk in firsts]
             if not starts or starts != ends[:-1] or len({chunk.network for chunk in stream.chunks}) > 1:
                 raise InvalidPlanError(
                     f"stream {stream.name!r} does not run consecutive chunks of one network from layer 0"
                 )
             if stream.slots < 1:
                 raise InvalidPlanError(f"stream {stream.name!r} needs at least one task slot")
+            defects = list(_tile_defects(stream))
+            if defects:
+                raise InvalidPlanError(f"the tiles of stream {stream.name!r} do not fit together:", defects)
         if self.rounds is not None:
             _check_rounds(self.rounds, len(self.streams))
 
@@ -134,6 +191,11 @@ class Deployment:
     def networks(self) -> tuple[str, ...]:
         """Names of the networks, in order of first use."""
         return tuple(dict.fromkeys(stream.network for stream in self.streams))
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether several units compute tiles of one chunk."""
+        return any(any(stream.tiles) for stream in self.streams)
 
     @property
     def is_batch(self) -> bool:
@@ -198,6 +260,7 @@ class Deployment:
             f"{s.name}\t{s.slots}\t" + " ".join(f"{c.network}:{c.start}:{c.stop}:{c.unit}" for c in s.chunks)
             for s in self.streams
         ]
+        lines += [f"{s.name}\t{'; '.join(map(str, s.tiles))}" for s in self.streams if s.tiles]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
@@ -205,9 +268,7 @@ class Deployment:
     def __str__(self) -> str:
         if self.rounds is not None:
             return str(self.plan)
-        return " || ".join(
-            " | ".join(f"{c.start}-{c.stop - 1} {c.unit}" for c in stream.chunks) for stream in self.streams
-        )
+        return " || ".join(map(str, self.streams))
 
 
 def replicas(network: str, layers: int, units: tuple[str, ...]) -> Deployment:
@@ -215,12 +276,55 @@ def replicas(network: str, layers: int, units: tuple[str, ...]) -> Deployment:
     return Deployment(
         streams=tuple(
             Stream(
-                name=f"{network}@{unit}",
+                name=_beside(network, unit),
                 chunks=(Chunk(network=network, start=0, stop=layers, unit=unit),),
             )
             for unit in units
         )
     )
+
+
+def side_by_side(deployment: Deployment) -> Deployment:
+    """Return what a deployment runs as streams without a plan, called like those of `replicas`."""
+    return replace(
+        deployment,
+        streams=tuple(
+            replace(
+                stream,
+                name=_beside(stream.network, *(chunk.unit for chunk in stream.chunks)),
+                chunks=tuple(replace(chunk, request="") for chunk in stream.chunks),
+            )
+            for stream in deployment.streams
+        ),
+    )
+
+
+def _beside(network: str, *units: str) -> str:
+    """Return what one of several streams of a network is called."""
+    return f"{network}@{'+'.join(units)}"
+
+
+def _tile_defects(stream: Stream) -> Iterator[str]:
+    if stream.tiles and len(stream.tiles) != len(stream.chunks):
+        yield f"{len(stream.tiles)} tiles for {len(stream.chunks)} chunks"
+        return
+    for group in stream.groups:
+        first = stream.chunks[group[0]]
+        layers, tiles = f"layers {first.start} to {first.stop - 1}", [stream.tile(index) for index in group]
+        if len(group) == 1:
+            if tiles != [None]:
+                yield f"{layers} are divided, but one unit alone computes them"
+            continue
+        units = [stream.chunks[index].unit for index in group]
+        if len(set(units)) < len(units):
+            yield f"{layers} are computed twice by one unit: {', '.join(units)}"
+        known = [tile for tile in tiles if tile is not None]
+        if len(known) < len(tiles) or len({tile.axis for tile in known}) > 1:
+            yield f"{layers} are computed by several units, so each needs a tile along the same axis"
+        elif [tile.start for tile in known] != [0, *(tile.stop for tile in known[:-1])] or any(
+            tile.start >= tile.stop for tile in known
+        ):
+            yield f"{layers}: the tiles {', '.join(map(str, known))} do not follow each other from 0 on"
 
 
 def _check_rounds(rounds: Rounds, streams: int) -> None:

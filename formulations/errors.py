@@ -158,3 +158,7 @@ class OutputMismatchError(ExecutionError):
 
 class StoreError(ExecutionError):
     """A store of measurements, or a cache, that cannot be used (locked, full, damaged)."""
+
+
+class BoardError(ExecutionError):
+    """A board that cannot be reached or used, or whose connection was lost; it says at which step."""

@@ -76,7 +76,7 @@ def load(path: str | Path, schema: Schema[Document]) -> Document:
 
 def parse(data: bytes, schema: Schema[Document], *, name: str) -> Document:
     """Read one document of a known kind; `name` stands for it in messages."""
-    tree = _json_tree(data, name)
+    tree = json_tree(data, name)
     _check_header(tree, schema, name)
     content = {key: value for key, value in tree.items() if key not in ("format", "version")}
     wrong = f"{name} is not a valid {schema.format} file:"
@@ -91,7 +91,7 @@ def format_of(path: str | Path) -> str | None:
 
 def load_tree(path: str | Path) -> dict[str, Any]:
     """Return the JSON object in a file, of whichever kind; errors as for `load`."""
-    return _json_tree(read_bytes(path), str(path))
+    return json_tree(read_bytes(path), str(path))
 
 
 def load_foreign(path: str | Path, content: type[Document], *, called: str) -> Document:
@@ -244,7 +244,9 @@ def read_bytes(path: str | Path, *, needed: str = "") -> bytes:
     return data
 
 
-def _json_tree(data: bytes, name: str) -> dict[str, Any]:
+def json_tree(data: bytes, name: str) -> dict[str, Any]:
+    """Return the JSON object in a text; `name` stands for it in messages; errors as for `load`."""
+
     def refuse(constant: str) -> NoReturn:
         raise InvalidInputError(f"{name}: {constant[:40]} is not a number that can be planned with")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
@@ -40,7 +40,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         defects = Defects("limits")
-        for field in (entry.name for entry in fields(self)):
+        for field in LIMIT_NAMES:
             value = getattr(self, field)
             if value is not None and defects.check_count(field, value):
                 if field.endswith("_permille") and value > 1000:

@@ -102,6 +102,20 @@ class Operation(ABC):
             Its plans need what the runtime does not have.
         """
 
+    def without_device(self, problem: Problem, device: str) -> Problem:
+        """Return what is left of a problem when one of its devices is lost while a plan runs.
+
+        Raises
+        ------
+        InvalidInputError
+            Nothing is left that could go on.
+        """
+        raise InvalidInputError(f"there is no plan without {device!r}: its plans do not go on after a loss")
+
+    def without_link(self, problem: Problem, source: str, target: str) -> Problem:
+        """Return a problem in which one device cannot send to another; errors as for `without_device`."""
+        return self.without_device(problem, source)
+
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield problems whose best plans a race should see, too: plans of another shape, valid for it."""
         return iter(())

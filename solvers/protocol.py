@@ -265,6 +265,10 @@ class Deadline:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
 
+class TimeIsUpError(Exception):
+    """A deadline came before a table was finished."""
+
+
 NEVER = Deadline(None)
 """No deadline."""
 

@@ -30,6 +30,8 @@ class Granularity(StrEnum):
     """What a runtime fuses is a layer: a convolution with its activation, and everything of no cost."""
     BLOCK = "block"
     """Cuts only where the fewest tensors, or locally the fewest bytes, are alive: for very deep models."""
+    PIECE = "piece"
+    """Pieces of a chain that add few operations when their maps are computed in tiles (PICO 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,13 @@ class Grouping:
     obstacles: tuple[str, ...]
 
 
-def group(graph: OperatorGraph, costs: Sequence[OperatorCost], granularity: Granularity) -> Grouping:
+def group(
+    graph: OperatorGraph,
+    costs: Sequence[OperatorCost],
+    granularity: Granularity,
+    *,
+    pieces: Sequence[int] = (),
+) -> Grouping:
     """Return the layers of a model.
 
     A tensor that cannot wait between two chunks (see `OperatorGraph.obstacles`) makes one layer of
@@ -68,13 +76,18 @@ def group(graph: OperatorGraph, costs: Sequence[OperatorCost], granularity: Gran
         Their costs.
     granularity
         How finely to divide.
+    pieces
+        For granularity "piece" the number of the piece of each operator.
 
     Raises
     ------
     InvalidModelError
         There are more layers than the planner takes.
     """
-    groups = _ordered(graph, _clusters(graph, costs, granularity))
+    if granularity == Granularity.PIECE:
+        groups = _by_piece(pieces)
+    else:
+        groups = _ordered(graph, _clusters(graph, costs, granularity))
     groups, obstacles = _without_obstacles(graph, groups)
     if granularity == Granularity.BLOCK:
         groups = _joined(groups, _block_cuts(len(groups), _tensors(graph, groups)))
@@ -89,6 +102,13 @@ def group(graph: OperatorGraph, costs: Sequence[OperatorCost], granularity: Gran
         operators=tuple(groups),
         obstacles=obstacles,
     )
+
+
+def _by_piece(pieces: Sequence[int]) -> list[tuple[int, ...]]:
+    groups: list[list[int]] = [[] for _ in range(max(pieces, default=-1) + 1)]
+    for index, piece in enumerate(pieces):
+        groups[piece].append(index)
+    return list(map(tuple, groups))
 
 
 def _clusters(

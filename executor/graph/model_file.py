@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import onnx
 import onnx.inliner
@@ -113,6 +113,31 @@ def read_model_file(
     watch.step("the check")
     _raise(absolute, filter(None, [checker_complaint(model)]))
     return ModelFile(path=absolute, digest=found.hexdigest(), model=_normal_form(absolute, model, watch))
+
+
+def external_files(path: str | Path, *, materialize: bool = False) -> tuple[str, ...]:
+    """Return the files in which an ONNX file keeps weights, by their paths below its folder.
+
+    Parameters
+    ----------
+    path
+        The file.
+    materialize
+        Accept external data behind symbolic and hard links.
+
+    Raises
+    ------
+    InvalidModelError
+        As for `read_model_file`, as far as it can be told without reading the weights.
+    """
+    absolute = Path(os.path.abspath(path))
+    data = _read(absolute, Watch())
+    model = _parse(absolute, data)
+    _raise(absolute, _tensor_defects(absolute, model, len(data), follow_links=materialize)[1])
+    found = (ExternalData.of(tensor) for tensor in all_tensors(model) if is_external(tensor))
+    return tuple(
+        dict.fromkeys(str(PurePosixPath(each.location)) for each in found if not isinstance(each, str))
+    )
 
 
 def _read(path: Path, watch: Watch) -> bytes:

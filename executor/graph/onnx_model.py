@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import InvalidModelError
 from ...formulations.network import ModelRef, Network
+from ...formulations.spatial import SpatialNetwork
 from ..model import Piece, TensorSpec, check_range
 from ..names import safe_name
 from .flops import operator_cost
+from .geometry import spatial_network
 from .grouping import Granularity, Grouping, group
 from .model_file import ModelFile, read_model_file
 from .op_types import RANDOM
@@ -37,6 +39,9 @@ CUTTER_VERSION = 1
 """Raised whenever the same file would be divided otherwise: old plans and measurements are refused then."""
 
 _NOTABLE_BYTES = 100_000
+
+PieceFinder = Callable[[SpatialNetwork], Sequence[int]]
+"""Returns the number of the piece of each node of a network, -1 for inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,11 @@ class OnnxModel:
     def layer_of(self, tensor: str) -> int | None:
         """Return the layer that makes a tensor, also one that never leaves it; None: not known."""
         return self.makers.get(tensor)
+
+    def spatial(self) -> SpatialNetwork:
+        """Return which rows and columns each of its operators reads."""
+        costs = [operator_cost(self.graph, operator) for operator in self.graph.operators]
+        return spatial_network(self.graph, costs, name=self.network.name)
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
         """Return random inputs: normally distributed for floats, 0 or 1 for integers and Booleans.
@@ -144,6 +154,7 @@ def load_onnx(
     materialize: bool = False,
     locator: str | None = None,
     opener: Opener | None = None,
+    pieces: PieceFinder | None = None,
 ) -> OnnxModel:
     """Read an ONNX file and divide it into layers.
 
@@ -164,6 +175,8 @@ def load_onnx(
     opener
         The process in which the file is checked and simplified; None: this one, without limits, for files
         that are trusted.
+    pieces
+        Who finds pieces, for granularity "piece".
 
     Raises
     ------
@@ -173,9 +186,15 @@ def load_onnx(
     prepared = (opener.prepare if opener else prepare)(path, shapes=shapes, materialize=materialize)
     graph = read_operators(prepared.model, complaint=" ".join(prepared.warnings))
     costs = [operator_cost(graph, operator) for operator in graph.operators]
-    grouping = group(graph, costs, granularity)
+    name = name or _network_name(prepared.path)
+    labels: Sequence[int] = ()
+    if granularity == Granularity.PIECE:
+        if pieces is None:
+            raise InvalidModelError(f"nobody finds pieces here: divide {name!r} with another --granularity")
+        labels = pieces(spatial_network(graph, costs, name=name))[len(graph.inputs) :]
+    grouping = group(graph, costs, granularity, pieces=labels)
     network = Network(
-        name=name or _network_name(prepared.path),
+        name=name,
         layers=grouping.layers,
         tensors=grouping.tensors,
         source=f"ONNX file {safe_name(prepared.path.name)}",

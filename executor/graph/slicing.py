@@ -81,7 +81,7 @@ class Cutter:
 
     def piece(self, start: int, stop: int) -> Piece:
         """Return the chunk [start, stop)."""
-        operators = self._operators(start, stop)
+        operators = self.operators(start, stop)
         digest = hashlib.sha256(self._skeleton(start, stop).SerializeToString(deterministic=True))
         for weight in _weights(operators):
             digest.update(self.weight_digests[weight])
@@ -89,34 +89,36 @@ class Cutter:
             name=f"{self.name}[{start}:{stop})",
             digest=digest.hexdigest(),
             inputs=self._specs(_inputs(operators)),
-            outputs=self._specs(self._outputs(operators, stop)),
+            outputs=self._specs(self.outputs(start, stop)),
             content=OnnxContent(cutter=self, start=start, stop=stop),
         )
 
     def extract(self, start: int, stop: int, *, also: Collection[str] = ()) -> ModelProto:
         """Return the chunk [start, stop) as a model, with further tensors of it as outputs."""
         model = self._skeleton(start, stop, also=also)
-        weights = _weights(self._operators(start, stop))
+        weights = _weights(self.operators(start, stop))
         model.graph.initializer.extend(self.graph.weights[name] for name in weights)
         return model
 
     def _skeleton(self, start: int, stop: int, *, also: Collection[str] = ()) -> ModelProto:
         """Return the chunk without its weights."""
-        operators = self._operators(start, stop)
-        outputs = dict.fromkeys((*self._outputs(operators, stop), *sorted(also)))
+        operators = self.operators(start, stop)
+        outputs = dict.fromkeys((*self.outputs(start, stop), *sorted(also)))
         model = ModelProto()
         model.CopyFrom(self.graph.header)
         model.graph.name = "chunk"
         model.graph.node.extend(operator.node for operator in operators)
-        model.graph.input.extend(map(_value_info, self._specs(_inputs(operators))))
-        model.graph.output.extend(map(_value_info, self._specs(list(outputs))))
+        model.graph.input.extend(map(value_info, self._specs(_inputs(operators))))
+        model.graph.output.extend(map(value_info, self._specs(list(outputs))))
         return model
 
-    def _operators(self, start: int, stop: int) -> list[Operator]:
+    def operators(self, start: int, stop: int) -> list[Operator]:
+        """Return the operators of a chunk, in order."""
         return [self.graph.operators[index] for members in self.layers[start:stop] for index in members]
 
-    def _outputs(self, operators: Sequence[Operator], stop: int) -> list[str]:
-        made = (name for operator in operators for name in operator.outputs)
+    def outputs(self, start: int, stop: int) -> list[str]:
+        """Return the tensors that a chunk makes and something after it needs, in order."""
+        made = (name for operator in self.operators(start, stop) for name in operator.outputs)
         return [name for name in made if self.last_use.get(name, -1) >= stop]
 
     def _specs(self, names: Sequence[str]) -> tuple[TensorSpec, ...]:
@@ -134,7 +136,8 @@ def _weights(operators: Sequence[Operator]) -> list[str]:
     return list(dict.fromkeys(name for operator in operators for name in operator.weights))
 
 
-def _value_info(spec: TensorSpec) -> ValueInfoProto:
+def value_info(spec: TensorSpec) -> ValueInfoProto:
+    """Return a tensor as an input or output of a model."""
     import numpy as np
 
     return make_tensor_value_info(spec.name, np_dtype_to_tensor_dtype(np.dtype(spec.dtype)), spec.shape)

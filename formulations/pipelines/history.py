@@ -9,10 +9,11 @@ from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
 from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
+from ..stations import Station, intervals
 from .judge import well_formed
 from .plans import plan_of
 from .tables import Cluster, cluster_of
-from .timing import Station, intervals, pipe_of, stations_of
+from .timing import pipe_of, stations_of
 
 
 def history(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ..errors import MalformedPlanError
-from ..plan import Chunk, Plan
+from ..plan import Plan
 from ..scores import Violation
 from .plans import Pipe, Pipes, ordered
 from .quantities import PipelineValues
@@ -34,23 +34,10 @@ def well_formed(cluster: Cluster, plan: Plan) -> Pipes:
 
 
 def _unknown(cluster: Cluster, plan: Plan) -> Iterator[Violation]:
-    for chunk in plan.chunks:
-        for text in _strange(cluster, chunk):
-            where = f"chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
-            yield Violation(rule="names", message=f"{where}: {text}")
+    yield from cluster.chain.unknown(plan, noun="device")
     named = {chunk.request for chunk in plan.chunks}
     if plan.order and set(plan.order) != named:
         yield Violation(rule="names", message=f"its pipelines are {sorted(named)}, it lists {plan.order}")
-
-
-def _strange(cluster: Cluster, chunk: Chunk) -> Iterator[str]:
-    chain = cluster.chain
-    if chunk.network != chain.network:
-        yield f"network {chunk.network!r}; the problem has {chain.network!r}"
-    if chunk.unit not in chain.units:
-        yield f"no such device; the platform has {', '.join(chain.units)}"
-    if chunk.stop > chain.layer_count:
-        yield f"the network has only {chain.layer_count} layers"
 
 
 def _malformations(cluster: Cluster, pipes: Pipes) -> Iterator[Violation]:

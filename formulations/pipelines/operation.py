@@ -12,12 +12,13 @@ from ..history import History, SteadyState, link_name
 from ..operation import Line, Server, ServerKind, StreamOperation
 from ..plan import Plan
 from ..problem import Problem
+from ..stations import Station
 from ..usage import Usage
-from . import history
+from . import history, remaining
 from .deployment import deploy
 from .plans import Pipe, Pipes, pipe_names, plan_of
 from .tables import Cluster, cluster_of
-from .timing import Station, pipe_of, stations_of
+from .timing import pipe_of, stations_of
 from .usage import pipelines_usage
 
 
@@ -39,8 +40,9 @@ class PipelinesOperation(StreamOperation):
         what = ("links" if data.links else "") or ("devices with units of their own" if data.inner else "")
         if what:
             raise InvalidInputError(
-                f"the plan is for several devices ({what}): gapless runs the units of one board. Such plans "
-                "can be simulated: `gapless simulate`, or --engine simulated for run, trace and tune"
+                f"the plan is for several devices ({what}): `gapless run --address HOST:PORT` runs it on a "
+                "cluster, --local on one that is started here for trials. It can be simulated, too: "
+                "`gapless simulate`, or --engine simulated for run, trace and tune"
             )
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
@@ -48,6 +50,16 @@ class PipelinesOperation(StreamOperation):
         cluster = cluster_of(problem)
         if cluster.most_pipelines > 1 and self.pace(problem) != "latency":
             yield replace(problem, data=replace(cluster.data, most=1))
+
+    def without_device(self, problem: Problem, device: str) -> Problem:
+        """Return the problem without one of its devices."""
+        return remaining.without_device(problem, device)
+
+    def without_link(self, problem: Problem, source: str, target: str) -> Problem:
+        """Return the problem without a link; where no links are given, without the device that sends."""
+        if not cluster_of(problem).data.links:
+            return remaining.without_device(problem, source)
+        return remaining.without_link(problem, source, target)
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..chain import Part
@@ -90,6 +91,14 @@ def stages_of(cluster: Cluster, pipe: Pipe) -> Pipeline:
 def ordered(pipes: Pipes) -> Pipes:
     """Return pipelines in the order of plans: by the device of each that comes first on the platform."""
     return tuple(sorted(pipes, key=lambda pipe: min(device for _, _, device in pipe)))
+
+
+def whole_plans(cluster: Cluster) -> Iterator[Pipes]:
+    """Yield the plans that cut nothing, on one device each that can run all layers."""
+    last = cluster.chain.layer_count
+    for device in range(cluster.device_count):
+        if cluster.runs(0, last, device):
+            yield (((0, last, device),),)
 
 
 def plan_of(cluster: Cluster, pipes: Pipes) -> Plan:

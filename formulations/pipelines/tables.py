@@ -165,13 +165,13 @@ def build_tables(problem: Problem) -> Cluster:
     assert isinstance(data, Pipelines)
     chain = build_chain(platform, network, problem.costs.of(network.name))
     sizes = network.boundary_bytes
-    types = dict(zip(platform.unit_names, data.types_of(platform), strict=True))
+    types, link_of = data.typed(chain.units), data.linker(chain.units)
     known: dict[tuple[int, int] | None, Times] = {None: (None,) * len(sizes)}
 
     def times(source: str, target: str) -> Times:
         if not data.links or source == target:
             return (0,) * len(sizes)
-        link = data.link(source, target, types)
+        link = link_of(source, target)
         key = None if link is None else (link.bytes_per_second, link.latency_us)
         if link is not None and key not in known:
             known[key] = tuple(map(link.time_us, sizes))
@@ -179,7 +179,8 @@ def build_tables(problem: Problem) -> Cluster:
 
     names = chain.units
     host = data.host
-    tables = {one.device: interval_us(one, network) for one in data.inner}
+    inner = {name: data.inner_of(name, types) for name in names}
+    tables = {one.device: interval_us(one, network) for one in inner.values() if one is not None}
     return Cluster(
         chain=chain,
         data=data,
@@ -187,5 +188,5 @@ def build_tables(problem: Problem) -> Cluster:
         link_us=tuple(tuple(times(source, target) for target in names) for source in names),
         enter_us=tuple(times(host, name)[0] if host else 0 for name in names),
         leave_us=tuple(times(name, host)[-1] if host else 0 for name in names),
-        inner_us=tuple(tables.get(name, tables.get(types[name])) for name in names),
+        inner_us=tuple(None if one is None else tables[one.device] for one in inner.values()),
     )

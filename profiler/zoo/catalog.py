@@ -9,260 +9,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...executor.engines.cache import default_cache
-from ...executor.model import TensorSpec
 from ...formulations.errors import InvalidModelError
 from ...formulations.nearness import meant
+from .entries import ENTRIES, ZooEntry
 
 if TYPE_CHECKING:
     from .blocks import Blocks, Outputs
 
-_TORCHVISION = "torchvision, weights IMAGENET1K_V1 (pytorch.org/vision/stable/models.html)"
-
-
-def _image(size: int) -> tuple[TensorSpec, ...]:
-    return (TensorSpec(name="image", shape=(1, 3, size, size)),)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZooEntry:
-    """One built-in network.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    builder
-        Who builds it, "module:function" in this folder.
-    parameters
-        Number of trained weights in the literature; running means and variances are not counted.
-    macs
-        Multiplications with addition of one run in the literature, as far as it is printed there.
-    convolutions
-        Number of its convolutions.
-    products
-        Number of its matrix products: fully connected operators, and two for each attention.
-    source
-        Where parameters and work stand.
-    inputs
-        Its inputs; shapes are fixed, one image or one text at a time.
-    in_parts
-        Whether it is too large for one model file on a usual machine: it is planned from its table, over
-        devices that hold parts of it (`tables.table_of`).
-    """
-
-    name: str
-    builder: str
-    parameters: int
-    macs: int
-    convolutions: int
-    products: int
-    source: str = _TORCHVISION
-    inputs: tuple[TensorSpec, ...] = _image(224)
-    in_parts: bool = False
-
-
-def _words(length: int) -> tuple[TensorSpec, ...]:
-    return tuple(
-        TensorSpec(name=name, shape=(1, length), dtype="int64") for name in ("input_ids", "token_type_ids")
-    )
-
-
-_ENTRIES = {
-    entry.name: entry
-    for entry in (
-        ZooEntry(
-            name="alexnet",
-            builder="alexnet:alexnet",
-            parameters=61_100_840,
-            macs=710_000_000,
-            convolutions=5,
-            products=3,
-        ),
-        ZooEntry(
-            name="bert",
-            builder="transformers:bert_base",
-            parameters=109_482_240,
-            macs=22_500_000_000 // 2,
-            convolutions=0,
-            products=12 * (6 + 2) + 1,
-            source="parameters: github.com/google-research/bert, issue 1225; work: 22.5 G operations, two a "
-            "MAC, with those of attention: Jiao et al. 2019, TinyBERT (arXiv 1909.10351), table 1",
-            inputs=_words(128),
-        ),
-        ZooEntry(
-            name="bert-large",
-            builder="transformers:bert_large",
-            parameters=335_141_888,
-            macs=24 * (12 * 1024**2 * 512 + 2 * 1024 * 512**2),
-            convolutions=0,
-            products=24 * (6 + 2) + 1,
-            source="parameters: bert-large-uncased (huggingface.co/google-bert); work: our count, 12 w^2 t "
-            "of the six products and 2 w t^2 of attention in each of 24 blocks, w = 1024 and t = 512 words",
-            inputs=_words(512),
-            in_parts=True,
-        ),
-        ZooEntry(
-            name="googlenet",
-            builder="googlenet:googlenet",
-            parameters=6_624_904,
-            macs=1_500_000_000,
-            convolutions=57,
-            products=1,
-        ),
-        ZooEntry(
-            name="inceptionv3",
-            builder="inception:inception_v3",
-            parameters=23_800_000,
-            macs=5_700_000_000,
-            convolutions=94,
-            products=1,
-            source="timm (huggingface.co/timm/inception_v3.tv_in1k)",
-            inputs=_image(299),
-        ),
-        ZooEntry(
-            name="inceptionv4",
-            builder="inception:inception_v4",
-            parameters=42_700_000,
-            macs=12_300_000_000,
-            convolutions=149,
-            products=1,
-            source="timm (huggingface.co/timm/inception_v4.tf_in1k)",
-            inputs=_image(299),
-        ),
-        ZooEntry(
-            name="mobilenetv1",
-            builder="mobilenet:mobilenet_v1",
-            parameters=4_200_000,
-            macs=569_000_000,
-            convolutions=27,
-            products=1,
-            source="Howard et al. 2017, MobileNets (arXiv 1704.04861), table 4",
-        ),
-        ZooEntry(
-            name="mobilenetv2",
-            builder="mobilenet:mobilenet_v2",
-            parameters=3_504_872,
-            macs=300_000_000,
-            convolutions=52,
-            products=1,
-        ),
-        ZooEntry(
-            name="mobilenetv3-large",
-            builder="mobilenet:mobilenet_v3_large",
-            parameters=5_483_032,
-            macs=220_000_000,
-            convolutions=62,
-            products=2,
-        ),
-        ZooEntry(
-            name="resnet18",
-            builder="resnet:resnet18",
-            parameters=11_689_512,
-            macs=1_810_000_000,
-            convolutions=20,
-            products=1,
-        ),
-        ZooEntry(
-            name="resnet34",
-            builder="resnet:resnet34",
-            parameters=21_797_672,
-            macs=3_660_000_000,
-            convolutions=36,
-            products=1,
-        ),
-        ZooEntry(
-            name="resnet50",
-            builder="resnet:resnet50",
-            parameters=25_557_032,
-            macs=4_090_000_000,
-            convolutions=53,
-            products=1,
-        ),
-        ZooEntry(
-            name="squeezenet",
-            builder="squeezenet:squeezenet",
-            parameters=1_235_496,
-            macs=350_000_000,
-            convolutions=26,
-            products=0,
-        ),
-        ZooEntry(
-            name="vgg16",
-            builder="vgg:vgg16",
-            parameters=138_357_544,
-            macs=15_470_000_000,
-            convolutions=13,
-            products=3,
-        ),
-        ZooEntry(
-            name="vit",
-            builder="transformers:vit_b16",
-            parameters=86_567_656,
-            macs=17_560_000_000,
-            convolutions=1,
-            products=12 * (6 + 2) + 1,
-        ),
-        ZooEntry(
-            name="vit-huge",
-            builder="transformers:vit_h14",
-            parameters=632_045_800,
-            macs=167_290_000_000,
-            convolutions=1,
-            products=32 * (6 + 2) + 1,
-            source="torchvision, weights IMAGENET1K_SWAG_LINEAR_V1 of vit_h_14 "
-            "(pytorch.org/vision/stable/models.html)",
-            in_parts=True,
-        ),
-        ZooEntry(
-            name="vit-large",
-            builder="transformers:vit_l16",
-            parameters=304_326_632,
-            macs=61_550_000_000,
-            convolutions=1,
-            products=24 * (6 + 2) + 1,
-            in_parts=True,
-        ),
-        ZooEntry(
-            name="yolov2",
-            builder="yolo:yolo_v2",
-            parameters=50_962_889,
-            macs=29_475_000_000 // 2,
-            convolutions=23,
-            products=0,
-            source="darknet, yolov2.cfg at 416 x 416: the numbers of yolov2.weights without its header and "
-            "running statistics; 29.475 BFLOPs, two a MAC",
-            inputs=_image(416),
-        ),
-        ZooEntry(
-            name="yolov4",
-            builder="yolo:yolo_v4",
-            parameters=64_363_101,
-            macs=60_137_000_000 // 2,
-            convolutions=110,
-            products=0,
-            source="darknet, yolov4.cfg at 416 x 416: the numbers of yolov4.weights without its header and "
-            "running statistics; 60.137 BFLOPs, two a MAC",
-            inputs=_image(416),
-        ),
-    )
-}
-
 
 def zoo_names() -> tuple[str, ...]:
     """Return the names of the built-in networks that are built as model files."""
-    return tuple(name for name, entry in _ENTRIES.items() if not entry.in_parts)
+    return tuple(name for name, entry in ENTRIES.items() if not entry.in_parts)
 
 
 def names_in_parts() -> tuple[str, ...]:
     """Return the names of the built-in networks of which there are tables only."""
-    return tuple(name for name, entry in _ENTRIES.items() if entry.in_parts)
+    return tuple(name for name, entry in ENTRIES.items() if entry.in_parts)
 
 
 def zoo_entry(name: str) -> ZooEntry:
@@ -273,14 +41,14 @@ def zoo_entry(name: str) -> ZooEntry:
     InvalidModelError
         There is no built-in network of this name.
     """
-    if name not in _ENTRIES:
+    if name not in ENTRIES:
         raise InvalidModelError(f"no built-in network is called {name[:100]!r}; {zoo_hint(name)}")
-    return _ENTRIES[name]
+    return ENTRIES[name]
 
 
 def zoo_hint(name: str, *, also: Iterable[str] = ()) -> str:
     """Return what someone who typed `name` may have meant, in words: a built-in network, or one of `also`."""
-    known = (*_ENTRIES, *also)
+    known = (*ENTRIES, *also)
     return meant(name, known, listed_by="`gapless networks` lists them")
 
 

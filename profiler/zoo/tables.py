@@ -16,6 +16,7 @@ from ...formulations.network import Network
 from .catalog import digest_of, outline, zoo_entry
 
 if TYPE_CHECKING:
+    from ...executor.graph.grouping import Grouping
     from ...executor.graph.operators import OperatorGraph
 
 TABLE_VERSION = 1
@@ -46,13 +47,18 @@ def table_of(name: str) -> Network:
     return load(path, NETWORK)
 
 
-def _made(name: str) -> Network:
+def grouped(name: str) -> tuple[OperatorGraph, Grouping]:
+    """Return the operators of a built-in network, and how they are grouped into the layers of its table."""
     from ...executor.graph.flops import operator_cost
     from ...executor.graph.grouping import Granularity, group
 
     graph = _operators(outline(name), zoo_entry(name).inputs)
     costs = [operator_cost(graph, operator) for operator in graph.operators]
-    grouping = group(graph, costs, Granularity.LAYER)
+    return graph, group(graph, costs, Granularity.LAYER)
+
+
+def _made(name: str) -> Network:
+    _, grouping = grouped(name)
     count = len(grouping.layers)
     crossing = [
         sum(tensor.source < cut <= max(tensor.targets) for tensor in grouping.tensors)

@@ -44,6 +44,11 @@ HUGE = Size(width=1280, hidden=5120, heads=16, depth=32)
 """Devlin et al. 2018 (arXiv 1810.04805), section 3, and Dosovitskiy et al. 2020 (arXiv 2010.11929), table 1.
 """
 
+TINY = Size(width=192, hidden=768, heads=3, depth=12)
+SMALL = Size(width=384, hidden=1536, heads=6, depth=12)
+SHORT = Size(width=512, hidden=2048, heads=8, depth=4)
+"""DeiT: Touvron et al. 2020 (arXiv 2012.12877), table 1; BERT-small: Turc et al. 2019 (arXiv 1908.08962)."""
+
 VOCABULARY, POSITIONS, SEGMENTS = 30_522, 512, 2
 """Rows of BERT's three tables (uncased)."""
 
@@ -53,9 +58,24 @@ def bert_base(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
     return _bert(net, BASE, input_ids, token_type_ids)
 
 
+def bert_small(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
+    """Build BERT-small."""
+    return _bert(net, SHORT, input_ids, token_type_ids)
+
+
 def bert_large(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
     """Build BERT-large."""
     return _bert(net, LARGE, input_ids, token_type_ids)
+
+
+def deit_tiny(net: Blocks, image: Var) -> Outputs:
+    """Build DeiT-Ti, without distillation."""
+    return _vit(net, TINY, image, patch=16)
+
+
+def deit_small(net: Blocks, image: Var) -> Outputs:
+    """Build DeiT-S, without distillation."""
+    return _vit(net, SMALL, image, patch=16)
 
 
 def vit_b16(net: Blocks, image: Var) -> Outputs:

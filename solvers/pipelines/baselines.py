@@ -20,9 +20,8 @@ from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import NEVER, Ints, KindArrays, build_arrays
 from .heuristic import PipelineHeuristic, heuristic_capabilities
 from .large import Parts
-from .program import Program, costs_of
+from .relaxed import Relaxation
 from .solving import MOST_CELLS, MOST_STATES
-from .states import States
 
 
 def single(problem: Problem, arrays: KindArrays, deadline: Deadline) -> Iterator[Pipes]:
@@ -31,20 +30,10 @@ def single(problem: Problem, arrays: KindArrays, deadline: Deadline) -> Iterator
     if arrays.state_count > MOST_STATES or arrays.cells > MOST_CELLS:
         yield from Parts(one, arrays, deadline, 0).plans()
         return
-    states = States(arrays.counts)
-    program = Program(arrays, states, costs_of(PipelineTerm.PERIOD, arrays), deadline)
-    best = np.flatnonzero(program.least == program.least.min())
-    state = int(best[np.argmin(states.sizes[best])])
-    if program.least[state] < NEVER:
-        yield (_placed(arrays, program.pipeline(state)),)
-
-
-def _placed(arrays: KindArrays, parts: list[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
-    """Return chunks by kind and place on the first devices of the kinds, in their order."""
-    free = {
-        kind: [device for device, own in enumerate(arrays.kind_of) if own == kind] for kind, _, _ in parts
-    }
-    return tuple((arrays.cuts[i], arrays.cuts[j], free[kind].pop(0)) for kind, i, j in parts)
+    relaxation = Relaxation(cluster_of(problem), arrays, deadline=deadline)
+    pipes = relaxation.fastest() if relaxation.feasible else None
+    if pipes is not None:
+        yield pipes
 
 
 class PipeEdgeBackend(PipelineHeuristic):
@@ -131,17 +120,11 @@ def _by_flops(cluster: Cluster, arrays: KindArrays, flops: list[int]) -> KindArr
         taken = sum(time for time in column if time is not None)
         slowness = taken / done if done else 0.0
         times[kind] = np.where(times[kind] < NEVER, np.ceil(work * slowness).astype(np.int64), NEVER)
-    empty = np.asarray([[_latency_us(cluster, one, other) for other in firsts] for one in firsts])
+    link_of, names = cluster.data.linker(cluster.devices), [cluster.devices[device] for device in firsts]
+    found = [[link_of(one, other) for other in names] for one in names]
+    empty = np.asarray([[0 if link is None else link.latency_us for link in row] for row in found])
     links = np.where(arrays.link_us < NEVER, np.maximum(arrays.link_us - empty[:, :, None], 0), NEVER)
     return replace(arrays, compute_us=times, link_us=links)
-
-
-def _latency_us(cluster: Cluster, one: int, other: int) -> int:
-    """Return what an empty message takes."""
-    names, data = cluster.devices, cluster.data
-    types = dict(zip(names, data.types or names, strict=True))
-    link = data.link(names[one], names[other], types)
-    return 0 if link is None else link.latency_us
 
 
 class GreedyBackend(PipelineHeuristic):

@@ -1,105 +1,29 @@
-"""What the planners that we compare with have in common: they propose plans, the judge picks."""
+"""What the planners of pipelines that we compare with have in common."""
 
 from __future__ import annotations
 
-import platform
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
 
-import numpy as np
-
-from ...formulations.availability import Availability
-from ...formulations.errors import MalformedPlanError
-from ...formulations.judge import rank_key, score
 from ...formulations.pipelines.formulation import FORMULATION
-from ...formulations.pipelines.plans import Pipes, ordered
+from ...formulations.pipelines.plans import Pipes, ordered, whole_plans
 from ...formulations.pipelines.tables import cluster_of
 from ...formulations.problem import Problem
-from ...formulations.scores import Score
-from ..protocol import (
-    PROPOSING,
-    Capabilities,
-    Claim,
-    Deadline,
-    SolveOptions,
-    SolveStatus,
-    StopReason,
-    handling_of,
-)
-from .program import TimeIsUpError
+from ..proposing import Proposing, proposing
+from ..protocol import Capabilities
 
 
 def heuristic_capabilities(summary: str) -> Capabilities:
     """Return what a heuristic can do: it checks the rules of the user on its plans."""
-    return Capabilities(summary=summary, formulations={FORMULATION.name: PROPOSING})
+    return proposing(summary, FORMULATION.name)
 
 
-class PipelineHeuristic(ABC):
-    """A planner that proposes plans by costs of its own; they are judged by those of the problem.
+class PipelineHeuristic(Proposing[Pipes]):
+    """A planner that proposes pipelines."""
 
-    Where none of its plans is valid, the network whole on each device is tried, and the statistics say so.
-    """
+    def tidy(self, code: Pipes) -> Pipes:
+        """Return pipelines in their order."""
+        return ordered(code)
 
-    name: ClassVar[str]
-    capabilities: ClassVar[Capabilities]
-
-    @abstractmethod
-    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Iterator[Pipes]:
-        """Yield plans, which may break anything; the rest is left out at the deadline."""
-
-    def availability(self) -> Availability:
-        """Say yes: numpy is a requirement of the package."""
-        return Availability(ok=True, version=f"numpy {np.__version__}, Python {platform.python_version()}")
-
-    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Propose, and keep the best plans that the judge finds valid."""
-        deadline = Deadline(options.time_limit_s)
-        valid: dict[Pipes, Score] = {}
-        proposed = 0
-
-        def claim(stop: StopReason, **told: int) -> Claim:
-            best = sorted(valid, key=lambda code: rank_key(problem, valid[code]))[: options.top]
-            return Claim(
-                status=SolveStatus.FEASIBLE if best else SolveStatus.NO_SOLUTION,
-                stop=stop,
-                plans=tuple(problem.formulation.plan(problem, code) for code in best),
-                values=valid[best[0]].values(problem.objective.terms) if best else None,
-                handling=handling_of(problem, self.capabilities),
-                statistics={"proposed": proposed, **told},
-            )
-
-        for code in self._until(problem, options, deadline):
-            proposed += 1
-            if _judge(problem, ordered(code), valid):
-                options.publish(claim(StopReason.TIME_LIMIT))
-        whole = int(not valid)
-        if whole:
-            last = cluster_of(problem).chain.layer_count
-            for device in range(cluster_of(problem).device_count):
-                _judge(problem, (((0, last, device),),), valid)
-        return claim(StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE, whole=whole)
-
-    def _until(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Iterator[Pipes]:
-        try:
-            for code in self.propose(problem, options, deadline):
-                yield code
-                if deadline.passed:
-                    return
-        except TimeIsUpError:
-            return
-
-
-def _judge(problem: Problem, code: Pipes, valid: dict[Pipes, Score]) -> bool:
-    """Keep a plan that is valid; return whether it is the best so far."""
-    if not code or code in valid:
-        return False
-    try:
-        judged = score(problem, problem.formulation.plan(problem, code))
-    except MalformedPlanError:  # planned as if devices were alike, a layer may stand where it cannot run
-        return False
-    if not judged.valid:
-        return False
-    best = all(rank_key(problem, judged) < rank_key(problem, other) for other in valid.values())
-    valid[code] = judged
-    return best
+    def whole(self, problem: Problem) -> Iterator[Pipes]:
+        """Yield the network whole on each device."""
+        yield from whole_plans(cluster_of(problem))

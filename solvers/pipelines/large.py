@@ -24,9 +24,8 @@ from ...formulations.pipelines.plans import Pipe, Pipes, ordered
 from ...formulations.pipelines.quantities import PipelineTerm, PipelineValues
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
-from ..protocol import Deadline
+from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, KindArrays
-from .program import TimeIsUpError
 from .relaxed import Relaxation
 
 PART = 10
@@ -77,11 +76,10 @@ def _layer_us(cluster: Cluster) -> np.ndarray[tuple[int, int], np.dtype[np.float
     A device that is a pipeline itself takes at least an equal share of each of its units.
     """
     rows = []
-    inner = {one.device: one for one in cluster.data.inner}
-    types = dict(zip(cluster.devices, cluster.data.types or cluster.devices, strict=True))
+    types = cluster.data.typed(cluster.devices)
     for number, name in enumerate(cluster.devices):
         table = [row[number] for row in cluster.chain.layer_us]
-        one = inner.get(name, inner.get(types[name]))
+        one = cluster.data.inner_of(name, types)
         if one is not None:
             units = len(one.platform.units)
             least = [min((t for t in row if t is not None), default=None) for row in one.costs.layer_us]

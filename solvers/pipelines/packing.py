@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..protocol import NEVER as NO_DEADLINE
-from ..protocol import Deadline
+from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, Ints
-from .program import TimeIsUpError
 from .states import States
 
 NONE = -(1 << 61)

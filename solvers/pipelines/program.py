@@ -22,16 +22,12 @@ import numpy as np
 
 from ...formulations.pipelines.quantities import PipelineTerm
 from ..protocol import NEVER as NO_DEADLINE
-from ..protocol import Deadline
+from ..protocol import Deadline, TimeIsUpError
 from .arrays import LONGEST, NEVER, Ints, KindArrays
 from .states import States
 
 _BLOCK_BYTES = 400_000
 """Sets are computed in blocks whose temporary table stays in the cache."""
-
-
-class TimeIsUpError(Exception):
-    """The deadline came before a table was finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

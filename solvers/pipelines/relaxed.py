@@ -143,9 +143,11 @@ class Relaxation:
             return self._by_rates(terms[:rated])
         if terms[0] in ADDITIVE:
             return self._by_sum(terms)
-        return Optimum(
-            pipes=self._code([self._smallest(self.period_us)], PipelineTerm.PERIOD), settled=0, bound=None
-        )
+        return Optimum(pipes=self.fastest(), settled=0, bound=None)
+
+    def fastest(self) -> Pipes | None:
+        """Return the single pipeline with the least period, on as few devices as that takes."""
+        return self.plan([self._smallest(self.period_us)])
 
     def _smallest(self, cost: Ints) -> int:
         """Return the set with the least cost, a smallest one."""

@@ -20,13 +20,12 @@ from ...formulations.pipelines.plans import Pipes
 from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import cluster_of
 from ...formulations.problem import Problem
-from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support, TimeIsUpError
 from .arrays import KindArrays, build_arrays, merged
 from .bounds import Bounds
 from .copies import copies
 from .large import Parts, highest, interval_bound
 from .narrowing import narrowed
-from .program import TimeIsUpError
 from .relaxed import Optimum, Relaxation
 from .search import Search
 

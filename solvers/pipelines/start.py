@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...formulations.judge import examined
-from ...formulations.pipelines.plans import Pipes
+from ...formulations.pipelines.plans import Pipes, whole_plans
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
 from ..families import Start
@@ -39,10 +39,6 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
 
 def _whole(problem: Problem, cluster: Cluster) -> Pipes | None:
     """Return the best valid plan of a single chunk, or None."""
-    last = cluster.chain.layer_count
-    whole: list[Pipes] = [
-        (((0, last, device),),) for device in range(cluster.device_count) if cluster.runs(0, last, device)
-    ]
-    rated = [(code, *examined(problem, code)) for code in whole]
+    rated = [(code, *examined(problem, code)) for code in whole_plans(cluster)]
     valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
     return min(valid)[1] if valid else None

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from gapless.formulations.cluster import Link
-from gapless.formulations.cluster_platform import CLUSTER, ClusterPlatform, DeviceType, InnerUnit, Speed
+from gapless.formulations.cluster_platform import (
+    CLUSTER,
+    ClusterPlatform,
+    DeviceType,
+    InnerUnit,
+    Speed,
+    parse_counts,
+)
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import dump, load
 
@@ -50,10 +57,10 @@ def test_a_link_holds_in_both_directions_and_comes_before_ports() -> None:
     one = Link(source="pi-1", target="nano", bytes_per_second=5)
     back = Link(source="nano", target="pi-1", bytes_per_second=4)
     found = replace(LAB, links=(cable, one, back)).pipelines()
-    types = dict(zip(LAB.devices, found.types, strict=True))
+    link_of = found.linker(LAB.devices)
 
     def speed(source: str, target: str) -> int:
-        link = found.link(source, target, types)
+        link = link_of(source, target)
         assert link is not None
         return link.bytes_per_second
 
@@ -146,3 +153,39 @@ def test_bad_files_are_refused_with_what_is_wrong(case: str, tmp_path: Path) -> 
 def test_a_later_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaVersionError, match=r"version 2 of gapless\.cluster"):
         load(written(tmp_path, version=2), CLUSTER)
+
+
+def test_other_numbers_of_devices_keep_the_links_that_are_left() -> None:
+    between = Link(source="pi", target="nano", bytes_per_second=9)
+    single = Link(source="pi-2", target="pi-1", bytes_per_second=5)
+    alike = Link(source="pi", target="pi", bytes_per_second=7)
+    lab = replace(LAB, links=(between, single, alike), host="pi-1")
+    fewer = lab.with_counts({"pi": 1})
+    assert (fewer.devices, fewer.links, fewer.host) == (("pi", "nano"), (between,), "pi")
+    more = lab.with_counts({"pi": 3, "nano": 0})
+    assert more.devices == ("pi-1", "pi-2", "pi-3")
+    assert (more.links, more.host) == ((single, alike), "pi-1")
+    assert more.name == "lab pi=3,nano=0"
+    assert lab.with_counts({}).links == lab.links
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"pie": 1}, "no devices of the type 'pie'; its types are pi, nano"),
+        ({"pi": -1}, "less than 0"),
+        ({"pi": 0, "nano": 0}, "no device left"),
+        ({"nano": 0}, "the host 'nano' of cluster 'lab' is not among"),
+        ({"pi": 65}, "at most 64 devices"),
+    ],
+)
+def test_numbers_of_devices_that_cannot_be(counts: dict[str, int], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        replace(LAB, host="nano").with_counts(counts)
+
+
+def test_numbers_of_devices_as_text() -> None:
+    assert parse_counts("pi=2, nano=0") == {"pi": 2, "nano": 0}
+    for text in ("", "pi", "pi=", "=2", "pi=-1", "pi=x", "pi=2,", "pi=99999", "pi=1,pi=2"):
+        with pytest.raises(InvalidInputError):
+            parse_counts(text)

@@ -6,6 +6,7 @@ import pytest
 
 from gapless.solvers.conformance import BackendConformance
 from gapless.solvers.flow_shop import annealing
+from gapless.solvers.pipelines import genetic
 from gapless.solvers.protocol import Backend
 from gapless.solvers.registry import backend_names, get_backend
 from gapless.solvers.samples import golden_instances
@@ -31,7 +32,9 @@ class TestEveryBackend(BackendConformance):
     @pytest.fixture(autouse=True)
     def _choose(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.name = name
-        monkeypatch.setattr(annealing, "STEPS", 60)  # a walk as long as that of a user takes too long here
+        # Walks as long as those of a user take too long here.
+        monkeypatch.setattr(annealing, "STEPS", 60)
+        monkeypatch.setattr(genetic, "GENERATIONS", 20)
 
     def make_backend(self) -> Backend:
         return get_backend(self.name)

@@ -23,7 +23,7 @@ from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.gantt import titled_chart, traced_view
 from ..terminal.layer_times import layer_map
-from ..words import MOST_NAMED, capital, listed, millis, share, size
+from ..words import MOST_NAMED, capital, counted, listed, millis, share, size
 
 _PLAYED = 20
 """Items that are simulated for `show`."""
@@ -118,7 +118,7 @@ class PipelinesPresenter(Presenter):
     def trace_title(self, trace: History) -> str:
         """Return how many items pass how many pipelines."""
         count, pipelines = len(trace.arrivals_us), len(trace.streams)
-        return f"simulation of {_counted(count, 'item')} through {_counted(pipelines, 'pipeline')}"
+        return f"simulation of {counted(count, 'item')} through {counted(pipelines, 'pipeline')}"
 
     def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
         """Yield the makespan, and of each pipeline its items and its period."""
@@ -153,7 +153,7 @@ class PipelinesPresenter(Presenter):
         names, count = listed(deployment.networks), len(deployment.streams)
         used, there = len(deployment.units), len(problem.platform.units)
         what, noun = "one pipeline" if count == 1 else f"{count} pipelines", _noun(cluster_of(problem))
-        return f"{capital(what)} of {names} over {used} of {_counted(there, noun)},"
+        return f"{capital(what)} of {names} over {used} of {counted(there, noun)},"
 
     def chunk_columns(
         self, problem: Problem, deployment: Deployment
@@ -197,9 +197,7 @@ class PipelinesPresenter(Presenter):
     def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:
         """Yield what joins the devices, and what is asked of pipelines over them."""
         data = cluster_of(problem).data
-        most = (
-            "any number of pipelines" if data.most is None else f"at most {_counted(data.most, 'pipeline')}"
-        )
+        most = "any number of pipelines" if data.most is None else f"at most {counted(data.most, 'pipeline')}"
         yield "pipelines", f"{most}, each on {_noun(cluster_of(problem))}s of its own"
         if not data.links:
             yield "messages", "no links: what moving tensors costs is in the times of the layers"
@@ -266,7 +264,7 @@ def _headline(values: PipelineValues) -> str:
     """Return pipelines, devices and rate."""
     count, used, there = values.pipelines, values.devices, values.cluster.device_count
     return (
-        f"{_counted(count, 'pipeline')} over {used} of {_counted(there, _noun(values.cluster))}: "
+        f"{counted(count, 'pipeline')} over {used} of {counted(there, _noun(values.cluster))}: "
         f"{_rate(sum(1e6 / period for period in values.periods_us))}"
     )
 
@@ -352,10 +350,6 @@ def _path(plan: Plan) -> str:
     return " || ".join(
         " | ".join(f"{c.start}-{c.stop - 1} {c.unit}" for c in plan.of(name)) for name in plan.order or ("",)
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _links(cluster: Cluster) -> Table | None:

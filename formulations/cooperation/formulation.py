@@ -1,0 +1,116 @@
+"""Groups of devices as a formulation: what the rest of gapless knows about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from ..formulation import Formulation
+from ..groups import Cooperation
+from ..model import Encoded
+from ..plan import Plan
+from ..problem import Problem
+from ..scores import Violation
+from ..terms import PlanNumbers
+from . import judge
+from .encoding import encode_groups
+from .operation import CooperationOperation
+from .plans import Parts, plan_of
+from .quantities import QUANTITIES, TERMS, GroupTerm, GroupValues
+from .space import all_parts, count_parts
+from .tables import Groups, build_tables, groups_of
+from .view import GroupView
+
+
+class CooperationFormulation(Formulation[Groups, Parts]):
+    """One network as an endless stream through chunks, each served by a group of devices."""
+
+    name: ClassVar[str] = "cooperation"
+    label: ClassVar[str] = "problems of groups of devices"
+    data_key: ClassVar[str | None] = "cooperation"
+    data_type: ClassVar[type | None] = Cooperation
+    terms = TERMS
+    tie_break: ClassVar[tuple[str, ...]] = (GroupTerm.DEVICES, GroupTerm.PERIOD, GroupTerm.LATENCY)
+    quantities = QUANTITIES
+    limits: ClassVar[tuple[str, ...]] = ("max_period_us", "min_units", "max_units")
+    one_network: ClassVar[bool] = True
+    operation = CooperationOperation()
+    incomplete: ClassVar[str] = (
+        "every layer can run somewhere, but no line of groups covers the network: memory, links or cuts are "
+        "in the way"
+    )
+
+    def defects(self, problem: Problem) -> Iterator[str]:
+        """Yield what does not go with the devices and the network."""
+        if len(problem.networks) != 1:
+            yield f"groups are for one network, the problem has {len(problem.networks)}"
+        else:
+            yield from problem.data.mismatches(problem.platform, problem.networks[0])
+
+    def tables(self, problem: Problem) -> Groups:
+        """Return the tables of the network on the devices."""
+        return build_tables(problem)
+
+    def view(self, problem: Problem) -> GroupView:
+        """Return what rules can say."""
+        return GroupView(problem.network, groups_of(problem))
+
+    def code(self, problem: Problem, plan: Plan) -> Parts:
+        """Return the chunks by index, each with its group."""
+        return judge.well_formed(groups_of(problem), plan)
+
+    def plan(self, problem: Problem, code: Parts) -> Plan:
+        """Return the chunks by name."""
+        return plan_of(groups_of(problem), code)
+
+    def numbers(self, problem: Problem, code: Parts) -> GroupValues:
+        """Return the numbers of a plan."""
+        return GroupValues(groups_of(problem), code)
+
+    def broken(self, problem: Problem, code: Parts, numbers: PlanNumbers) -> Iterator[Violation]:
+        """Yield links, cuts, conflicts and capacities that a plan breaks."""
+        assert isinstance(numbers, GroupValues)
+        return judge.broken(numbers)
+
+    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
+        """Return by device its chunk, rows, time of computing and of its group, halo and bytes."""
+        assert isinstance(numbers, GroupValues)
+        found = {
+            "busy_us": numbers.busy_us,
+            "stage_us": numbers.stage_us,
+            "rows": numbers.rows,
+            "extra_permille": numbers.extra_permille,
+            "memory_bytes": numbers.memory_bytes,
+            "chunk": {device: index + 1 for device, index in numbers.place.items()},
+        }
+        devices = range(numbers.groups.device_count)
+        return {name: tuple(map(row.get, devices)) for name, row in found.items()}
+
+    def rate(self, numbers: PlanNumbers) -> float:
+        """Return the requests a second."""
+        assert isinstance(numbers, GroupValues)
+        return 1e6 / max(1, numbers.period_us)
+
+    def key(self, problem: Problem, code: Parts) -> tuple[int, ...]:
+        """Return (start, stop) of every device; last where it is not used."""
+        groups = groups_of(problem)
+        own = {device: (start, stop) for start, stop, group in code for device in group}
+        unused = (groups.chain.layer_count, 0)
+        return tuple(number for d in range(groups.device_count) for number in own.get(d, unused))
+
+    def count(self, problem: Problem) -> int:
+        """Return an upper bound on the number of plans."""
+        return count_parts(groups_of(problem))
+
+    def codes(self, problem: Problem) -> Iterator[Parts]:
+        """Yield every plan."""
+        return all_parts(groups_of(problem))
+
+    def encode(
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Parts | None = None
+    ) -> Encoded[Parts]:
+        """Return the model by chunks and groups (`encoding.py`)."""
+        return encode_groups(problem)
+
+
+FORMULATION = CooperationFormulation()

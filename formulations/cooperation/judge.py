@@ -1,0 +1,120 @@
+"""What a plan of groups breaks, in exact integers; independent of every encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+
+from ..errors import MalformedPlanError
+from ..plan import Chunk, Plan
+from ..scores import Violation
+from .plans import Parts
+from .quantities import GroupValues
+from .tables import Groups, Part
+
+
+def well_formed(groups: Groups, plan: Plan) -> Parts:
+    """Return the chunks of a plan by index, those of a group as one.
+
+    Raises
+    ------
+    MalformedPlanError
+        It has no score.
+    """
+    unknown = tuple(_unknown(groups, plan))
+    if unknown:
+        raise MalformedPlanError(plan, unknown)
+    place = {name: index for index, name in enumerate(groups.devices)}
+
+    def interval(chunk: Chunk) -> tuple[int, int]:
+        return chunk.start, chunk.stop
+
+    parts = tuple(
+        (start, stop, tuple(sorted(place[chunk.unit] for chunk in chunks)))
+        for (start, stop), chunks in groupby(sorted(plan.chunks, key=interval), key=interval)
+    )
+    wrong = tuple(_malformations(groups, parts))
+    if wrong:
+        raise MalformedPlanError(plan, wrong)
+    return parts
+
+
+def _unknown(groups: Groups, plan: Plan) -> Iterator[Violation]:
+    yield from groups.chain.unknown(plan, noun="device")
+    for chunk in plan.chunks:
+        if chunk.request:
+            where = f"chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
+            yield Violation(rule="names", message=f"{where}: groups serve one stream without a name")
+    if plan.order:
+        yield Violation(rule="names", message=f"groups serve one stream, the plan lists {plan.order}")
+
+
+def _malformations(groups: Groups, parts: Parts) -> Iterator[Violation]:
+    """Yield what keeps a plan from having a score at all."""
+    at, seen = 0, set[int]()
+    for start, stop, group in parts:
+        where = _where(groups, (start, stop, group))
+        if start != at:
+            kind = "are covered twice" if start < at else "are not covered"
+            text = f"layers {min(start, at)} to {max(start, at) - 1} {kind}"
+            yield Violation(rule="coverage", message=text)
+        for device in group:
+            if not groups.chain.runs(start, stop, device):
+                name = groups.devices[device]
+                yield Violation(rule="support", message=f"{where}: {name!r} cannot run all these layers")
+            if device in seen:
+                text = f"{where}: {groups.devices[device]!r} is in a group already"
+                yield Violation(rule="contiguity", message=text)
+            seen.add(device)
+        if len(set(group)) == len(group) and groups.service((start, stop, group)) is None:
+            yield Violation(rule="group", message=f"{where}: {_why_not(groups, (start, stop, group))}")
+        at = max(at, stop)
+    if at != groups.chain.layer_count:
+        text = f"layers {at} to {groups.chain.layer_count - 1} are not covered"
+        yield Violation(rule="coverage", message=text)
+
+
+def _why_not(groups: Groups, part: Part) -> str:
+    start, stop, group = part
+    rows = groups.segments.of(start, stop).rows
+    if len(group) > groups.most_group:
+        return f"at most {groups.most_group} devices may be in a group"
+    if len(group) > rows:
+        return f"its result has {rows} rows to share" if rows > 1 else "these layers cannot be split"
+    return "no device of the group is linked with all others, both ways"
+
+
+def _where(groups: Groups, part: Part) -> str:
+    start, stop, group = part
+    return f"chunk [{start}, {stop}) on {'+'.join(groups.devices[device] for device in group)}"
+
+
+def broken(values: GroupValues) -> Iterator[Violation]:
+    """Yield which facts of the devices a well-formed plan breaks."""
+    groups, chain = values.groups, values.groups.chain
+    used = sorted(values.place)
+    for device in used:
+        for other in sorted(chain.exclusive[device] & set(used)):
+            if other > device:
+                names = f"{groups.devices[device]!r} and {groups.devices[other]!r}"
+                yield Violation(rule="conflict", message=f"{names} share cores")
+        capacity, needed = chain.unit_memory[device], values.memory_bytes[device]
+        if capacity is not None and needed > capacity:
+            text = f"{groups.devices[device]!r} needs {needed} bytes, has {capacity}"
+            yield Violation(rule="unit_memory", message=text)
+    if chain.device_memory is not None and values.peak_bytes > chain.device_memory:
+        text = f"the plan needs {values.peak_bytes} bytes, the platform has {chain.device_memory}"
+        yield Violation(rule="device_memory", message=text)
+    for part in values.parts:
+        if part[1] not in chain.cuts:
+            yield Violation(rule="cut", message=f"{_where(groups, part)} ends where no cut is allowed")
+    leaders = [stage.service.leader for stage in values.stages]
+    for (one, other), part in zip(pairwise(leaders), values.parts, strict=False):
+        if groups.between_us(one, other, part[1]) is None:
+            text = f"there is no link from {groups.devices[one]!r} to {groups.devices[other]!r}"
+            yield Violation(rule="link", message=text)
+    first, last = leaders[0], leaders[-1]
+    if groups.enter_us[first] is None or groups.leave_us[last] is None:
+        device = first if groups.enter_us[first] is None else last
+        text = f"there is no link between the host and {groups.devices[device]!r}"
+        yield Violation(rule="link", message=text)

@@ -1,0 +1,174 @@
+"""How plans of groups run: one stream, whose chunks are divided into tiles of rows or columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..chain import Chain
+from ..deployment import Deployment, Stream, Tile, replicas
+from ..errors import InvalidInputError
+from ..history import History, SteadyState, executed, is_message, simulated
+from ..operation import Line, Server, ServerKind, StreamOperation
+from ..plan import Chunk, Plan
+from ..problem import Problem
+from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
+from ..stations import intervals
+from ..usage import Usage, usage_of
+from .judge import well_formed
+from .plans import Parts, plan_of
+from .tables import Groups, Part, groups_of
+from .timing import stations_of
+
+
+class CooperationOperation(StreamOperation):
+    """An endless stream through groups; the runtime serves those on one board, others are played."""
+
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Return the stream, of one request at a time where the latency counts first."""
+        alone = task_slots is None and self.pace(problem) == "latency"
+        groups = groups_of(problem)
+        stream = _stream(groups, well_formed(groups, plan))
+        return Deployment(streams=(replace(stream, task_slots=1 if alone else task_slots),))
+
+    def check_executable(self, problem: Problem) -> None:
+        """Refuse devices that links join."""
+        if groups_of(problem).data.devices.links:
+            raise InvalidInputError(
+                "the plan is for groups of several devices (links): groups run on the units of one board "
+                "only. It can be simulated: `gapless simulate`, or --engine simulated for run, trace and tune"
+            )
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the problem with pipelines in the place of groups."""
+        data = groups_of(problem).data.devices
+        if problem.rules or not set(problem.objective.terms) <= {"period", "latency", "energy"}:
+            return
+        yield replace(problem, data=replace(data, overlap=True, most=None), rules=())
+
+    def baselines(
+        self, problem: Problem, sets: Sequence[tuple[str, ...]]
+    ) -> Iterator[tuple[str, Deployment]]:
+        """Yield the network on each device alone, and its replicas on several; those make no item faster."""
+        groups = groups_of(problem)
+        layers = groups.chain.layer_count
+        for names in sets:
+            if len(names) == 1:
+                part = (0, layers, (groups.devices.index(names[0]),))
+                yield f"serial on {names[0]}", self.deploy(problem, plan_of(groups, (part,)))
+            elif self.pace(problem) != "latency":
+                yield f"replicas on {'+'.join(names)}", replicas(groups.chain.network, layers, names)
+
+    def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
+        """Return the table of the network for each stream."""
+        return (groups_of(problem).chain,) * len(deployment.streams)
+
+    def chunk_us(self, problem: Problem, deployment: Deployment) -> tuple[tuple[int | None, ...], ...]:
+        """Return how long each device computes its tile."""
+        groups = groups_of(problem)
+        return tuple(
+            tuple(time for part in _parts(groups, stream) for time in _compute_us(groups, part))
+            for stream in deployment.streams
+        )
+
+    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
+        """Return the stations of the groups; a group is called by its first device."""
+        groups = groups_of(problem)
+        servers = []
+        for station in stations_of(groups, well_formed(groups, plan)):
+            computing = [work.row for work in station.works if work.row in groups.devices]
+            kind = ServerKind.COMPUTES if computing else ServerKind.SENDS
+            unit = computing[0] if computing else station.works[0].row.partition(" ")[0]
+            servers.append(Server(kind=kind, unit=unit, time_us=station.time_us))
+        return (Line(name="", servers=tuple(servers)),)
+
+    def history(
+        self,
+        problem: Problem,
+        plan: Plan,
+        *,
+        requests: int | None = None,
+        interval_us: int | None = None,
+        task_slots: int | None = None,
+    ) -> History:
+        """Play a number of requests."""
+        count, slots = checked_slots(requests, interval_us, task_slots)
+        groups = groups_of(problem)
+        line = stations_of(groups, well_formed(groups, plan))
+        times = [station.time_us for station in line]
+        pace = max(times) if interval_us is None else interval_us
+        arrivals = tuple(number * pace for number in range(count))
+        events = intervals(line, served(times, arrivals, slots), 0, engines=False)
+        # A plan lists the devices of a group by name, a stream by their tiles.
+        chunks = _stream(groups, well_formed(groups, plan)).chunks
+        events = [replace(event, chunk=plan.chunks.index(chunks[event.chunk])) for event in events]
+        return simulated(plan, events, units=groups.devices, arrivals_us=arrivals)
+
+    def usage(self, problem: Problem, history: History) -> Usage:
+        """Return the bytes in use over time: all that devices reserve is there from the beginning."""
+        assert history.plan is not None
+        numbers = problem.formulation.numbers(problem, problem.formulation.code(problem, history.plan))
+        events = [event for event in history.events if not is_message(event, history.streams)]
+        return usage_of(
+            [(0, 0)],
+            ((event.request, *event.span_us) for event in events),
+            base=numbers.term("peak_memory"),
+            requests=len({event.request for event in events}),
+        )
+
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play requests of each stream that wait for task slots."""
+        groups, events = groups_of(problem), []
+        for index, stream in enumerate(deployment.streams):
+            line = stations_of(groups, _parts(groups, stream))
+            times = [station.time_us for station in line]
+            visits = saturated(times, _slots(stream, len(line)), rounds)
+            events += intervals(line, visits, index, engines=True)
+        return executed(deployment, events)
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return what each stream does over and over."""
+        groups, found = groups_of(problem), []
+        for index, stream in enumerate(deployment.streams):
+            line = stations_of(groups, _parts(groups, stream))
+            period_us, visits = steady_visits(
+                [station.time_us for station in line], _slots(stream, len(line))
+            )
+            events = intervals(line, visits, index, engines=True)
+            found.append(SteadyState(period_us=period_us, events=tuple(events)))
+        return tuple(found)
+
+
+def _stream(groups: Groups, parts: Parts) -> Stream:
+    """Return the stream of a plan: a chunk for each device of a group, in the order of their tiles."""
+    network, side = groups.chain.network, groups.data.side
+    chunks, tiles = list[Chunk](), list[Tile | None]()
+    for start, stop, group in parts:
+        service = groups.service((start, stop, group))
+        assert service is not None
+        for device, (first, last) in zip(group, groups.tiles(service.rows), strict=True):
+            chunks.append(Chunk(network=network, start=start, stop=stop, unit=groups.devices[device]))
+            tiles.append(Tile(axis=side, start=first, stop=last) if len(group) > 1 else None)
+    divided = tuple(tiles) if any(tiles) else ()
+    return Stream(name=network, chunks=tuple(chunks), tiles=divided)
+
+
+def _parts(groups: Groups, stream: Stream) -> Parts:
+    """Return the chunks of a stream by index, each with its group."""
+    return tuple(
+        (
+            stream.chunks[group[0]].start,
+            stream.chunks[group[0]].stop,
+            tuple(sorted(groups.devices.index(stream.chunks[index].unit) for index in group)),
+        )
+        for group in stream.groups
+    )
+
+
+def _compute_us(groups: Groups, part: Part) -> tuple[int | None, ...]:
+    service = groups.service(part)
+    return (None,) * len(part[2]) if service is None else service.compute_us
+
+
+def _slots(stream: Stream, stations: int) -> int:
+    return stream.task_slots or slots_in_line(len(stream.groups), stations)

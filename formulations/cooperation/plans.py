@@ -1,0 +1,68 @@
+"""Plans of groups by index, and what a request takes of each chunk of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..plan import Chunk, Plan
+from .tables import Groups, Part, Service
+
+Parts = tuple[Part, ...]
+"""A plan: its chunks in order of their layers, each with its group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A chunk of a plan with its group.
+
+    Attributes
+    ----------
+    service
+        What a request takes of the group itself.
+    receive_us, send_us
+        How long the input from the host takes, and what its leader sends: to the next one, or to the host.
+    stage_us
+        How long a request takes of it.
+    """
+
+    service: Service
+    receive_us: int
+    send_us: int
+    stage_us: int
+
+    @property
+    def latency_us(self) -> int:
+        """How long a request alone takes to pass."""
+        return max(self.service.compute_us) + self.service.message_us + self.receive_us + self.send_us
+
+
+def stages_of(groups: Groups, parts: Parts) -> tuple[Stage, ...]:
+    """Return what a request takes of each chunk of a well-formed plan.
+
+    A message over a link that is not there takes no time here; the judge reports it.
+    """
+    services = [groups.service(part) for part in parts]
+    found = []
+    for place, service in enumerate(services):
+        assert service is not None
+        receives = (groups.enter_us[service.leader] or 0) if place == 0 else 0
+        if place + 1 < len(parts):
+            following = services[place + 1]
+            assert following is not None
+            sends = groups.between_us(service.leader, following.leader, parts[place][1]) or 0
+        else:
+            sends = groups.leave_us[service.leader] or 0
+        stage_us = groups.stage_us(service, receives, sends)
+        found.append(Stage(service=service, receive_us=receives, send_us=sends, stage_us=stage_us))
+    return tuple(found)
+
+
+def plan_of(groups: Groups, parts: Parts) -> Plan:
+    """Return a plan by name: one chunk for each device of a group."""
+    return Plan(
+        chunks=tuple(
+            Chunk(network=groups.chain.network, start=start, stop=stop, unit=groups.devices[device])
+            for start, stop, group in parts
+            for device in group
+        )
+    )

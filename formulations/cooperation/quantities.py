@@ -1,0 +1,282 @@
+"""The quantities of groups: what is minimised, rules speak about and the judge computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import partial
+from typing import ClassVar
+
+from ..deployment import UNQUEUED
+from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
+from .plans import Parts, stages_of
+from .tables import Groups
+
+
+class GroupTerm(StrEnum):
+    """Names of what can be minimised; `TERMS` says what they are."""
+
+    PERIOD = "period"
+    LATENCY = "latency"
+    ENERGY = "energy"
+    REDUNDANCY = "redundancy"
+    DEVICES = "devices"
+    PEAK_MEMORY = "peak_memory"
+
+
+class GroupQuantity(StrEnum):
+    """Names of the variables that describe a plan, with their indices."""
+
+    ON = "on"  # (layer, device): the device is in the group that serves the layer
+    USES = "uses"  # (device): the device is in a group
+    LEADS = "leads"  # (device): the device leads its group
+    TOGETHER = "together"  # (device, device): both are in one group, first < second
+    SIZE = "group_size"  # (layer): number of devices that serve the layer
+    BUSY = "busy_us"  # (device): time that it computes for one request, 0 when not used
+    EXTRA = "extra_permille"  # (device): part of its operations that others do, too, 0 when not used
+    MEMORY = "memory_bytes"  # (device): bytes that it needs, 0 when not used
+    CHUNKS = "chunks"
+    DEVICES = "devices"
+    PERIOD = "period_us"
+    LATENCY = "latency_us"
+    ENERGY = "energy_nj"
+    REDUNDANCY = "extra_flops"
+    PEAK = "peak_bytes"
+
+
+TERMS = table(
+    (
+        TermInfo(
+            name=GroupTerm.PERIOD,
+            field="period_us",
+            dimension=Dimension.MICROSECONDS,
+            text="the longest time that one request takes of a group: computing, and messages",
+            label="period",
+        ),
+        TermInfo(
+            name=GroupTerm.LATENCY,
+            field="latency_us",
+            dimension=Dimension.MICROSECONDS,
+            text="one request from entry to exit, without waiting: all chunks and all messages",
+            label=UNQUEUED,
+        ),
+        TermInfo(
+            name=GroupTerm.ENERGY,
+            field="energy_nj",
+            dimension=Dimension.NANOJOULES,
+            text="energy of all devices from one result to the next, computing and waiting; 0 where powers "
+            "are not known",
+            label="energy a request",
+        ),
+        TermInfo(
+            name=GroupTerm.REDUNDANCY,
+            field="extra_flops",
+            dimension=Dimension.COUNT,
+            text="operations of one request that are done by more than one device: halos",
+            label="redundant operations",
+        ),
+        TermInfo(
+            name=GroupTerm.DEVICES,
+            field="devices",
+            dimension=Dimension.COUNT,
+            text="number of devices in use",
+            label="devices",
+        ),
+        TermInfo(
+            name=GroupTerm.PEAK_MEMORY,
+            field="peak_bytes",
+            dimension=Dimension.BYTES,
+            text="bytes that all devices need together",
+            label="memory",
+        ),
+    )
+)
+"""What can be minimised (cooperation, sections 2 and 6)."""
+
+
+class GroupValues(PlanNumbers):
+    """Every quantity of one well-formed plan, in exact integers.
+
+    Parameters
+    ----------
+    groups
+        The tables of the problem.
+    parts
+        The chunks in order of their layers, each with its group; no device twice.
+    """
+
+    terms = TERMS
+    quantities: ClassVar[Mapping[str, QuantityInfo]]
+
+    def __init__(self, groups: Groups, parts: Parts) -> None:
+        self.groups, self.parts = groups, parts
+        self.stages = stages_of(groups, parts)
+        services = [stage.service for stage in self.stages]
+        self.place = {device: index for index, part in enumerate(parts) for device in part[2]}
+        """Index of the chunk of each device in use."""
+
+        def by_device(name: str) -> dict[int, int]:
+            return {
+                device: value
+                for service in services
+                for device, value in zip(service.part[2], getattr(service, name), strict=True)
+            }
+
+        self.rows = by_device("rows")
+        self.busy_us = by_device("compute_us")
+        self.extra_permille = by_device("extra_permille")
+        self.memory_bytes = by_device("memory_bytes")
+        self.leaders = frozenset(service.leader for service in services)
+        self.stage_us = {d: self.stages[place].stage_us for d, place in self.place.items()}
+        self.period_us = max(stage.stage_us for stage in self.stages)
+        self.latency_us = sum(stage.latency_us for stage in self.stages)
+        self.chunks, self.devices = len(parts), len(self.place)
+        self.extra_flops = sum(service.extra_flops for service in services)
+        self.energy_nj = sum(s.energy_nj for s in services) + self.period_us * sum(groups.idle_mw)
+        self.peak_bytes = sum(self.memory_bytes.values())
+
+    def _on(self, layer: int, device: int) -> int:
+        return int(any(i <= layer < j and device in group for i, j, group in self.parts))
+
+    def _together(self, one: int, other: int) -> int:
+        return int(self.place.get(one, -1) == self.place.get(other, -2))
+
+    def _size(self, layer: int) -> int:
+        return sum(len(group) for i, j, group in self.parts if i <= layer < j)
+
+
+def most_message_us(groups: Groups) -> int:
+    """Return an upper bound on the time of all messages of a group for one request."""
+    size = sum(node.bytes for node in groups.data.spatial.nodes) + max(groups.boundary_bytes)
+    links = [link for row in groups.links for link in row if link is not None]
+    slowest = max((link.time_us(3 * size) for link in links), default=0)
+    return 2 * groups.device_count * slowest + sum(2 * link.latency_us for link in links)
+
+
+def most_busy_us(groups: Groups, device: int) -> int:
+    """Return an upper bound on the time that a device computes for one request."""
+    return groups.chain.most_busy_us(device) + 1
+
+
+def most_stage_us(groups: Groups) -> int:
+    """Return an upper bound on the time that one request takes of a group."""
+    busy = max(most_busy_us(groups, device) for device in range(groups.device_count))
+    return busy + 2 * most_message_us(groups)
+
+
+def _most_latency_us(groups: Groups) -> int:
+    return groups.device_count * most_stage_us(groups)
+
+
+def most_memory_bytes(groups: Groups, *_: int) -> int:
+    """Return an upper bound on the bytes that a device needs."""
+    chain, data, sizes = groups.chain, groups.data.devices, groups.boundary_bytes
+    held = chain.weight_prefix[chain.layer_count] + max(chain.working_bytes, default=0)
+    return held + (data.in_slots + data.out_slots) * max(sizes) + data.resident_bytes + 1
+
+
+def _most_energy_nj(groups: Groups) -> int:
+    power = max(groups.power_mw, default=0)
+    busy = sum(most_busy_us(groups, device) for device in range(groups.device_count))
+    return busy * power + most_stage_us(groups) * sum(groups.idle_mw)
+
+
+def _most_extra_flops(groups: Groups) -> int:
+    whole = sum(max(1, node.flops) for node in groups.data.spatial.nodes)
+    return 2 * groups.device_count * whole
+
+
+_LAYER = Index(name="layer", allowed=lambda groups, *_: range(groups.chain.layer_count))
+_DEVICE = Index(name="device", allowed=lambda groups, *_: range(groups.device_count))
+_LATER = Index(name="device", allowed=lambda groups, one: range(one + 1, groups.device_count))
+
+
+def _read(name: str, values: GroupValues, device: int) -> int:
+    found: dict[int, int] = getattr(values, name)
+    return found.get(device, 0)
+
+
+QUANTITIES = table(
+    (
+        QuantityInfo(
+            name=GroupQuantity.ON,
+            text="the device is in the group that serves the layer",
+            indices=(_LAYER, _DEVICE),
+            read=GroupValues._on,
+        ),
+        QuantityInfo(
+            name=GroupQuantity.USES,
+            text="the device is in a group",
+            indices=(_DEVICE,),
+            read=lambda values, device: int(device in values.place),
+        ),
+        QuantityInfo(
+            name=GroupQuantity.LEADS,
+            text="the device leads its group",
+            indices=(_DEVICE,),
+            read=lambda values, device: int(device in values.leaders),
+        ),
+        QuantityInfo(
+            name=GroupQuantity.TOGETHER,
+            text="both devices are in one group",
+            indices=(_DEVICE, _LATER),
+            read=GroupValues._together,
+        ),
+        QuantityInfo(
+            name=GroupQuantity.SIZE,
+            text="number of devices that serve the layer",
+            indices=(_LAYER,),
+            most=lambda groups, _: groups.device_count,
+            read=GroupValues._size,
+        ),
+        QuantityInfo(
+            name=GroupQuantity.BUSY,
+            text="time that a device computes for one request, 0 when not used",
+            indices=(_DEVICE,),
+            most=most_busy_us,
+            read=partial(_read, "busy_us"),
+        ),
+        QuantityInfo(
+            name=GroupQuantity.EXTRA,
+            text="permille of its operations that a device does beyond its share, 0 when not used",
+            indices=(_DEVICE,),
+            most=lambda *_: 1000,
+            read=partial(_read, "extra_permille"),
+        ),
+        QuantityInfo(
+            name=GroupQuantity.MEMORY,
+            text="bytes that a device needs, 0 when not used",
+            indices=(_DEVICE,),
+            most=most_memory_bytes,
+            read=partial(_read, "memory_bytes"),
+        ),
+        QuantityInfo(
+            name=GroupQuantity.CHUNKS, text="number of chunks", most=lambda groups: groups.device_count
+        ),
+        QuantityInfo(
+            name=GroupQuantity.DEVICES,
+            text="number of devices in use",
+            most=lambda groups: groups.device_count,
+        ),
+        QuantityInfo(name=GroupQuantity.PERIOD, text="the period", most=most_stage_us),
+        QuantityInfo(
+            name=GroupQuantity.LATENCY, text="one request from entry to exit", most=_most_latency_us
+        ),
+        QuantityInfo(
+            name=GroupQuantity.ENERGY, text="energy from one result to the next", most=_most_energy_nj
+        ),
+        QuantityInfo(
+            name=GroupQuantity.REDUNDANCY,
+            text="operations that more than one device does",
+            most=_most_extra_flops,
+        ),
+        QuantityInfo(
+            name=GroupQuantity.PEAK,
+            text="bytes that all devices need together",
+            most=lambda groups: groups.device_count * most_memory_bytes(groups),
+        ),
+    )
+)
+"""What rules can speak about."""
+
+GroupValues.quantities = QUANTITIES

@@ -1,0 +1,79 @@
+"""Stations that requests of an endless stream pass in line, and what is at work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .history import Interval
+from .serving import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a station does for one item; times in microseconds from its beginning.
+
+    Attributes
+    ----------
+    row
+        A device, or a link (`link_name`).
+    chunk
+        Index of the chunk that computes, sends, or gets the first input.
+    start_us, end_us
+        From when to when.
+    engine_us
+        When the engine of a device begins and when it is done; empty for messages.
+    """
+
+    row: str
+    chunk: int
+    start_us: int
+    end_us: int
+    engine_us: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """What serves one item at a time: for how long, and what is done meanwhile."""
+
+    time_us: int
+    works: tuple[Work, ...]
+
+
+def intervals(
+    stations: Sequence[Station], visits: Sequence[Visit], stream: int, *, engines: bool
+) -> list[Interval]:
+    """Return what was at work during visits of stations; `engines`: with the times of the engines."""
+    return [
+        Interval(
+            start_ns=1000 * (visit.start_us + work.start_us),
+            end_ns=1000 * (visit.start_us + work.end_us),
+            stream=stream,
+            request=visit.request,
+            chunk=work.chunk,
+            unit=work.row,
+            engine_ns=tuple(1000 * (visit.start_us + at) for at in work.engine_us) if engines else (),
+        )
+        for visit in visits
+        for work in stations[visit.station].works
+    ]
+
+
+def later(works: Sequence[Work], by_us: int) -> tuple[Work, ...]:
+    """Return the same work, some time later."""
+    return tuple(
+        replace(
+            work,
+            start_us=work.start_us + by_us,
+            end_us=work.end_us + by_us,
+            engine_us=tuple(at + by_us for at in work.engine_us),
+        )
+        for work in works
+    )
+
+
+def message(link: str, chunk: int, time_us: int) -> tuple[Station, ...]:
+    """Return the station of a message; none where it takes no time."""
+    if not time_us:
+        return ()
+    return (Station(time_us=time_us, works=(Work(row=link, chunk=chunk, start_us=0, end_us=time_us),)),)

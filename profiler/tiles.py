@@ -1,0 +1,202 @@
+"""What a tile of a chunk takes by its number of rows: a fixed part, and so much a row.
+
+A tile is measured alone on its unit, on the real tensors, for a few numbers of rows. The fixed part holds
+what every session takes, and the rows that tiles inside a map compute beside their own: those that are
+measured lie in the middle. Source: PICO 3.2.2 (Eq. 5) takes the time as proportional to the operations; here
+its two parts are fitted to measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import linear_regression
+from typing import Any, ClassVar
+
+from ..executor.engine import Engine, PlacementReceipt
+from ..executor.graph.tiling import Tiler
+from ..executor.model import Model
+from ..executor.progress import Report, Step, silent
+from ..formulations.hardware import Platform
+from ..formulations.spatial import Axis, Interval
+from ..formulations.validation import STRICT
+from .feed import Feed
+from .measuring import PreparedPiece, WorkerBench
+from .probes import Span
+from .sampling import Effort
+
+EIGHTHS = (1, 2, 4, 6)
+"""Shares of the rows that are measured; the whole chunk is no tile, and has no rows beside its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileSample:
+    """One size of a tile, measured: `rows`, and the median of its copies and run together."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    rows: int
+    busy_us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileTimes:
+    """What tiles of one chunk take on one unit.
+
+    Attributes
+    ----------
+    unit
+        Its name.
+    span
+        The layers [start, stop).
+    axis
+        Whether the tiles are rows or columns.
+    total
+        Into how many rows (or columns) the chunk can be divided.
+    samples
+        The measured sizes, ascending.
+    fixed_us, row_us
+        The straight line that fits them best by least squares: what any tile takes, and what each row adds.
+    receipt
+        What the unit was granted.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    unit: str
+    span: Span
+    axis: Axis
+    total: int
+    samples: tuple[TileSample, ...]
+    fixed_us: float
+    row_us: float
+    receipt: PlacementReceipt
+
+    def predicted_us(self, rows: int) -> float:
+        """Return what a tile of so many rows takes by the line."""
+        return self.fixed_us + self.row_us * rows
+
+    @property
+    def misfit(self) -> float:
+        """Largest difference between a sample and the line, relative to the sample."""
+        return max(abs(self.predicted_us(s.rows) - s.busy_us) / s.busy_us for s in self.samples)
+
+
+def measure_tiles(
+    model: Model,
+    platform: Platform,
+    engine: Engine,
+    spans: Sequence[Span],
+    *,
+    units: Sequence[str] | None = None,
+    axis: Axis = Axis.ROWS,
+    effort: Effort = Effort(),
+    seed: int = 0,
+    report: Report = silent,
+) -> tuple[TileTimes, ...]:
+    """Measure tiles of some chunks on some units.
+
+    Parameters
+    ----------
+    model, platform, engine
+        What runs where, by what.
+    spans
+        The chunks: layers [start, stop).
+    units
+        Names of units; None: all.
+    axis
+        Whether to divide into rows or columns.
+    effort
+        How long to measure each size of a tile.
+    seed
+        Of the sample inputs.
+    report
+        Told before each chunk.
+
+    Returns
+    -------
+    tuple of TileTimes
+        For each span, one for each unit, in order.
+
+    Raises
+    ------
+    InvalidPlanError
+        A chunk cannot be divided; the message names the operators that are in the way.
+    ConversionError, PlacementError, ExecutionError
+        As for `Engine.prepare` and `WorkerBench.timing`.
+    """
+    chunks = _prepared(Tiler(model), engine, spans, axis)
+    names = platform.unit_names if units is None else tuple(units)
+    feed = Feed(model, seed=seed)
+    feed.announce(tile.piece for chunk in chunks for tile in chunk.tiles.values())
+    found = []
+    try:
+        with WorkerBench(platform, feed) as bench:
+            for number, (chunk, unit) in enumerate(product(chunks, names)):
+                text = f"tiles of layers {chunk.span[0]} to {chunk.span[1] - 1} on {unit}"
+                report(Step(text=text, done=number, total=len(chunks) * len(names)))
+                times = {rows: bench.timing(unit, tile, effort=effort) for rows, tile in chunk.tiles.items()}
+                samples = [TileSample(rows=rows, busy_us=t.busy.typical_us) for rows, t in times.items()]
+                fixed_us, row_us = fitted(samples)
+                found.append(
+                    TileTimes(
+                        unit=unit,
+                        span=chunk.span,
+                        axis=axis,
+                        total=chunk.total,
+                        samples=tuple(samples),
+                        fixed_us=fixed_us,
+                        row_us=row_us,
+                        receipt=next(iter(times.values())).receipt,
+                    )
+                )
+    finally:
+        feed.close()
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chunk:
+    """A chunk with its tiles by their number of rows."""
+
+    span: Span
+    total: int
+    tiles: dict[int, PreparedPiece]
+
+
+def _prepared(tiler: Tiler, engine: Engine, spans: Sequence[Span], axis: Axis) -> list[_Chunk]:
+    totals = [tiler.rows(*span, axis) for span in spans]
+    parts = [list(_parts(total)) for total in totals]
+    pieces = [tiler.piece(*span, axis, part) for span, own in zip(spans, parts, strict=True) for part in own]
+    ready = iter(
+        PreparedPiece(piece=piece, artifact=artifact)
+        for piece, artifact in zip(pieces, engine.prepare(pieces), strict=True)
+    )
+    return [
+        _Chunk(span=span, total=total, tiles={stop - start: next(ready) for start, stop in own})
+        for span, total, own in zip(spans, totals, parts, strict=True)
+    ]
+
+
+def fitted(samples: Sequence[TileSample]) -> tuple[float, float]:
+    """Return (fixed part, time a row) of the line that fits some samples best; neither is negative.
+
+    A line that would begin below zero goes through zero; one that would fall is level.
+    """
+    rows, times_us = [float(s.rows) for s in samples], [s.busy_us for s in samples]
+    if len(set(rows)) == 1:
+        return 0.0, sum(times_us) / sum(rows)
+    line = linear_regression(rows, times_us)
+    if line.slope < 0:
+        return sum(times_us) / len(times_us), 0.0
+    if line.intercept < 0:
+        return 0.0, linear_regression(rows, times_us, proportional=True).slope
+    return line.intercept, line.slope
+
+
+def _parts(total: int) -> Iterator[Interval]:
+    """Yield tiles in the middle of so many rows, of the sizes that are measured."""
+    for rows in dict.fromkeys(max(1, total * share // 8) for share in EIGHTHS):
+        start = (total - rows) // 2
+        yield start, start + rows

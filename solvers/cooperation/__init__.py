@@ -1,0 +1,14 @@
+"""Native algorithms for groups of devices that serve chunks of a network together."""
+
+from ..families import Family, Usual
+from ..protocol import EXACT
+
+FAMILY = Family(
+    support=EXACT,
+    native="solving:solve_groups",
+    starts="start:starts_of",
+    backends={"pico": "pico:PicoBackend", "pico-literal": "pico:LiteralPicoBackend"},
+    samples="samples:samples",
+    usual=Usual(names=("native", "cpsat", "pulp", "pico", "pico-literal"), time_limit_s=10.0),
+    package=__name__,
+)

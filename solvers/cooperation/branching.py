@@ -1,0 +1,332 @@
+"""All plans, best first as far as bounds can say: what the program over sets of devices does not decide.
+
+A plan is built chunk by chunk from the front. A branch is left out when it leads to no valid plan, or to none
+that is better than those that are kept: the program says what the rest takes at least. So it is exact for
+every term, limit and rule; how long it takes depends on the bounds.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, combinations, product
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+from ...formulations.cooperation.plans import Parts
+from ...formulations.cooperation.quantities import GroupTerm as T
+from ...formulations.judge import examined
+from ...formulations.problem import Problem
+from ..pipelines.arrays import NEVER
+from ..protocol import Deadline, SolveOptions, StopReason
+from .kinds import Bools, Kinds
+from .known import Known
+from .program import Cost, Line, Program
+
+Values = tuple[int, ...]
+
+SUMS = (T.LATENCY, T.ENERGY, T.REDUNDANCY, T.PEAK_MEMORY, T.DEVICES)
+"""Terms that chunks add to; the energy of waiting aside."""
+
+
+class _StoppedError(Exception):
+    """The search has to end before it is done."""
+
+
+class Begun(NamedTuple):
+    """The first chunks of a plan.
+
+    Attributes
+    ----------
+    line
+        Them.
+    place, free
+        Where the next one begins, and the set of devices that are left.
+    lead, stage_us
+        The class of the leader of the last one, and its stage without what it sends.
+    period_us
+        The longest stage of those before.
+    sums
+        What they add to each of `SUMS`; of the last one without what it sends.
+    """
+
+    line: Line
+    place: int
+    free: int
+    lead: int
+    stage_us: int
+    period_us: int
+    sums: tuple[int, ...]
+
+
+class Kept(NamedTuple):
+    """A plan that is kept, in the order of plans.
+
+    Attributes
+    ----------
+    values, key
+        What orders it.
+    line
+        The plan by kind.
+    copies
+        For how many plans it stands, at most.
+    """
+
+    values: Values
+    key: tuple[int, ...]
+    line: Line
+    copies: int
+
+
+class Bounds:
+    """What the rest of a plan takes at least, by [place][set].
+
+    Parameters
+    ----------
+    program
+        The tables.
+    terms
+        Terms of which bounds are wanted.
+    most_us
+        Only plans with shorter periods matter.
+    """
+
+    def __init__(self, program: Program, terms: set[str], most_us: int = NEVER) -> None:
+        shape = program.arrays.last + 1, program.kinds.states.number
+        self.period_us = program.rest(program.table(Cost(most_us=most_us)))
+        self.sums = []
+        for term in SUMS:
+            if term in terms:
+                sent = int(term == T.LATENCY)
+                table = program.table(Cost(program.amount(term), sent, most_us))
+                self.sums.append(program.rest(table))
+            else:
+                self.sums.append(np.zeros(shape, np.int64))
+
+
+class Branching:
+    """The best plans of a problem.
+
+    Parameters
+    ----------
+    problem, options
+        What is asked.
+    program
+        Its tables.
+    caps
+        Limits on terms.
+    valid
+        By set of devices whether it is allowed as a part of those of a plan.
+    deadline
+        When to stop.
+    on_better
+        Called with all plans that are kept when one was found that is better than all before.
+
+    Attributes
+    ----------
+    kept
+        The best plans, in order.
+    dropped
+        Whether there may be more.
+    stop
+        Why it ended.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: SolveOptions,
+        program: Program,
+        caps: dict[str, int],
+        valid: Bools,
+        *,
+        deadline: Deadline,
+        on_better: Callable[[Iterator[Parts]], None],
+    ) -> None:
+        self._problem, self._top, self._most_rejections = problem, options.top, options.max_rejections
+        self._program, self._valid = program, valid
+        self._caps = [caps.get(term) for term in SUMS]
+        self._bounded = {*caps, *(problem.objective.terms if options.top == 1 else problem.ranking)}
+        self._deadline, self._on_better = deadline, on_better
+        self._terms = problem.objective.terms if options.top == 1 else problem.ranking
+        self._opaque = {rule.name for rule in problem.opaque_rules}
+        self._idle_mw = sum(program.arrays.groups.idle_mw)
+        amounts = program.arrays.amounts
+        nothing = np.zeros_like(program.stage_us)
+        self._amounts = [program.latency_us, *(amounts.get(term, nothing) for term in SUMS[1:])]
+        self._most_us = caps.get(T.PERIOD, NEVER - 1)
+        self.kept: list[Kept] = []
+        self._seen: set[Line] = set()
+        self._full, self.dropped, self._rejected = False, False, 0
+        self.stop = StopReason.COMPLETE
+
+    def run(self, seeds: Iterable[Line]) -> None:
+        """Search, beginning with some plans, until all is known or what was given is used up."""
+        everything, most_us = self._program.kinds.states.number - 1, self._most_us
+        try:
+            for line in seeds:
+                self.offer(line)
+            if self._full and self._terms[0] == T.PERIOD:
+                most_us = min(most_us, self.kept[-1].values[0])
+            self._bounds = Bounds(self._program, self._bounded, most_us)
+            self._extend(Begun((), 0, everything, 0, 0, 0, (0,) * len(SUMS)))
+        except _StoppedError:  # why stands in `stop`; what was found until then stays
+            pass
+
+    def codes(self) -> Iterator[Parts]:
+        """Yield the plans that are kept, each with all that differ in devices of a kind."""
+        return chain.from_iterable(copies(self._program, kept.line) for kept in self.kept)
+
+    # Plans
+
+    def offer(self, line: Line) -> None:
+        """Keep a plan if it is valid and among the best."""
+        if line in self._seen:
+            return
+        code = next(copies(self._program, line))
+        numbers = self._problem.formulation.numbers(self._problem, code)
+        values = numbers.values(self._problem.ranking)
+        if self._hopeless(values[: len(self._terms)]):
+            return
+        _, broken = examined(self._problem, code)
+        if broken:
+            if {violation.rule for violation in broken} <= self._opaque:
+                self._rejected += 1
+                if self._rejected > self._most_rejections:
+                    self._end(StopReason.REJECTION_LIMIT)
+            return
+        best = self.kept[0] if self.kept else None
+        key = self._problem.formulation.key(self._problem, code)
+        insort(self.kept, Kept(values, key, line, count_copies(self._program.kinds, line)))
+        self._seen.add(line)
+        while sum(kept.copies for kept in self.kept[:-1]) >= self._top:
+            self.kept.pop()
+            self.dropped = True
+        self._full = sum(kept.copies for kept in self.kept) >= self._top
+        if self.kept[0] is not best:
+            self._on_better(self.codes())
+
+    def _hopeless(self, values: Values) -> bool:
+        """Return whether plans with at least these values of the leading terms are not among the best."""
+        if not self._full or values < self.kept[-1].values[: len(values)]:
+            return False
+        self.dropped = True
+        return True
+
+    def _end(self, reason: StopReason) -> None:
+        self.stop = reason
+        raise _StoppedError
+
+    # Branches
+
+    def _extend(self, begun: Begun) -> None:
+        """Go on in every way with a plan that was begun."""
+        if self._deadline.passed:
+            self._end(StopReason.TIME_LIMIT)
+        last = self._program.arrays.last
+        for least, further in self._following(begun):
+            if self._hopeless(least):
+                return  # they come in the order of bounds
+            if self._breaks_rules(further, least):
+                continue
+            if further.place == last:
+                self.offer(further.line)
+            else:
+                self._extend(further)
+
+    def _following(self, begun: Begun) -> Iterator[tuple[Values, Begun]]:
+        """Yield (bounds on the terms, plan) with one chunk more each, in the order of the bounds."""
+        program, start = self._program, begun.place
+        last, number = program.arrays.last, program.arrays.number
+        groups, rest = program.parts_of(begun.free)
+        stops = np.repeat(np.arange(start + 1, last + 1), len(groups))
+        groups, rest = np.tile(groups, last - start), np.tile(rest, last - start)
+        rows = number[start, stops]
+        lead = program.leaders[rows, groups]
+        stage, sent = program.stage_us[rows, groups], np.zeros(len(rows), np.int64)
+        period = np.full(len(rows), begun.period_us)
+        if start:
+            sent = program.sends_us[begun.lead, lead, start]
+            period = np.maximum(period, program.with_message(np.full(len(rows), begun.stage_us), sent))
+        sums = np.stack([np.full(len(rows), value) for value in begun.sums])
+        sums += np.stack([np.where(stage < NEVER, table[rows, groups], 0) for table in self._amounts])
+        sums[0] += np.minimum(sent, NEVER)
+        later = np.where(stops < last, program.least_sends_us[lead, stops], 0)
+        longest = np.maximum(period, program.with_message(stage, later))
+        longest = np.maximum(longest, self._bounds.period_us[stops, rest])
+        least = sums + np.stack([table[stops, rest] for table in self._bounds.sums])
+        least[0] += later
+        least[1] += self._idle_mw * np.minimum(longest, 1 << 40)
+        possible = (longest <= self._most_us) & self._valid[program.kinds.states.number - 1 - rest]
+        for row, cap in zip(least, self._caps, strict=True):
+            if cap is not None:
+                possible &= row <= cap
+        bounds = dict(zip(SUMS, least, strict=True)) | {T.PERIOD: longest}
+        if self._full:
+            possible &= bounds[self._terms[0]] <= self.kept[-1].values[0]
+            self.dropped |= not possible.all()
+        chosen = np.flatnonzero(possible)
+        terms = np.stack([bounds[term][chosen] for term in self._terms])
+        for place in np.lexsort((rest[chosen], stops[chosen], *terms[::-1])).tolist():
+            at = int(chosen[place])
+            further = Begun(
+                (*begun.line, (start, int(stops[at]), int(groups[at]))),
+                int(stops[at]),
+                int(rest[at]),
+                int(lead[at]),
+                int(stage[at]),
+                int(period[at]),
+                tuple(sums[:, at].tolist()),
+            )
+            yield tuple(terms[:, place].tolist()), further
+
+    def _breaks_rules(self, begun: Begun, least: Values) -> bool:
+        """Return whether some rule is broken however a plan goes on."""
+        rules = self._problem.expression_rules
+        if not rules:
+            return False
+        code = next(copies(self._program, begun.line))
+        bounds: dict[str, int] = {str(T.PERIOD): begun.period_us}
+        bounds.update(zip(SUMS, begun.sums, strict=True))
+        del bounds[T.ENERGY]  # a chunk may take less than waiting does
+        bounds |= dict(zip(self._terms, least, strict=True))
+        known = Known(self._program.arrays.groups, code, bounds)
+        return any(rule.expr.bounds(known)[1] <= 0 for rule in rules)
+
+
+def copies(program: Program, line: Line) -> Iterator[Parts]:
+    """Yield every plan with these cuts and so many devices of each kind; first that of the first devices."""
+    kinds, cuts = program.kinds, program.arrays.groups.chain.cuts
+    counts = [kinds.counts[group].tolist() for *_, group in line]
+    of_kind = []
+    for kind, first in enumerate(kinds.firsts):
+        devices = tuple(range(first, first + kinds.states.counts[kind]))
+        of_kind.append(list(_dealt(devices, [row[kind] for row in counts])))
+    for choice in product(*of_kind):
+        yield tuple(
+            (cuts[start], cuts[stop], tuple(device for row in choice for device in row[place]))
+            for place, (start, stop, _) in enumerate(line)
+        )
+
+
+def _dealt(devices: tuple[int, ...], counts: list[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield every way to give each chunk so many of some devices."""
+    if not counts:
+        yield ()
+        return
+    for own in combinations(devices, counts[0]):
+        left = tuple(device for device in devices if device not in own)
+        for rest in _dealt(left, counts[1:]):
+            yield own, *rest
+
+
+def count_copies(kinds: Kinds, line: Line) -> int:
+    """Return how many plans `copies` yields."""
+    found, left = 1, list(kinds.states.counts)
+    for *_, group in line:
+        for kind, count in enumerate(kinds.counts[group].tolist()):
+            found *= comb(left[kind], count)
+            left[kind] -= count
+    return found

@@ -1,0 +1,135 @@
+"""Native methods for pieces: exact search, Algorithm 1 of the paper, beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...formulations.errors import InvalidInputError
+from .beam import beam
+from .contraction import Contraction
+from .search import Chains, Effort, OutOfEffortError, bits
+
+_BEAMS = ((1, 50), (2, 200), (4, 400))
+"""States of a size that are followed, and candidates that are looked at for each: one beam after another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a method found.
+
+    Attributes
+    ----------
+    labels
+        Number of the piece of each vertex.
+    bound
+        Largest cost of a piece that no chain can fall below.
+    proven
+        Whether no chain is better, in any of the three objectives.
+    """
+
+    labels: Sequence[int]
+    bound: int = 0
+    proven: bool = False
+
+
+def exact(graph: Contraction, effort: Effort) -> Found:
+    """Return the best chain; where half of the effort ends before, the best that is known then.
+
+    With the other half a beam looks for a better one.
+    """
+    chains = Chains(graph, effort.half())
+    try:
+        chains.finest(chains.least(max(graph.costs(graph.finest()))))
+        return Found(labels=_labels(graph, chains.known), bound=chains.bound, proven=True)
+    except OutOfEffortError:
+        known = [_labels(graph, chains.known)] if chains.known else []
+    found = [*known, by_beam(graph, effort.half(), known=known).labels]
+    return Found(labels=min(found, key=lambda labels: score(graph, labels)), bound=chains.bound)
+
+
+def by_beam(graph: Contraction, effort: Effort, *, known: Iterable[Sequence[int]] = ()) -> Found:
+    """Return a chain for a very wide network, without proof: from a few states of each size.
+
+    It starts from the best chain that is known, and asks for ever smaller largest costs.
+    """
+    best = min([graph.finest(), graph.blocks(), *known], key=lambda labels: score(graph, labels))
+    try:
+        for width, candidates in _BEAMS:
+            limit = max(graph.costs(best)) - 1
+            while chain := beam(graph, effort, width=width, candidates=candidates, limit=limit):
+                best = _labels(graph, chain)
+                limit = max(graph.costs(best)) - 1
+        # As costly a piece, but more of them, or cheaper ones.
+        if chain := beam(graph, effort, width=width, candidates=candidates, limit=limit + 1):
+            best = min(best, _labels(graph, chain), key=lambda labels: score(graph, labels))
+    except OutOfEffortError:
+        pass  # what was found by then is the answer
+    return Found(labels=best)
+
+
+def by_paper(graph: Contraction, effort: Effort, diameter: int) -> Found:
+    """Return the chain of Algorithm 1, with what its text needs to end and to find chains.
+
+    The recursion on what is left, with a memory: the smallest largest cost by Eq. 13, and of equal ones the
+    first. Repaired: what must be in a piece is closed upward, may exceed the diameter, and is never empty; an
+    empty rest costs nothing; all candidates are looked at (docs/formulations/splitting.md lists the errata).
+
+    Raises
+    ------
+    InvalidInputError
+        The time was up.
+    """
+    chains = Chains(graph, effort)
+    best: dict[int, tuple[int, int]] = {0: (0, 0)}
+    stack = [_Frame(state=chains.all, candidates=chains.endings(chains.all, None, diameter=diameter))]
+    try:
+        while stack:
+            frame = stack[-1]
+            effort.spend(1)
+            candidate = frame.again or next(frame.candidates, None)
+            if candidate is None:
+                assert frame.least is not None
+                best[stack.pop().state] = frame.least
+                continue
+            piece, cost = candidate
+            rest = chains.rest(frame.state, piece)
+            frame.again = None if rest in best else candidate
+            if rest not in best:
+                stack.append(_Frame(state=rest, candidates=chains.endings(rest, None, diameter=diameter)))
+            elif frame.least is None or max(best[rest][0], cost) < frame.least[0]:
+                frame.least = max(best[rest][0], cost), piece
+    except OutOfEffortError:
+        raise InvalidInputError(
+            "the method of the paper did not end in time: give it more, or use another method"
+        ) from None
+    state, chain = chains.all, []
+    while state:
+        chain.append(best[state][1])
+        state &= ~chain[-1]
+    return Found(labels=_labels(graph, chain))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Frame:
+    """A rest that is being divided: its candidates, the one that waits for its own rest, the best so far."""
+
+    state: int
+    candidates: Iterator[tuple[int, int]]
+    again: tuple[int, int] | None = None
+    least: tuple[int, int] | None = None
+
+
+def _labels(graph: Contraction, chain: Sequence[int]) -> list[int]:
+    """Return labels from pieces as bits, the last one first."""
+    labels = [0] * len(graph.members)
+    for label, piece in enumerate(reversed(chain)):
+        for vertex in bits(piece):
+            labels[vertex] = label
+    return labels
+
+
+def score(graph: Contraction, labels: Sequence[int]) -> tuple[int, int, int]:
+    """Return what is minimised: largest cost, number of pieces with minus sign, total cost."""
+    costs = graph.costs(labels)
+    return max(costs), -len(costs), sum(costs)

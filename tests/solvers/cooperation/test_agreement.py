@@ -1,0 +1,31 @@
+"""All exact backends answer alike on drawn problems of groups of devices.
+
+The third-party solvers get no plan and no bound of the native algorithms to start from: they find their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gapless.formulations.problem import Problem
+from tests.cooperation_instances import drawn_problem, restricted_problem
+from tests.solvers.agreement import native_agrees, third_party_agrees, without_starts
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_starts(monkeypatch)
+
+
+@pytest.mark.parametrize("top", [1, 4])
+@pytest.mark.parametrize("draw", [drawn_problem, restricted_problem])
+def test_native_agrees_with_the_oracle(draw: Callable[[int], Problem], top: int) -> None:
+    native_agrees(draw, top)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["cpsat", "pulp", "z3"])
+def test_third_party_solvers_agree_with_native(backend: str) -> None:
+    third_party_agrees(backend, restricted_problem, 8)
