@@ -25,8 +25,9 @@ from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.executor.machine.cores import usable_cores
 from gapless.executor.model import relative_error, tolerance
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
-from gapless.profiler.zoo.catalog import ZooEntry, outline, zoo_entry, zoo_names, zoo_path
+from gapless.profiler.zoo.catalog import outline, zoo_entry, zoo_names, zoo_path
 from gapless.profiler.zoo.counting import count
+from gapless.profiler.zoo.entries import ZooEntry
 
 COLUMNS = (
     *("network", "parameters", "differ", "MACs", "differ", "conv", "matmul", "operators"),

@@ -88,6 +88,34 @@ class StreamTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTimes:
+    """Messages of one stream from one device to the next.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    source, target
+        Names of the devices.
+    size
+        Bytes of each message.
+    time_us
+        From the start of sending to the end of receiving; between two hosts as exact as their clocks agree.
+    queued_us
+        How long it waited before.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    stream: str
+    source: str
+    target: str
+    size: int
+    time_us: Spread
+    queued_us: Spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitUse:
     """What one unit did in the measured window.
 
@@ -145,6 +173,8 @@ class Measurement:
         What the machine was like meanwhile; None: it was not looked at, as on a simulated device.
     simulated
         Whether no device ran: a cost table was played.
+    links
+        Messages between devices, where there are several.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -163,6 +193,7 @@ class Measurement:
     makespan_us: Spread | None = None
     machine: MachineState | None = None
     simulated: bool = False
+    links: tuple[LinkTimes, ...] = ()
 
     @property
     def latency_us(self) -> Spread:

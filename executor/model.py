@@ -8,8 +8,10 @@ with exactly the live tensors as inputs and outputs.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..formulations.errors import InvalidPlanError
@@ -61,6 +63,46 @@ class TensorSpec:
         return np.empty(self.shape, dtype=self.dtype)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorPart:
+    """Some positions of a tensor along one axis.
+
+    Attributes
+    ----------
+    whole
+        The tensor.
+    axis
+        Index of the axis.
+    start, stop
+        Which positions [start, stop).
+    """
+
+    whole: TensorSpec
+    axis: int
+    start: int
+    stop: int
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The part as a tensor, under the same name."""
+        shape = list(self.whole.shape)
+        shape[self.axis : self.axis + 1] = [self.stop - self.start] if shape else []
+        return replace(self.whole, shape=tuple(shape))
+
+    @property
+    def place(self) -> tuple[int, tuple[int, ...]]:
+        """Where it begins in the whole, and from one position to the next along each axis, bytes."""
+        sizes = [ITEM_BYTES[self.whole.dtype], *reversed(self.whole.shape[1:])]
+        strides = tuple(accumulate(sizes, mul))[::-1] if self.whole.shape else ()
+        return (self.start * strides[self.axis] if strides else 0), strides
+
+    def of(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return this part of the tensor, without a copy."""
+        where = (*(slice(None),) * self.axis, slice(self.start, self.stop))
+        part: NDArray[Any] = array[where[: array.ndim]]
+        return part
+
+
 class PieceContent(Protocol):
     """What an engine turns into something that it can run."""
 
@@ -96,6 +138,8 @@ class Piece:
     prefix
         What precedes the names of its tensors in task slots, and in the network, where several models
         follow each other.
+    parts
+        Of a tile: which part of which tensor each input, then each output is; empty: they are whole.
     """
 
     name: str
@@ -104,6 +148,7 @@ class Piece:
     outputs: tuple[TensorSpec, ...]
     content: PieceContent
     prefix: str = ""
+    parts: tuple[TensorPart, ...] = ()
 
 
 class Model(Protocol):

@@ -330,7 +330,7 @@ def parse_unit(data: Mapping[str, Any]) -> ProcessingUnit:
 
 def _environment(unit: ProcessingUnit) -> dict[str, str]:
     threads = str(unit.threads or max(1, len(unit.cores)))
-    paths = [str(_import_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(import_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         **os.environ,
         **dict.fromkeys(_THREAD_VARIABLES, threads),
@@ -339,7 +339,7 @@ def _environment(unit: ProcessingUnit) -> dict[str, str]:
     }
 
 
-def _import_root() -> Path:
+def import_root() -> Path:
     """Return the folder from which `import gapless` works, installed or not."""
     package = sys.modules[__name__.partition(".")[0]].__file__
     if package is None:  # pragma: no cover - a package without a file

@@ -3,12 +3,25 @@
 The only list of them: type checkers read it, and so does `gapless/__init__.py`, a line a name.
 """
 
+from .api.cluster_runs import open_on_cluster as open_on_cluster
+from .api.cluster_runs import profile_on_cluster as profile_on_cluster
+from .api.cluster_runs import stream_on_cluster as stream_on_cluster
 from .api.clusters import cluster_problem as cluster_problem
 from .api.device import this_device as this_device
+from .api.estimates import describe_device as describe_device
+from .api.estimates import judge_prediction as judge_prediction
+from .api.estimates import learn_costs as learn_costs
+from .api.estimates import predict_costs as predict_costs
 from .api.execution import open_pipeline as open_pipeline
 from .api.execution import profile as profile
 from .api.execution import profiled_problem as profiled_problem
 from .api.execution import run as run
+from .api.groups import group_problem as group_problem
+from .api.groups import with_groups as with_groups
+from .api.links import SettledPlan as SettledPlan
+from .api.links import load_links as load_links
+from .api.links import measure_links as measure_links
+from .api.links import plan_with_traffic as plan_with_traffic
 from .api.models import open_model as open_model
 from .api.models import open_models as open_models
 from .api.planning import Comparison as Comparison
@@ -28,8 +41,15 @@ from .api.streams import task_stream as task_stream
 from .api.tuning import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
+from .boards.board import Board as Board
+from .boards.board import on as on
 from .executor.callable_layers import CallableLayer as CallableLayer
 from .executor.callable_layers import CallableModel as CallableModel
+from .executor.cluster.actors import join_cluster as join_cluster
+from .executor.cluster.actors import local_cluster as local_cluster
+from .executor.cluster.cluster import Cluster as Cluster
+from .executor.cluster.pipeline import ClusterPipeline as ClusterPipeline
+from .executor.cluster.stream import RunStream as RunStream
 from .executor.measurement import Measurement as Measurement
 from .executor.model import TensorSpec as TensorSpec
 from .executor.pipeline.pipeline import Pipeline as Pipeline
@@ -46,6 +66,7 @@ from .formulations.cluster import Pipelines as Pipelines
 from .formulations.cluster_platform import ClusterPlatform as ClusterPlatform
 from .formulations.co_run import register_co_run_model as register_co_run_model
 from .formulations.deployment import Deployment as Deployment
+from .formulations.errors import BoardError as BoardError
 from .formulations.errors import GaplessError as GaplessError
 from .formulations.files import load_plan as load_plan
 from .formulations.files import load_plans as load_plans
@@ -70,12 +91,26 @@ from .formulations.workload import RequestOrder as RequestOrder
 from .formulations.workload import Workload as Workload
 from .profiler.clusters.catalog import load_cluster as load_cluster
 from .profiler.clusters.pipeedge import import_pipeedge as import_pipeedge
+from .profiler.links.fitting import LinkFit as LinkFit
+from .profiler.links.fitting import fit_link as fit_link
+from .profiler.links.measure import LinkOptions as LinkOptions
+from .profiler.links.platform import cluster_platform as cluster_platform
+from .profiler.links.samples import Links as Links
+from .profiler.links.samples import MessageSample as MessageSample
 from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .solvers.result import Candidate as Candidate
 from .solvers.result import SolveResult as SolveResult
+from .sweeps.run import SweepResult as SweepResult
+from .sweeps.run import sweep as sweep
+from .sweeps.spec import LimitSet as LimitSet
+from .sweeps.spec import Sweep as Sweep
+from .sweeps.spec import SweepModel as SweepModel
+from .sweeps.spec import SweepPlatform as SweepPlatform
+from .sweeps.table import SweepRow as SweepRow
 from .version import __version__ as __version__
 from .view.explaining.explain import explain as explain
 from .view.explaining.explanation import Explanation as Explanation
 from .view.page.subjects import subject as subject
 from .view.page.subjects import write_report as write_report
+from .view.page.sweep import write_sweep_report as write_sweep_report

@@ -18,6 +18,8 @@ from .formulations.chunking.rules import (
     together,
 )
 from .formulations.chunking.view import PlanView
+from .formulations.cooperation.rules import largest_group, never_together, redundancy_cap, serves
+from .formulations.cooperation.view import GroupView
 from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
 from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
 from .formulations.flow_shop.view import WorkloadView
@@ -37,6 +39,7 @@ from .formulations.rules import OpaqueRule, Rule
 
 __all__ = [
     "Const",
+    "GroupView",
     "OpaqueRule",
     "PipelineView",
     "PlanView",
@@ -61,6 +64,7 @@ __all__ = [
     "forbid",
     "keep_off",
     "keep_on",
+    "largest_group",
     "latency_cap",
     "least_pipelines",
     "max_of",
@@ -71,9 +75,12 @@ __all__ = [
     "needs",
     "never_beside",
     "never_sends",
+    "never_together",
     "pin",
+    "redundancy_cap",
     "same_pipeline",
     "separate",
+    "serves",
     "together",
     "traffic_cap",
 ]

@@ -9,8 +9,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 
-from ..executor.model import Model, Piece
+from ..executor.model import Model, Piece, TensorPart
 from ..formulations.errors import ProfilingError
+
+_Wanted = tuple[str, TensorPart | None]
+"""A tensor by name, and which part of it; None: all of it."""
 
 
 class Feed:
@@ -28,8 +31,8 @@ class Feed:
         self._model = model
         self._seed = seed
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
-        self._places: dict[str, int] = {}
-        self._announced: dict[str, None] = {}
+        self._places: dict[_Wanted, int] = {}
+        self._announced: dict[_Wanted, None] = {}
 
     @property
     def descriptor(self) -> int:
@@ -38,33 +41,34 @@ class Feed:
 
     def announce(self, pieces: Iterable[Piece]) -> None:
         """Say which pieces will be run, so that the inputs of all are computed together."""
-        self._announced |= dict.fromkeys(name for piece in pieces for name in _names(piece))
+        self._announced |= dict.fromkeys(wanted for piece in pieces for wanted in _inputs(piece))
 
     def places(self, piece: Piece) -> list[int]:
         """Return where the inputs of a piece start in the file, in their order."""
         self.announce([piece])
-        if any(name not in self._places for name in _names(piece)):
-            self._compute([name for name in self._announced if name not in self._places])
-        return [self._places[name] for name in _names(piece)]
+        if any(wanted not in self._places for wanted in _inputs(piece)):
+            self._compute([wanted for wanted in self._announced if wanted not in self._places])
+        return [self._places[wanted] for wanted in _inputs(piece)]
 
     def close(self) -> None:
         """Free the file."""
         self._file.close()
 
-    def _compute(self, missing: list[str]) -> None:
+    def _compute(self, missing: list[_Wanted]) -> None:
         inputs = self._model.sample_inputs(self._seed)
-        inner = [name for name in missing if name not in inputs]
+        inner = list(dict.fromkeys(name for name, _ in missing if name not in inputs))
         found = {**inputs, **(self._model.reference(inputs, also=inner) if inner else {})}
-        for name in missing:
+        for name, part in missing:
             if name not in found:
                 raise ProfilingError(
                     f"the model {self._model.network.name!r} does not say what the tensor {name!r} holds"
                 )
-            self._write(name, found[name].tobytes())
+            array = found[name]
+            self._write((name, part), (array if part is None else part.of(array)).tobytes())
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, wanted: _Wanted, data: bytes) -> None:
         try:
-            self._places[name] = self._file.seek(0, 2)
+            self._places[wanted] = self._file.seek(0, 2)
             self._file.write(data)
             self._file.flush()
         except OSError as error:
@@ -74,5 +78,6 @@ class Feed:
             ) from error
 
 
-def _names(piece: Piece) -> list[str]:
-    return [piece.prefix + spec.name for spec in piece.inputs]
+def _inputs(piece: Piece) -> list[_Wanted]:
+    parts = piece.parts[: len(piece.inputs)] or (None,) * len(piece.inputs)
+    return [(piece.prefix + spec.name, part) for spec, part in zip(piece.inputs, parts, strict=True)]

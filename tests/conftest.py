@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from fcntl import LOCK_EX, flock
 from itertools import count
@@ -14,6 +15,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gapless.solvers import protocol
+
+# Programs that tests start are to hear Ctrl-C, also where the tests run in the background, which do not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What tests say about tables and colours is about pipes, whatever terminal the tests are run in.
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):

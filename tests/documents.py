@@ -39,7 +39,7 @@ SHOWN = ("text", "sh", "json", "toml")
 REASONS = {"it needs a board", "it needs the network", "it takes minutes"}
 """Why a block may be left out."""
 
-MEASURING = ("bench-engine", "contention", "interference", "profile", "run", "tune")
+MEASURING = ("bench-engine", "contention", "interference", "links", "profile", "run", "tune")
 """Commands of gapless that measure this machine."""
 
 PRELUDES = {

@@ -34,13 +34,14 @@ def measures(path: Path) -> bool:
     return bool(re.search(r"gapless\.(profile|tune)\(", code))
 
 
-def test_there_are_five() -> None:
+def test_there_are_six() -> None:
     assert [path.stem for path in PATHS] == [
         "01_first_plan",
         "02_exact_and_heuristic",
         "03_write_a_constraint",
         "04_profile_and_tune",
         "05_contention",
+        "06_over_devices",
     ]
 
 

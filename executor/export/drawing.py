@@ -105,10 +105,16 @@ def draw(order: Order) -> Drawing:
     Raises
     ------
     InvalidInputError
-        A network has no ONNX form, an engine cannot drive a unit, or the kind does not suit the plan.
+        A network has no ONNX form, an engine cannot drive a unit, or the kind does not suit the plan; or
+        several units compute tiles of one chunk.
     ConversionError, EngineUnavailableError
         MNN cannot convert a chunk, or is not there.
     """
+    if order.deployment.is_divided:
+        raise InvalidInputError(
+            f"[{order.deployment}] cannot be exported: several units compute tiles of one chunk, which only "
+            "gapless itself runs; export a plan in which each chunk has one unit"
+        )
     platform = {unit.name: unit for unit in order.platform.units}
     units = tuple(exported_unit(platform[name], order.engine, order.kind) for name in order.deployment.units)
     pieces = _pieces(order)

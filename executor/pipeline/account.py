@@ -71,15 +71,13 @@ def measured_trace(deployment: Deployment, board: Board, requests: int) -> Histo
 
 def _window_ns(evidence: Evidence, stream: int) -> int:
     """Return the time from the output before the first that counts to the last."""
-    last = evidence.tasks[evidence.last(stream)]
-    return last.end_ns - evidence.board.begins_ns[stream]
+    return int(evidence.ends_ns(stream)[-1]) - evidence.board.begins_ns[stream]
 
 
 def _stream_times(evidence: Evidence, index: int) -> StreamTimes:
-    first, last = (index, 0), evidence.last(index)
-    latencies_ns = evidence.rows(last)[:, 3] - evidence.rows(first)[:, 0]
+    latencies_ns = evidence.ends_ns(index) - evidence.starts_ns(index)
     latency_us = Spread.of((latencies_ns / _NS).tolist())
-    count = evidence.tasks[last].count
+    count = evidence.count(index)
     periods = count if evidence.warm_up else count - 1
     return StreamTimes(
         stream=evidence.deployment.streams[index].name,
@@ -92,8 +90,8 @@ def _stream_times(evidence: Evidence, index: int) -> StreamTimes:
 def _block_periods_us(evidence: Evidence, index: int) -> list[float]:
     import numpy as np
 
-    outputs_ns = evidence.rows(evidence.last(index))[:, 3]
-    if evidence.warm_up and len(outputs_ns) == evidence.tasks[evidence.last(index)].count:
+    outputs_ns = evidence.ends_ns(index)
+    if evidence.warm_up and len(outputs_ns) == evidence.count(index):
         outputs_ns = np.insert(outputs_ns, 0, evidence.board.begins_ns[index])
     gaps_us = np.diff(outputs_ns) / _NS
     blocks = np.array_split(gaps_us, min(BLOCKS, max(1, len(gaps_us))))

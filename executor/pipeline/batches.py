@@ -64,13 +64,17 @@ class _Rounds:
     def _column_ns(self, task: tuple[int, int], column: int) -> NDArray[Any]:
         return self._stamps[task][-self._kept :, column]
 
+    def _ends_ns(self, stream: int) -> NDArray[Any]:
+        ends_ns: NDArray[Any] = self._evidence.ends_ns(stream)[-self._kept :]
+        return ends_ns
+
     @property
     def makespans_us(self) -> NDArray[Any]:
         """Beginning of the round to its last output."""
         import numpy as np
 
-        lasts = [self._evidence.last(index) for index in range(len(self._evidence.deployment.streams))]
-        ends_ns = np.max([self._column_ns(last, 3) for last in lasts], axis=0)
+        streams = range(len(self._evidence.deployment.streams))
+        ends_ns = np.max([self._ends_ns(index) for index in streams], axis=0)
         makespans_us: NDArray[Any] = (ends_ns - self._begins_ns) / _NS
         return makespans_us
 
@@ -78,7 +82,7 @@ class _Rounds:
         """Return the arrival to exit of a request."""
         rounds = self._evidence.deployment.rounds
         assert rounds is not None
-        waits_ns = self._column_ns(self._evidence.last(stream), 3) - self._begins_ns
+        waits_ns = self._ends_ns(stream) - self._begins_ns
         return Spread.of((waits_ns / _NS - rounds.arrivals_us[stream]).tolist())
 
     def bubble_us(self, unit: str) -> float:

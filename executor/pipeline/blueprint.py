@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...formulations.deployment import Deployment, Stream
+from ...formulations.deployment import Deployment, Stream, Tile
 from ...formulations.errors import InvalidPlanError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.plan import Chunk
 from ..engine import Artifact, Engine
-from ..model import Model, Piece, TensorSpec
+from ..model import Model, Piece, TensorPart, TensorSpec
 from .board import BoardShape
 from .slots import SlotLayout, aligned
 
@@ -19,6 +19,10 @@ MAX_SLOTS = 128
 
 MAX_PIPES = 480
 """Most pipes, one a chunk and one a stream: their 960 ends are what a system grants, and `select` takes."""
+
+
+_Share = tuple[Chunk, Tile | None]
+"""A chunk with its tile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +35,14 @@ class SessionSpec:
         What the engine opens.
     inputs, outputs
         Names in the task slot of what it takes and gives, in its order.
+    parts
+        Of a tile: by name which part of a tensor in the task slot it takes or gives.
     """
 
     artifact: Artifact
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    parts: Mapping[str, TensorPart]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +74,19 @@ class StreamBlueprint:
         """Return where a slot starts in the shared memory."""
         return self.slots_at + slot * self.layout.size
 
+    def place(self, step: SessionSpec, name: str) -> tuple[int, tuple[int, ...] | None]:
+        """Return where a tensor of a session starts in a slot, and its strides (None: without gaps)."""
+        offset = self.layout.offset(name)
+        if name not in step.parts:
+            return offset, None
+        start, strides = step.parts[name].place
+        return offset + start, strides
+
     def where(self, chunk: int) -> str:
         """Return a chunk in words."""
-        part = self.stream.chunks[chunk]
-        return f"{self.stream.name!r} (chunk {chunk}, layers {part.start} to {part.stop - 1})"
+        part, tile = self.stream.chunks[chunk], self.stream.tile(chunk)
+        share = f", {tile}" if tile else ""
+        return f"{self.stream.name!r} (chunk {chunk}, layers {part.start} to {part.stop - 1}{share})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +152,7 @@ def draw(
         As for `Engine.prepare`.
     """
     _check(deployment, models, platform)
-    chunks = dict.fromkeys(chunk for stream in deployment.streams for chunk in stream.chunks)
-    steps = _prepare(
-        {chunk: models[chunk.network].pieces(chunk.start, chunk.stop) for chunk in chunks}, engine
-    )
+    steps = _prepare(_pieces(deployment, models), engine)
     streams = []
     end = aligned(_board_shape(deployment).word_bytes)
     for stream in deployment.streams:
@@ -168,9 +181,10 @@ def _check(deployment: Deployment, models: Mapping[str, Model], platform: Platfo
             f"{MAX_PIPES} are possible: run fewer requests at once"
         )
     for stream in deployment.streams:
-        if stream.slots > MAX_SLOTS:
+        most = MAX_SLOTS // max(len(group) for group in stream.groups)  # each of a group sends messages
+        if stream.slots > most:
             defects.append(
-                f"stream {stream.name!r} has {stream.slots} task slots, at most {MAX_SLOTS} are possible"
+                f"stream {stream.name!r} has {stream.slots} task slots, at most {most} are possible"
             )
         if stream.network not in models:
             defects.append(f"no model is given for network {stream.network!r}; there are {', '.join(models)}")
@@ -183,9 +197,49 @@ def _check(deployment: Deployment, models: Mapping[str, Model], platform: Platfo
         raise InvalidPlanError(f"[{deployment}] cannot be run:", defects)
 
 
+def _shares(stream: Stream) -> list[_Share]:
+    """Return each chunk of a stream with its tile."""
+    return [(chunk, stream.tile(index)) for index, chunk in enumerate(stream.chunks)]
+
+
+def _pieces(deployment: Deployment, models: Mapping[str, Model]) -> dict[_Share, tuple[Piece, ...]]:
+    """Return the pieces of all chunks.
+
+    Raises
+    ------
+    InvalidPlanError
+        A chunk cannot be divided, or its tiles are not all of it.
+    """
+    found: dict[_Share, tuple[Piece, ...]] = {}
+    for stream in deployment.streams:
+        model = models[stream.network]
+        if any(stream.tiles):
+            found |= _tiles(stream, model)
+        whole = [chunk for chunk, tile in _shares(stream) if tile is None and (chunk, tile) not in found]
+        found |= {(chunk, None): model.pieces(chunk.start, chunk.stop) for chunk in whole}
+    return found
+
+
+def _tiles(stream: Stream, model: Model) -> Iterator[tuple[_Share, tuple[Piece, ...]]]:
+    from ..graph.tiling import Tiler  # loads onnx
+
+    tiler = Tiler(model)
+    for index, (chunk, tile) in enumerate(_shares(stream)):
+        if tile is None:
+            continue
+        total = tiler.rows(chunk.start, chunk.stop, tile.axis)
+        if stream.before[index + 1] > index and tile.stop != total:
+            raise InvalidPlanError(
+                f"the last tile of layers {chunk.start} to {chunk.stop - 1} of {stream.network!r} is {tile}: "
+                f"it must end with the last of {total} {tile.axis.name.lower()}"
+            )
+        piece = tiler.piece(chunk.start, chunk.stop, tile.axis, (tile.start, tile.stop))
+        yield (chunk, tile), (piece,)
+
+
 def _prepare(
-    pieces: Mapping[Chunk, tuple[Piece, ...]], engine: Engine
-) -> dict[Chunk, tuple[tuple[Piece, Artifact], ...]]:
+    pieces: Mapping[_Share, tuple[Piece, ...]], engine: Engine
+) -> dict[_Share, tuple[tuple[Piece, Artifact], ...]]:
     """Return each chunk's pieces with what the engine made of them; each piece is prepared once."""
     unique = {(piece.digest, piece.name): piece for some in pieces.values() for piece in some}
     artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
@@ -197,17 +251,16 @@ def _prepare(
 
 def _stream(
     stream: Stream,
-    prepared: Mapping[Chunk, tuple[tuple[Piece, Artifact], ...]],
+    prepared: Mapping[_Share, tuple[tuple[Piece, Artifact], ...]],
     model: Model,
     slots_at: int,
 ) -> StreamBlueprint:
-    chunks = tuple(
-        tuple(_step(piece, artifact) for piece, artifact in prepared[chunk]) for chunk in stream.chunks
-    )
+    shares = _shares(stream)
+    chunks = tuple(tuple(_step(piece, artifact) for piece, artifact in prepared[share]) for share in shares)
     tensors = list(model.inputs)
     known = {spec.name for spec in tensors}
-    for chunk, part in zip(stream.chunks, chunks, strict=True):
-        for (piece, _), step in zip(prepared[chunk], part, strict=True):
+    for share, part in zip(shares, chunks, strict=True):
+        for (piece, _), step in zip(prepared[share], part, strict=True):
             _require(f"{piece.name!r} of stream {stream.name!r}", set(step.inputs) - known)
             tensors += _named(piece)
             known |= set(step.outputs)
@@ -215,7 +268,7 @@ def _stream(
     return StreamBlueprint(
         stream=stream,
         chunks=chunks,
-        layout=SlotLayout.of(tensors),
+        layout=SlotLayout.of(tensors, len(chunks)),
         slots_at=slots_at,
         inputs=model.inputs,
         outputs=model.outputs,
@@ -227,11 +280,13 @@ def _step(piece: Piece, artifact: Artifact) -> SessionSpec:
         artifact=artifact,
         inputs=tuple(piece.prefix + spec.name for spec in artifact.inputs),
         outputs=tuple(piece.prefix + spec.name for spec in artifact.outputs),
+        parts={piece.prefix + part.whole.name: part for part in piece.parts},
     )
 
 
 def _named(piece: Piece) -> list[TensorSpec]:
-    return [replace(spec, name=piece.prefix + spec.name) for spec in (*piece.inputs, *piece.outputs)]
+    specs = [part.whole for part in piece.parts] or [*piece.inputs, *piece.outputs]
+    return [replace(spec, name=piece.prefix + spec.name) for spec in specs]
 
 
 def _require(what: str, missing: set[str]) -> None:

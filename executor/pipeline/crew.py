@@ -13,7 +13,7 @@ from ...formulations.errors import UnitLostError
 from ..engine import parse_receipt
 from ..workers import Message, Worker
 from .blueprint import Blueprint
-from .hops import Hop, NeighbourGoneError, send_hop
+from .hops import Hop, HopReader, NeighbourGoneError, send_hop
 from .runs import PipelineRun
 from .state import SharedState
 from .watch import Watch
@@ -61,6 +61,8 @@ class Crew:
         self._watch = Watch(blueprint, state, stall_limit_s)
         state.board.reset()
         self._pipes = Pipes(blueprint)
+        last = [len(stream.stream.groups[-1]) for stream in blueprint.streams]
+        self._exits = [HopReader(*pair) for pair in zip(self._pipes.exits, last, strict=True)]
         try:
             for index in range(len(blueprint.units)):
                 self._start(index)
@@ -82,6 +84,10 @@ class Crew:
     def exits(self) -> tuple[int, ...]:
         """For each stream: the descriptor from which a parent that feeds it reads what is through."""
         return tuple(self._pipes.exits)
+
+    def take(self, stream: int) -> Hop | None:
+        """Read from the exit of a stream: what is through, or None while a tile of it is still missing."""
+        return self._exits[stream].take()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -172,7 +178,9 @@ class Crew:
 
     def _send(self, hop: Hop) -> None:
         try:
-            send_hop(self._pipes.entries[hop.stream], hop)
+            # As many messages as come from the last chunks when nobody feeds the stream.
+            for _ in self._blueprint.streams[hop.stream].stream.groups[-1]:
+                send_hop(self._pipes.entries[hop.stream], hop)
         except NeighbourGoneError:
             self.wait(timeout_s=_NEWS_LIMIT_S)  # raises what has happened
             unit = self._blueprint.deployment.streams[hop.stream].chunks[0].unit

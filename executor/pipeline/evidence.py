@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...formulations.deployment import Deployment
-from .board import RECORDS, Board
+from .board import RECORDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+class ChunkRows(Protocol):
+    """The time stamps of one chunk."""
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return those of the requests [start, stop) as an array (requests, 4), see `Stamps`."""
+
+
+class TimeStamps(Protocol):
+    """The time stamps of a run: the board of a pipeline, or what devices have sent."""
+
+    @property
+    def begins_ns(self) -> Sequence[int] | memoryview:
+        """When the warm-up of each stream was over."""
+
+    def stamps(self, stream: int, chunk: int) -> ChunkRows:
+        """Return those of one chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,21 +72,37 @@ class Evidence:
     """
 
     deployment: Deployment
-    board: Board
+    board: TimeStamps
     warm_up: int
     tasks: Mapping[tuple[int, int], TaskCount]
     rss_bytes: Mapping[str, int]
     begins_ns: tuple[int, ...] = ()
 
-    def last(self, stream: int) -> tuple[int, int]:
-        """Return the last chunk of a stream."""
-        return stream, len(self.deployment.streams[stream].chunks) - 1
+    def count(self, stream: int) -> int:
+        """Return how many requests of a stream count: those of which all tiles of the last chunk do."""
+        return min(self.tasks[stream, chunk].count for chunk in self.deployment.streams[stream].groups[-1])
+
+    def starts_ns(self, stream: int) -> NDArray[Any]:
+        """Return when the requests of a stream began; of those for which `rows` are kept."""
+        import numpy as np
+
+        first = self.deployment.streams[stream].groups[0]
+        starts: NDArray[Any] = np.min([self.rows((stream, chunk))[:, 0] for chunk in first], axis=0)
+        return starts
+
+    def ends_ns(self, stream: int) -> NDArray[Any]:
+        """Return when the requests of a stream were through; of those for which `rows` are kept."""
+        import numpy as np
+
+        last = self.deployment.streams[stream].groups[-1]
+        ends: NDArray[Any] = np.max([self.rows((stream, chunk))[:, 3] for chunk in last], axis=0)
+        return ends
 
     def rows(self, task: tuple[int, int]) -> NDArray[Any]:
         """Return the time stamps that are still kept of the requests of a stream that count."""
         stream, chunk = task
         slots = self.deployment.streams[stream].slots
-        stop = self.warm_up + self.tasks[self.last(stream)].count
+        stop = self.warm_up + self.count(stream)
         # Earlier chunks are ahead by up to as many requests as there are slots.
         start = max(self.warm_up, stop - RECORDS + slots)
         return self.board.stamps(stream, chunk).rows(start, stop)

@@ -11,7 +11,7 @@ from ...formulations.deployment import Deployment
 from ..model import TensorSpec
 from .blueprint import Blueprint
 from .crew import Crew
-from .hops import Hop, receive_hop
+from .hops import Hop
 from .runs import PipelineRun
 from .state import SharedState
 
@@ -124,8 +124,8 @@ class Feeder:
             job = self._jobs.popleft()
             yield [job.results[index] for index in range(len(job.results))]
 
-    def collect(self, *, timeout_s: float | None = None) -> None:
-        """Wait until something comes out, and take it.
+    def collect(self, *, timeout_s: float | None = None, also: Collection[int] = ()) -> None:
+        """Wait until something comes out, and take it; or until one of other descriptors can be read.
 
         Raises
         ------
@@ -133,8 +133,9 @@ class Feeder:
             As for `Crew.wait`.
         """
         exits = self._crew.exits
-        for descriptor in self._crew.wait(exits, timeout_s=timeout_s):
-            self._take(exits.index(descriptor), descriptor)
+        for descriptor in self._crew.wait((*exits, *also), timeout_s=timeout_s):
+            if descriptor in exits:
+                self._take(exits.index(descriptor))
 
     def end(self) -> None:
         """Say that nothing more will come. Can be called twice."""
@@ -165,9 +166,11 @@ class Feeder:
         ]
         return sorted(free, key=lambda stream: len(lanes[stream].on_their_way))
 
-    def _take(self, stream: int, descriptor: int) -> None:
-        hop = receive_hop(descriptor)
+    def _take(self, stream: int) -> None:
+        hop = self._crew.take(stream)
         lane = self._lanes[stream]
+        if hop is None:
+            return
         if hop.ends:
             lane.ended = True
             return

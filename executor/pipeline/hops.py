@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections import Counter
 from typing import NamedTuple
 
 from ...formulations.errors import ExecutionError
@@ -71,3 +72,41 @@ def receive_hop(descriptor: int) -> Hop:
         if magic == _MAGIC and flags <= _ENDS:
             return Hop(stream, request, slot, flags == _ENDS)
     raise ExecutionError(f"what came through a pipe between two workers is no hop: {data.hex()}")
+
+
+class HopReader:
+    """Takes hops that several neighbours send through one pipe: one has come when all of them have sent it.
+
+    Parameters
+    ----------
+    descriptor
+        Reading end of the pipe.
+    senders
+        How many neighbours there are; each sends its hops in the same order.
+    """
+
+    def __init__(self, descriptor: int, senders: int) -> None:
+        self._descriptor = descriptor
+        self._senders = senders
+        self._sent: Counter[Hop] = Counter()
+
+    def take(self) -> Hop | None:
+        """Wait for the next message, and return its hop if nobody else has still to send it; else None.
+
+        Raises
+        ------
+        NeighbourGoneError, ExecutionError
+            As for `receive_hop`.
+        """
+        hop = receive_hop(self._descriptor)
+        self._sent[hop] += 1
+        if self._sent[hop] < self._senders:
+            return None
+        del self._sent[hop]
+        return hop
+
+    def receive(self) -> Hop:
+        """Wait for the next hop that all have sent; errors as for `take`."""
+        while (hop := self.take()) is None:
+            pass
+        return hop

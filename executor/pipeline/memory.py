@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -61,11 +62,11 @@ class SharedMemory:
         self._words.append(view)
         return view
 
-    def array(self, spec: TensorSpec, offset: int) -> NDArray[Any]:
-        """Return a tensor in the memory, C-contiguous, without a copy."""
+    def array(self, spec: TensorSpec, offset: int, strides: Sequence[int] | None = None) -> NDArray[Any]:
+        """Return a tensor in the memory, without a copy; C-contiguous unless it has strides of its own."""
         import numpy as np
 
-        return np.ndarray(spec.shape, dtype=spec.dtype, buffer=self._map, offset=offset)
+        return np.ndarray(spec.shape, dtype=spec.dtype, buffer=self._map, offset=offset, strides=strides)
 
     def close(self) -> None:
         """Give it back; arrays that are still in use keep their pages until they go. Can be called twice."""

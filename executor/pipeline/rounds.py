@@ -7,7 +7,7 @@ from time import monotonic_ns
 from ...formulations.deployment import Mode, Rounds
 from .blueprint import Blueprint
 from .crew import Crew
-from .hops import Hop, receive_hop
+from .hops import Hop
 from .runs import PipelineRun
 from .state import SharedState
 
@@ -101,10 +101,12 @@ class RoundKeeper:
         timeout_s = max(0, min(coming_ns)) / 1e9 if coming_ns else None
         exits = self._crew.exits
         for descriptor in self._crew.wait(exits, timeout_s=timeout_s):
-            self._take(exits.index(descriptor), descriptor)
+            self._take(exits.index(descriptor))
 
-    def _take(self, stream: int, descriptor: int) -> None:
-        hop = receive_hop(descriptor)
+    def _take(self, stream: int) -> None:
+        hop = self._crew.take(stream)
+        if hop is None:
+            return
         if hop.ends:
             self._open.discard(stream)
             return

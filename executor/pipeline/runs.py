@@ -112,9 +112,9 @@ class RequestWindow:
         return (self._stop is None or request < self._stop) and not self._over(end_ns)
 
     def note_output(self, stream: int, request: int, end_ns: int) -> None:
-        """Say that a request of a stream is through."""
+        """Say that a request of a stream is through, or one tile of it."""
         if request == max(self._run.warm_up - 1, 0):
-            self._board.begins_ns[stream] = end_ns
+            self._board.begins_ns[stream] = max(end_ns, self._board.begins_ns[stream])
         if self._stop is not None and request >= self._stop - 1:
             self._board.reached[stream] = 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...formulations.errors import ExecutionError
@@ -13,7 +13,8 @@ from .memory import WORD_BYTES, SharedMemory
 ALIGNMENT = 64
 """Of tensors, headers and slots: one cache line."""
 
-_HEADER_WORDS = 3
+_FIRST_DONE = 3
+"""Words of a slot before those of its chunks: stream, request that enters, request that has been taken up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,8 @@ class SlotLayout:
     size: int
 
     @classmethod
-    def of(cls, tensors: Iterable[TensorSpec]) -> SlotLayout:
-        """Lay out tensors one after the other, behind the header.
+    def of(cls, tensors: Iterable[TensorSpec], chunks: int) -> SlotLayout:
+        """Lay out tensors one after the other, behind the header of a slot for so many chunks.
 
         Raises
         ------
@@ -51,7 +52,7 @@ class SlotLayout:
                     f"two pieces do not agree about the tensor {spec.name!r}: "
                     f"{_words(known[spec.name])} and {_words(spec)}"
                 )
-        offsets, end = [], aligned(_HEADER_WORDS * WORD_BYTES)
+        offsets, end = [], aligned(header_words(chunks) * WORD_BYTES)
         for spec in known.values():
             offsets.append(end)
             end = aligned(end + spec.bytes)
@@ -62,52 +63,81 @@ class SlotLayout:
         return dict(zip((spec.name for spec in self.tensors), self.offsets, strict=True))[name]
 
 
+def header_words(chunks: int) -> int:
+    """Return how many words the header of a slot has."""
+    return _FIRST_DONE + chunks
+
+
 def aligned(size: int) -> int:
     """Round a size up to the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class SlotHeader:
-    """Which request lies in a slot, and how many of its chunks are done.
+    """Which request lies in a slot, and which chunks have done their part of it.
 
     The messages between workers say the same; whoever takes a request compares both, so that requests
-    that have been mixed up are noticed where it happens.
+    that have been mixed up are noticed where it happens. Each word but the first two has one writer.
+
+    Parameters
+    ----------
+    memory, offset
+        Where the slot lies.
+    before
+        For each chunk of the stream how many chunks must be done before it; then, how many there are.
     """
 
-    def __init__(self, memory: SharedMemory, offset: int) -> None:
-        self._words = memory.words(offset, _HEADER_WORDS)
+    def __init__(self, memory: SharedMemory, offset: int, before: Sequence[int]) -> None:
+        self._words = memory.words(offset, header_words(before[-1]))
+        self._before = before
 
     def clear(self) -> None:
         """Say that no request is in the slot."""
-        self.enter(0, -1)
+        for index in range(1, len(self._words)):
+            self._words[index] = -1
 
     def enter(self, stream: int, request: int) -> None:
-        """Give the slot to a request."""
-        self._words[0], self._words[1], self._words[2] = stream, request, 0
+        """Give the slot to a request as soon as the one before has left."""
+        self._words[0], self._words[1] = stream, request
 
-    def advance(self) -> None:
-        """Count a chunk that is done."""
-        self._words[2] += 1
+    def admit(self, request: int) -> None:
+        """Say that the first chunk has taken up a request, so that its other tiles may."""
+        self._words[2] = request
+
+    def finish(self, chunk: int, request: int) -> None:
+        """Say that a chunk has done its part of a request."""
+        self._words[_FIRST_DONE + chunk] = request
+
+    def is_ready(self, chunk: int, request: int) -> bool:
+        """Return whether a chunk may work on a request, or after the last one, whether it is through."""
+        _, entered, admitted, *done = self._words
+        before = self._before[chunk]
+        if chunk < len(done) and done[chunk] == request:
+            return False
+        if before:
+            return set(done[:before]) == {request}
+        return admitted == request if chunk else entered == request and len(set(done)) == 1
 
     @property
-    def state(self) -> tuple[int, int, int]:
-        """Stream, request, chunks done."""
-        stream, request, done = self._words
-        return stream, request, done
+    def under_way(self) -> tuple[int, int] | None:
+        """Stream and number of the request of which some, but not all, chunks have done their part."""
+        stream, _, _, *done = self._words
+        return None if len(set(done)) == 1 else (stream, max(done))
 
-    def check(self, hop: Hop, expected: Hop, done: int) -> None:
-        """Require that a message, and the slot, hold the request that is expected, with `done` chunks done.
+    def check(self, hop: Hop, expected: Hop, chunk: int) -> None:
+        """Require that a message, and the slot, hold the request that a chunk expects.
 
         Raises
         ------
         ExecutionError
             They do not.
         """
-        if hop != expected or self.state != (expected.stream, expected.request, done):
+        if hop != expected or self._words[0] != hop.stream or not self.is_ready(chunk, hop.request):
+            stream, entered, _, *done = self._words
             raise ExecutionError(
                 f"requests are mixed up: request {expected.request} of stream {expected.stream} was to come "
-                f"in task slot {expected.slot} with {done} chunks done; the message says {tuple(hop)}, "
-                f"the slot holds (stream, request, chunks done) {self.state}"
+                f"to chunk {chunk} in task slot {expected.slot}; the message says {tuple(hop)}, the slot is "
+                f"for request {entered} of stream {stream}, and the last request of each chunk was {done}"
             )
 
 

@@ -40,7 +40,10 @@ class SharedState:
         self.memory = SharedMemory.create(blueprint.size, reserved=blueprint.slots_end)
         self.board = Board(self.memory, blueprint.board, stamps_at=blueprint.slots_end)
         self.headers = [
-            [SlotHeader(self.memory, stream.slot_at(slot)) for slot in range(stream.stream.slots)]
+            [
+                SlotHeader(self.memory, stream.slot_at(slot), stream.stream.before)
+                for slot in range(stream.stream.slots)
+            ]
             for stream in blueprint.streams
         ]
         self._tensors = [

@@ -76,11 +76,12 @@ TRACE = Schema(format="gapless.chrome_trace", version=1, content=TraceDocument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Show:
-    """A history as it is written: with its title, and the tracks of its units."""
+    """A history as it is written: with its title, the tracks of its units, and which chunks run together."""
 
     title: str
     trace: History
     tracks: dict[str, int]
+    groups: Sequence[Sequence[range]]
 
     def track(self, event: Interval) -> dict[str, int]:
         """Return where the slice of a chunk is drawn."""
@@ -90,9 +91,14 @@ class _Show:
         """Return whether it is a message."""
         return is_message(event, self.trace.streams)
 
+    def is_on_arrow(self, event: Interval) -> bool:
+        """Return whether the arrow of its request passes it: of tiles of the same layers, the first one."""
+        groups = self.groups[event.stream]
+        return len(groups) > 1 and any(group[0] == event.chunk for group in groups)
+
     def is_last(self, event: Interval) -> bool:
-        """Return whether it is the last chunk of its request."""
-        return event.chunk == len(self.trace.streams[event.stream].chunks) - 1
+        """Return whether nothing of its stream runs after it, but other tiles of the same layers."""
+        return event.chunk in self.groups[event.stream][-1]
 
 
 def trace_parts(trace: History, *, memory_steps: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
@@ -107,7 +113,7 @@ def trace_parts(trace: History, *, memory_steps: Sequence[tuple[int, int]] = ())
     """
     title, origin = _origin(trace)
     tracks = {unit: track for track, unit in enumerate(trace.used_units, start=1)}
-    show = _Show(title=title, trace=trace, tracks=tracks)
+    show = _Show(title=title, trace=trace, tracks=tracks, groups=[stream.groups for stream in trace.streams])
     yield f'{{"displayTimeUnit":"ms","otherData":{_text({"title": title})},"traceEvents":[\n'
     for number, event in enumerate(_events(show, memory_steps)):
         yield f"{',' if number else ''}{_text(event)}\n"
@@ -133,7 +139,7 @@ def _events(show: _Show, memory_steps: Sequence[tuple[int, int]]) -> Iterator[di
         yield _metadata("thread_sort_index", track, sort_index=track)
     for event in show.trace.events:
         yield from _slice_events(show, event)
-        if len(show.trace.streams[event.stream].chunks) > 1 and not show.is_message(event):
+        if show.is_on_arrow(event) and not show.is_message(event):
             yield _arrow_event(show, event)
     for at_ns, count in _on_their_way(show):
         yield _counter_event(ON_THEIR_WAY, at_ns, requests=count)
@@ -148,7 +154,8 @@ def _metadata(what: str, track: int, **values: object) -> dict[str, Any]:
 def _slice_events(show: _Show, event: Interval) -> Iterator[dict[str, Any]]:
     stream = show.trace.streams[event.stream]
     chunk = stream.chunks[event.chunk]
-    layers = f"{chunk.start}-{chunk.stop - 1}"
+    tile = stream.tile(event.chunk)
+    layers = f"{chunk.start}-{chunk.stop - 1}{f' {tile}' if tile else ''}"
     args = {"request": event.request, "stream": stream.name, "network": chunk.network}
     args |= {"chunk": event.chunk, "layers": layers}
     kind = MESSAGE if show.is_message(event) else "chunk"
@@ -188,11 +195,16 @@ def _arrow_event(show: _Show, event: Interval) -> dict[str, Any]:
 def _on_their_way(show: _Show) -> Iterator[tuple[int, int]]:
     """Yield (nanosecond, requests from then on) at each change."""
     changes: Counter[int] = Counter()
+    ends: dict[tuple[int, int], int] = {}
     for event in show.trace.events:
         if show.is_message(event):
             continue
         changes[event.start_ns] += event.chunk == 0
-        changes[event.end_ns] -= show.is_last(event)
+        if show.is_last(event):
+            request = event.stream, event.request
+            ends[request] = max(event.end_ns, ends.get(request, 0))
+    for end_ns in ends.values():
+        changes[end_ns] -= 1
     count = 0
     for at_ns, change in sorted(changes.items()):
         if change:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
 from ..engine import PlacementReceipt
-from ..model import Model, largest_magnitude, relative_error, tolerance
+from ..model import Model, TensorPart, largest_magnitude, relative_error, tolerance
 from ..runner import Verification
 from .pipeline import Pipeline
 
@@ -84,7 +84,7 @@ def verify(pipeline: Pipeline, references: References) -> Verification:
                 error = relative_error(array, right[name], magnitude=magnitudes[networks[index], name])
                 worst = max(worst, error)
                 if not error <= allowed:
-                    what = f"request {request}, output {name!r}: {_error(error, allowed)}"
+                    what = f"request {request}, output {name!r}: {error_words(error, allowed)}"
                     _blame(pipeline, references, index, seed, what=what, allowed=allowed)
     return Verification(requests=REQUESTS * len(streams), worst_error=worst, tolerance=allowed)
 
@@ -129,13 +129,13 @@ def _blame(
     ((tensors,),) = list(pipeline.feed([[inputs]], groups=[[index]], wanted=wanted))
     inner = set(tensors) - set(inputs)
     right = references.tensors(network, seed, inner)
-    for chunk, name in _made(pipeline, index):
-        error = relative_error(tensors[name], right[name])
+    for chunk, name, part in _made(pipeline, index):
+        error = _error(tensors[name], right[name], part)
         if not error <= allowed:
             raise OutputMismatchError(
                 f"stream {blueprint.stream.name!r} gives wrong numbers ({what}). The first wrong tensor "
                 f"is {name!r}, made by {blueprint.where(chunk)} on unit "
-                f"{blueprint.stream.chunks[chunk].unit!r}: {_error(error, allowed)}. "
+                f"{blueprint.stream.chunks[chunk].unit!r}: {error_words(error, allowed)}. "
                 f"What that unit was granted: {_granted(pipeline, index, chunk)}"
             )
     raise OutputMismatchError(
@@ -144,11 +144,18 @@ def _blame(
     )
 
 
-def _made(pipeline: Pipeline, index: int) -> Iterator[tuple[int, str]]:
-    """Yield (chunk, tensor) of everything that the chunks of a stream make, in order."""
+def _made(pipeline: Pipeline, index: int) -> Iterator[tuple[int, str, TensorPart | None]]:
+    """Yield (chunk, tensor, which part of it) of everything that the chunks of a stream make, in order."""
     for chunk, steps in enumerate(pipeline.blueprint.streams[index].chunks):
         for step in steps:
-            yield from ((chunk, name) for name in step.outputs)
+            yield from ((chunk, name, step.parts.get(name)) for name in step.outputs)
+
+
+def _error(found: NDArray[Any], right: NDArray[Any], part: TensorPart | None) -> float:
+    """Return the error of a tensor, or of the part that a tile makes; related to the whole in any case."""
+    if part is None or found.shape != right.shape:
+        return relative_error(found, right)
+    return relative_error(part.of(found), part.of(right), magnitude=largest_magnitude(right))
 
 
 def _granted(pipeline: Pipeline, index: int, chunk: int) -> str:
@@ -156,18 +163,21 @@ def _granted(pipeline: Pipeline, index: int, chunk: int) -> str:
     pieces = {step.artifact.piece for step in blueprint.chunks[chunk]}
     unit = blueprint.stream.chunks[chunk].unit
     return "; ".join(
-        _receipt(receipt) for receipt in pipeline.receipts if receipt.unit == unit and receipt.piece in pieces
+        receipt_words(receipt)
+        for receipt in pipeline.receipts
+        if receipt.unit == unit and receipt.piece in pieces
     )
 
 
-def _receipt(receipt: PlacementReceipt) -> str:
+def receipt_words(receipt: PlacementReceipt) -> str:
+    """Return what was granted, in words."""
     return (
         f"{receipt.engine}, backend {receipt.granted_backend}, {receipt.granted_threads} threads, "
         f"cores {receipt.granted_cores}, precision {receipt.precision}"
     )
 
 
-def _error(error: float, allowed: float) -> str:
+def error_words(error: float, allowed: float) -> str:
     """Return an error in words; it is infinite when a number is not finite."""
     if error == float("inf"):
         return "it holds numbers that are not finite"

@@ -100,12 +100,8 @@ class Watch:
 
     def _on_their_way(self) -> set[tuple[int, int]]:
         """Return (stream, request) of all requests of which some, but not all, chunks are done."""
-        return {
-            (stream, request)
-            for blueprint, headers in zip(self._blueprint.streams, self._headers, strict=True)
-            for stream, request, done in (header.state for header in headers)
-            if 0 < done < len(blueprint.chunks)
-        }
+        found = (header.under_way for headers in self._headers for header in headers)
+        return {request for request in found if request is not None}
 
     def _is_due(self, index: int) -> bool:
         """Return whether a worker has something to do that depends on nobody else."""
@@ -113,7 +109,7 @@ class Watch:
         if doing is Doing.WAITING:
             stream, chunk = self._tasks[index][task]
             headers = self._headers[stream]
-            return headers[request % len(headers)].state == (stream, request, chunk)
+            return headers[request % len(headers)].is_ready(chunk, request)
         if doing is Doing.ENDING:
             return all(progress.state[0] is Doing.ENDING for progress in self._board.progress)
         return True

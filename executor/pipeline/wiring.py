@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from .blueprint import Blueprint, StreamBlueprint
 from .memory import SharedMemory
 from .worker import TaskSettings, WorkerSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """The ends of pipes that a chunk needs; see `TaskSettings`."""
+
+    receives: int
+    senders: int
+    sends: Sequence[int]
+    leads: Sequence[int]
+    delivers: int
 
 
 class Pipes:
@@ -41,15 +53,24 @@ class Pipes:
         self._open.update(ends)
         return ends
 
-    def ends(self, stream: int, chunk: int) -> tuple[int, int, int]:
-        """Return what a chunk receives from, sends to, and delivers to."""
-        pipes = self.into[stream]
-        return pipes[chunk][0], pipes[(chunk + 1) % len(pipes)][1], self.out[stream][1]
+    def ends(self, blueprint: Blueprint, stream: int, chunk: int) -> Ends:
+        """Return the descriptors that a chunk needs."""
+        pipes, groups = self.into[stream], blueprint.streams[stream].stream.groups
+        place = next(place for place, group in enumerate(groups) if chunk in group)
+        leads = chunk == 0
+        follows = groups[place + 1] if place + 1 < len(groups) else groups[0][:1]
+        return Ends(
+            receives=pipes[chunk][0],
+            senders=1 if place == 0 and not leads else len(groups[place - 1]),
+            sends=[pipes[index][1] for index in follows],
+            leads=[pipes[index][1] for index in groups[0][1:]] if leads else [],
+            delivers=self.out[stream][1],
+        )
 
     def of(self, blueprint: Blueprint, index: int) -> list[int]:
         """Return all descriptors that a worker needs."""
-        tasks = blueprint.tasks(blueprint.units[index].name)
-        return sorted({end for task in tasks for end in self.ends(*task)})
+        ends = [self.ends(blueprint, *task) for task in blueprint.tasks(blueprint.units[index].name)]
+        return sorted({end for e in ends for end in (e.receives, *e.sends, *e.leads, e.delivers)})
 
     def leave_to_workers(self) -> None:
         """Close what only the workers use, so that a pipe ends when they do."""
@@ -77,30 +98,27 @@ def worker_settings(blueprint: Blueprint, index: int, memory: SharedMemory, pipe
         chunks=blueprint.board.chunks,
         units=blueprint.board.units,
         tasks=[
-            asdict(_task(blueprint.streams[stream], stream, chunk, pipes.ends(stream, chunk)))
+            asdict(_task(blueprint.streams[stream], stream, chunk, pipes.ends(blueprint, stream, chunk)))
             for stream, chunk in blueprint.tasks(unit.name)
         ],
     )
 
 
-def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: tuple[int, int, int]) -> TaskSettings:
-    offset = blueprint.layout.offset
-    receives, sends, delivers = ends
+def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> TaskSettings:
     return TaskSettings(
         stream=stream,
         chunk=chunk,
-        is_last=chunk == len(blueprint.chunks) - 1,
+        before=blueprint.stream.before,
+        is_last=chunk in blueprint.stream.groups[-1],
         where=blueprint.where(chunk),
         steps=[
             {
                 "artifact": asdict(step.artifact),
-                "inputs": [offset(name) for name in step.inputs],
-                "outputs": [offset(name) for name in step.outputs],
+                "inputs": [blueprint.place(step, name) for name in step.inputs],
+                "outputs": [blueprint.place(step, name) for name in step.outputs],
             }
             for step in blueprint.chunks[chunk]
         ],
         slots_at=[blueprint.slot_at(slot) for slot in range(blueprint.stream.slots)],
-        receives=receives,
-        sends=sends,
-        delivers=delivers,
+        **asdict(ends),
     )

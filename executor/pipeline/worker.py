@@ -15,7 +15,7 @@ from ..engine import Artifact, Engine, Session, parse_artifact
 from ..engines.registry import get_engine
 from ..workers import Link
 from .board import Board, BoardShape, Doing, Stamps, WorkerProgress
-from .hops import Hop, NeighbourGoneError, receive_hop, send_hop
+from .hops import Hop, HopReader, NeighbourGoneError, send_hop
 from .memory import SharedMemory
 from .runs import PipelineRun, RequestWindow, Tally
 from .slots import SlotHeader
@@ -35,29 +35,39 @@ class TaskSettings:
     ----------
     stream, chunk
         Indices of the stream in the deployment, and of the chunk in the stream.
+    before
+        See `SlotHeader`.
     is_last
-        Whether it is the last chunk of its stream.
+        Whether it is the last chunk of its stream, or one of several that are the last together.
     where
         The chunk in words.
     steps
-        For each session, in order: its artifact, and the offsets of its inputs and outputs in a slot.
+        For each session, in order: its artifact, and (offset, strides) of its inputs and outputs in a slot.
     slots_at
         Where each task slot starts in the shared memory.
-    receives, sends
-        Descriptors of the pipes from the chunk before and to the chunk after; the last chunk sends to
-        the first, which so learns that a slot is free.
+    receives, senders
+        Descriptor of the pipe from the chunks before, and how many of them there are.
+    sends
+        Descriptors of the pipes to the chunks after; the last chunks send to the first, which so learns that
+        a slot is free.
+    leads
+        Descriptors of the pipes to the chunks that begin together with the first one: it alone decides
+        which requests come in.
     delivers
         Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds.
     """
 
     stream: int
     chunk: int
+    before: Sequence[int]
     is_last: bool
     where: str
     steps: Sequence[Mapping[str, Any]]
     slots_at: Sequence[int]
     receives: int
-    sends: int
+    senders: int
+    sends: Sequence[int]
+    leads: Sequence[int]
     delivers: int
 
 
@@ -113,10 +123,10 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
             link.send({"kind": "done", "tallies": tallies, "rss_bytes": largest_rss_bytes()})
 
 
-def largest_rss_bytes() -> int:
-    """Return the largest resident memory that this process has had so far; 0 where it is not told."""
+def largest_rss_bytes(process: int | str = "self") -> int:
+    """Return the largest resident memory that a process has had so far; 0 where it is not told."""
     try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
@@ -176,17 +186,17 @@ def _slots(
     slots = []
     for slot_at in task.slots_at:
         steps: list[Step] = []
-        for session, places in zip(sessions, task.steps, strict=True):
+        for session, step in zip(sessions, task.steps, strict=True):
             sides = (
-                (session.artifact.inputs, places["inputs"]),
-                (session.artifact.outputs, places["outputs"]),
+                (session.artifact.inputs, step["inputs"]),
+                (session.artifact.outputs, step["outputs"]),
             )
             inputs, outputs = (
-                [memory.array(spec, slot_at + at) for spec, at in zip(specs, offsets, strict=True)]
-                for specs, offsets in sides
+                [memory.array(spec, slot_at + at, by) for spec, (at, by) in zip(specs, places, strict=True)]
+                for specs, places in sides
             )
             steps.append((session, inputs, outputs))
-        slots.append((SlotHeader(memory, slot_at), steps))
+        slots.append((SlotHeader(memory, slot_at, task.before), steps))
     return slots
 
 
@@ -208,6 +218,7 @@ class _Task:
         self._slots = slots
         self._stamps = stamps
         self._progress = progress
+        self._reader = HopReader(settings.receives, settings.senders)
 
     def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
@@ -218,7 +229,7 @@ class _Task:
         """Serve the next request; return False when the stream has ended instead."""
         settings, request = self.settings, self.request
         self._progress.set(Doing.WAITING, self.index, request)
-        hop = receive_hop(settings.receives)
+        hop = self._reader.receive()
         start_ns = monotonic_ns()
         if hop.ends or (settings.chunk == 0 and not run.fed and not window.admits(request)):
             self._end(run, hop)
@@ -226,16 +237,19 @@ class _Task:
         slot = request % len(self._slots)
         header, steps = self._slots[slot]
         header.check(hop, Hop(settings.stream, request, slot), settings.chunk)
+        if settings.chunk == 0:
+            header.admit(request)
+            _send(settings.leads, hop)
         self._progress.set(Doing.WORKING, self.index, request)
         times_ns = self._work(steps, start_ns)
         end_ns = times_ns[-1]
-        header.advance()
+        header.finish(settings.chunk, request)
         if settings.is_last:
             window.note_output(settings.stream, request, end_ns)
-        self._pass_on(run, header, slot)
         if window.counts(request, end_ns):
-            self._stamps.put(request, times_ns)
+            self._stamps.put(request, times_ns)  # first: whoever gets the request may read them
             self.tally.add(start_ns, end_ns)
+        self._pass_on(run, header, slot)
         self._progress.finished(end_ns - start_ns)
         self.request = request + 1
         return True
@@ -244,7 +258,7 @@ class _Task:
         """Take back the free slots that nobody used, so that the next run finds empty pipes."""
         if self.settings.chunk == 0 and not run.fed:
             for _ in range(len(self._slots) - 1):
-                receive_hop(self.settings.receives)
+                self._reader.receive()
 
     def _work(self, steps: list[Step], start_ns: int) -> tuple[int, int, int, int]:
         """Run all steps; of several, the times of the copies and runs are added up."""
@@ -276,14 +290,20 @@ class _Task:
         elif settings.is_last:
             following = self.request + len(self._slots)
             header.enter(settings.stream, following)
-            send_hop(settings.sends, Hop(settings.stream, following, slot))
+            _send(settings.sends, Hop(settings.stream, following, slot))
         else:
-            send_hop(settings.sends, Hop(settings.stream, self.request, slot))
+            _send(settings.sends, Hop(settings.stream, self.request, slot))
 
     def _end(self, run: PipelineRun, hop: Hop) -> None:
         """Pass the end of the stream on; the last chunk tells only a parent that feeds it."""
         end = hop._replace(ends=True)
+        _send(self.settings.leads, end)
         if not self.settings.is_last:
-            send_hop(self.settings.sends, end)
+            _send(self.settings.sends, end)
         elif run.fed:
             send_hop(self.settings.delivers, end)
+
+
+def _send(descriptors: Sequence[int], hop: Hop) -> None:
+    for descriptor in descriptors:
+        send_hop(descriptor, hop)

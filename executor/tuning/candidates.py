@@ -9,7 +9,7 @@ from itertools import islice
 from math import inf
 from typing import Any, ClassVar
 
-from ...formulations.deployment import Deployment
+from ...formulations.deployment import Deployment, side_by_side
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.judge import score
 from ...formulations.operation import operation_of
@@ -112,28 +112,13 @@ def plan_candidates(
         predicted(
             TuningCandidate(
                 labels=(f"plan {rank}",),
-                deployment=_nameless(deployment) if planned else deployment,
+                deployment=side_by_side(deployment) if planned else deployment,
                 kind=CandidateKind.PLAN,
                 rank=rank,
             ),
             tables,
         )
         for rank, deployment in enumerate(deployed, start=first_rank)
-    )
-
-
-def _nameless(deployment: Deployment) -> Deployment:
-    """Return streams that are no plan of the problem that is tuned, called like those of replicas."""
-    return replace(
-        deployment,
-        streams=tuple(
-            replace(
-                stream,
-                name=f"{stream.network}@{'+'.join(chunk.unit for chunk in stream.chunks)}",
-                chunks=tuple(replace(chunk, request="") for chunk in stream.chunks),
-            )
-            for stream in deployment.streams
-        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ def cluster_problem(
     batch: int = 1,
     pipelines: str | int = "many",
     shapes: Shapes | None = None,
+    devices: Mapping[str, int] | None = None,
 ) -> Problem:
     """Return the problem of running a network over the devices of a cluster.
 
@@ -53,6 +55,9 @@ def cluster_problem(
         How many may stand side by side: "many", "one" or a number, as for `with_pipelines`.
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name, where an ONNX file is named.
+    devices
+        How many devices of a type there are, by its name, where that is not as the cluster says
+        (`ClusterPlatform.with_counts`).
 
     Returns
     -------
@@ -73,6 +78,7 @@ def cluster_problem(
     (6, True)
     """
     cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
+    cluster = cluster.with_counts(devices) if devices else cluster
     return with_pipelines(estimated_problem(network_of(model, shapes), cluster, batch=batch), pipelines)
 
 

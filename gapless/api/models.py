@@ -47,7 +47,8 @@ def open_model(
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name.
     granularity
-        How operators are grouped into layers: "operator", "layer" (what a runtime fuses) or "block".
+        How operators are grouped into layers: "operator", "layer" (what a runtime fuses), "block", or
+        "piece" (a chain whose pieces cost little more when devices share them).
     materialize
         Copy weights that are links to other files (as a download cache has them) before reading.
     limits
@@ -75,8 +76,7 @@ def open_model(
 def _opened(
     locator: str | Path, opener: Opener, shapes: Shapes, granularity: Granularity, *, materialize: bool
 ) -> Model:
-    named = None if os.path.exists(locator) else _NAMED.fullmatch(str(locator))
-    name, where = (named[1], named[2]) if named else (None, str(locator))
+    name, where = split_locator(locator)
     fixed = {key: tuple(shape) for key, shape in shapes.items()}
     if not os.path.exists(where):
         if _CALLABLE.fullmatch(where):
@@ -84,10 +84,17 @@ def _opened(
         if application := application_named(where):
             return _open_callable(application.locator, name or where, fixed)
     from ..executor.graph.onnx_model import load_onnx
+    from .pieces import labels_of
 
     if os.path.exists(where):
         return load_onnx(
-            where, shapes=fixed, granularity=granularity, name=name, materialize=materialize, opener=opener
+            where,
+            shapes=fixed,
+            granularity=granularity,
+            name=name,
+            materialize=materialize,
+            opener=opener,
+            pieces=labels_of,
         )
     zoo = where.removeprefix(ZOO_PREFIX)
     return load_onnx(
@@ -97,6 +104,7 @@ def _opened(
         name=name or zoo,
         locator=ZOO_PREFIX + zoo,
         opener=opener,
+        pieces=labels_of,
     )
 
 
@@ -224,10 +232,33 @@ def _granularity(text: str | Granularity) -> Granularity:
         raise InvalidInputError(f"granularity is {text!r}, must be one of {choices}") from None
 
 
-def _name_of(locator: str | Path) -> str:
+def split_locator(locator: str | Path) -> tuple[str | None, str]:
+    """Return the name that stands before a locator as "NAME=", or None, and the locator without it."""
     named = None if os.path.exists(locator) else _NAMED.fullmatch(str(locator))
-    if named:
-        return named[1]
+    return (named[1], named[2]) if named else (None, str(locator))
+
+
+def parse_places(texts: Sequence[str] | None) -> dict[str, str]:
+    """Return {old place: new place} of models from texts such as "old.onnx=new.onnx".
+
+    Raises
+    ------
+    InvalidInputError
+        A text is malformed.
+    """
+    places = {}
+    for item in texts or ():
+        old, sign, new = item.partition("=")
+        if not sign or not new:
+            raise InvalidInputError(f"--at {item!r}: expected OLD=NEW, the model's old and new place")
+        places[old] = new
+    return places
+
+
+def _name_of(locator: str | Path) -> str:
+    name, _ = split_locator(locator)
+    if name is not None:
+        return name
     text = str(locator).removeprefix(ZOO_PREFIX)
     return text if not os.path.exists(locator) else Path(text).stem
 

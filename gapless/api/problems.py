@@ -189,12 +189,8 @@ def with_pipelines(
         raise InvalidInputError(
             f"pipelines are of one network; {problem.formulation.label} are about something else"
         )
-    if problem.rules and own is None:
-        names = ", ".join(repr(rule.name) for rule in problem.rules)
-        raise InvalidInputError(
-            f"pipelines are plans of another shape, and the rules of the problem are not about them: "
-            f"{names}; write the problem without rules and give them again"
-        )
+    if own is None:
+        refuse_rules(problem, "pipelines")
     if isinstance(pipelines, Pipelines):
         data = pipelines
     else:
@@ -204,6 +200,22 @@ def with_pipelines(
         usual = problem.objective == Objective()
         wanted = Objective(terms=("throughput",)) if usual else problem.objective
     return replace(problem, data=data, objective=wanted)
+
+
+def refuse_rules(problem: Problem, plans: str) -> None:
+    """Refuse rules of a problem whose plans become others.
+
+    Raises
+    ------
+    InvalidInputError
+        It has rules, which are about other plans.
+    """
+    if problem.rules:
+        names = ", ".join(repr(rule.name) for rule in problem.rules)
+        raise InvalidInputError(
+            f"{plans} are plans of another shape, and the rules of the problem are not about them: {names}; "
+            "write the problem without rules and give them again"
+        )
 
 
 def _no_such_problem(name: str) -> str:

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..api.planning import BackendFailure, Comparison
+from ..formulations.errors import BackendError
 from ..formulations.files import Schema, load
+from ..formulations.judge import score
 from ..formulations.plan import Chunk, Plan
+from ..formulations.problem import Problem
 from ..solvers.protocol import SolveStatus, StopReason
+from ..solvers.result import Candidate, SolveResult
 
 _LENIENT: dict[str, Any] = {"extra": "ignore"}
 """The document says more than is read here."""
@@ -72,6 +77,8 @@ class WrittenResult:
         Seconds of the search, and until it began (older files do not have these apart).
     candidates
         Its plans, best first.
+    proven, exhausted
+        As in `SolveResult`.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -86,6 +93,8 @@ class WrittenResult:
     runtime_s: float
     candidates: tuple[WrittenCandidate, ...]
     startup_s: float = 0.0
+    proven: int = 0
+    exhausted: bool = False
 
     @property
     def version(self) -> str:
@@ -146,6 +155,8 @@ class WrittenComparison:
         Their answers.
     failures
         Those that gave none.
+    disagreements
+        Proofs that contradict each other.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -153,6 +164,41 @@ class WrittenComparison:
     problem: WrittenProblem
     results: tuple[WrittenResult, ...]
     failures: tuple[WrittenFailure, ...]
+    disagreements: tuple[str, ...] = ()
+
+    def answers(self, problem: Problem) -> Comparison:
+        """Return the answers to the problem, judged anew; conflicts and statistics are not kept."""
+        return Comparison(
+            problem=problem,
+            results=tuple(_answer(problem, written) for written in self.results),
+            failures=tuple(
+                BackendFailure(backend=each.backend, error=BackendError(each.message))
+                for each in self.failures
+            ),
+            disagreements=self.disagreements,
+        )
+
+
+def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
+    plans = (Plan(chunks=each.plan.chunks, order=each.plan.order) for each in written.candidates)
+    candidates = tuple(Candidate(plan=plan, score=score(problem, plan)) for plan in plans)
+    terms = problem.objective.terms
+    return SolveResult(
+        status=written.status,
+        stop=written.stop,
+        backend=written.backend,
+        version=written.version,
+        asked=problem.objective,
+        fingerprint=problem.fingerprint,
+        runtime_s=written.runtime_s,
+        startup_s=written.startup_s,
+        candidates=candidates,
+        objective=written.objective,
+        values=min((each.score.values(terms) for each in candidates), default=None),
+        bound=written.bound,
+        proven=written.proven,
+        exhausted=written.exhausted,
+    )
 
 
 COMPARISON = Schema(format="gapless.comparison", version=1, content=WrittenComparison)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what a command does not print it does not load: `gapless ve
     from ..api.planning import Comparison
     from ..api.rounds import Loop
     from ..api.streams import TaskStream
+    from ..executor.cluster.stream import RunStream
     from ..executor.tuning.result import TuningResult
     from ..formulations.history import History
     from ..formulations.plan import Plan
@@ -130,8 +131,8 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
     }
 
 
-def stream_document(stream: TaskStream) -> Document:
-    """Return a task stream at work."""
+def stream_document(stream: TaskStream, ran: RunStream | None = None) -> Document:
+    """Return a task stream at work, and what happened when it ran on a cluster."""
     return {
         **header("stream"),
         "platform": stream.tasks[0].problem.platform.name,
@@ -147,6 +148,7 @@ def stream_document(stream: TaskStream) -> Document:
         "ahead": _played_data(stream.ahead),
         "waiting": None if stream.waiting is None else _played_data(stream.waiting),
         "planning": None if stream.planning is None else plain_data(stream.planning),
+        "ran": None if ran is None else {**plain_data(ran), "switches": plain_data(ran.switches)},
     }
 
 

@@ -77,8 +77,22 @@ FORMATS = (
         name="cluster",
         location="formulations.cluster_platform:CLUSTER",
         what="devices of a few types with their speeds and memories, and what joins them",
-        written_by="you; several are shipped with gapless",
+        written_by="you, links --out; several are shipped with gapless",
         read_by="--platform of the planning commands, show",
+    ),
+    FileFormat(
+        name="links",
+        location="profiler.links.samples:LINKS",
+        what="messages between devices, and what they took",
+        written_by="links --out, as FILE.links.json",
+        read_by="links --samples",
+    ),
+    FileFormat(
+        name="sweep",
+        location="sweeps.spec:SWEEP",
+        what="many plans to make: models, platforms, numbers of devices, objectives, limits, backends",
+        written_by="you",
+        read_by="sweep, show",
     ),
     FileFormat(
         name="network",
@@ -86,6 +100,13 @@ FORMATS = (
         what="layers, tensors and legal cuts of one network",
         written_by=_PACKAGE,
         read_by="the planning commands with --platform, show, gapless itself",
+    ),
+    FileFormat(
+        name="pieces",
+        location="api.pieces:PIECES",
+        what="a network as a chain of pieces: the piece of each operator, and what halos inside pieces cost",
+        written_by="inspect --pieces and --granularity piece, in the cache",
+        read_by="gapless itself",
     ),
     FileFormat(
         name="costs",
@@ -100,6 +121,20 @@ FORMATS = (
         what="a measured network: tables of costs, fits, checks, receipts, warnings",
         written_by="profile, tune",
         read_by="interference, show",
+    ),
+    FileFormat(
+        name="device",
+        location="profiler.learned.device:DEVICE",
+        what="times of a few networks on the units of a device, and the embeddings made from them",
+        written_by="describe-device --out, learn-costs",
+        read_by="predict-costs, learn-costs, show",
+    ),
+    FileFormat(
+        name="predictor",
+        location="profiler.learned.predictors:CARD",
+        what="how a predictor of costs came about, and how good it is",
+        written_by="learn-costs",
+        read_by="predict-costs, show",
     ),
     FileFormat(
         name="deployment",
@@ -198,6 +233,13 @@ FORMATS = (
         what="the slowdowns that Hetero2Pipe prints",
         written_by=_PACKAGE,
         read_by="gapless itself",
+    ),
+    FileFormat(
+        name="sweep_answer",
+        location="sweeps.answers:ANSWER",
+        what="the answer to one task of a sweep",
+        written_by="sweep, inside sweep.sqlite",
+        read_by="sweep --resume",
     ),
     FileFormat(
         name="trial",

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..api.problems import load_problem, load_workload, with_pipelines
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
+from ..formulations.network import Network
 from ..formulations.problem import Problem
 from ..formulations.validation import MAX_NAME_LENGTH
 from ..formulations.workload import Execution, RequestOrder
 from ..profiler.platforms.catalog import is_shipped_name
 
-_NAMES = (
+if TYPE_CHECKING:
+    from ..api.models import Shapes
+
+NAMES = (
     "problem",
     "workload",
     "platform",
+    "devices",
     "batch",
     "shape",
     "order",
@@ -33,6 +38,7 @@ _NAMES = (
     "contention",
     "costs",
     "pipelines",
+    "groups",
     "objective",
     "max_period_us",
     "min_units",
@@ -41,6 +47,8 @@ _NAMES = (
     "max_gapness_us",
     "min_utilisation",
 )
+"""Options that say which problem is meant, and what is asked of it."""
+
 _COUNTS = ("task_slots", "max_period_us", "min_units", "max_units", "max_gapness_us")
 """Whole numbers; the limits of a problem among them stand behind the first."""
 
@@ -50,13 +58,13 @@ _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 _SERVICE = ("order", "execution", "mode", "contention")
 """What only a workload has."""
 
-_OVER_DEVICES = ("batch", "shape")
+_OVER_DEVICES = ("devices", "batch", "shape", "groups")
 """What only a problem over devices has."""
 
 
 def origin_of(**given: object) -> dict[str, str]:
     """Return what was given of an origin, as texts."""
-    return {name: str(given[name]) for name in _NAMES if given.get(name) is not None}
+    return {name: str(given[name]) for name in NAMES if given.get(name) is not None}
 
 
 def require_known(asked: Mapping[str, str]) -> None:
@@ -67,7 +75,7 @@ def require_known(asked: Mapping[str, str]) -> None:
     InvalidInputError
         It was not written by gapless, or by a later one.
     """
-    unknown = sorted(set(asked) - set(_NAMES))
+    unknown = sorted(set(asked) - set(NAMES))
     if unknown:
         name = unknown[0][:MAX_NAME_LENGTH]
         raise InvalidInputError(
@@ -95,9 +103,17 @@ def problem_of(origin: Origin) -> Problem:
     return with_remembered_rules(asked_problem(origin.asked), origin)
 
 
-def asked_problem(asked: Mapping[str, str]) -> Problem:
-    """Return the problem that was asked for, with its objective and limits; errors as for `problem_of`."""
-    problem = _named(asked)
+def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> Problem:
+    """Return the problem that was asked for, with its objective and limits; errors as for `problem_of`.
+
+    Parameters
+    ----------
+    asked
+        What was given, by the name of an option (`origin_of`).
+    network
+        The model that is named with a cluster, where it was opened before; None: it is opened.
+    """
+    problem = _named(asked, network)
     if "pipelines" in asked:
         problem = with_pipelines(problem, asked["pipelines"])
     if "objective" in asked:
@@ -138,7 +154,7 @@ def forgotten(origin: Origin, problem: Problem) -> tuple[str, ...]:
     return (f"the plan was made with opaque rules, which no file can keep: {names}; add them with --rules",)
 
 
-def _named(asked: Mapping[str, str]) -> Problem:
+def _named(asked: Mapping[str, str], network: Network | None) -> Problem:
     if "workload" in asked:
         _refuse(asked, _OVER_DEVICES, "one network over devices: leave --workload away")
         return load_workload(
@@ -166,27 +182,49 @@ def _named(asked: Mapping[str, str]) -> Problem:
             "a model with --platform and a cluster, or --workload with --platform"
         )
     if "platform" in asked:
-        return _over_devices(asked)
-    _refuse(
-        asked, ("batch", "shape"), "a network over devices: give --platform too, e.g. --platform epipe-case-1"
-    )
+        return _over_devices(asked, network)
+    _refuse(asked, _OVER_DEVICES, "a network over devices: give --platform too, e.g. --platform epipe-case-1")
     return load_problem(asked["problem"], costs=asked.get("costs"))
 
 
-def _over_devices(asked: Mapping[str, str]) -> Problem:
+def _over_devices(asked: Mapping[str, str], network: Network | None) -> Problem:
     from ..api.clusters import cluster_problem
-    from ..executor.graph.shapes import parse_shapes
+    from ..formulations.cluster_platform import parse_counts
 
     if "costs" in asked:
         raise InvalidInputError(
             "--costs chooses between measured tables; costs on a cluster are estimated from its speeds"
         )
-    return cluster_problem(
+    batch = _count("batch", asked.get("batch")) or 1
+    devices = parse_counts(asked["devices"]) if "devices" in asked else None
+    if "groups" not in asked:
+        return cluster_problem(
+            network or network_named(asked), asked["platform"], batch=batch, devices=devices
+        )
+    from ..api.groups import group_problem
+
+    _refuse(asked, ("pipelines",), "plans in which each device has a chunk of its own: leave --groups away")
+    return group_problem(
         asked["problem"],
         asked["platform"],
-        batch=_count("batch", asked.get("batch")) or 1,
-        shapes=parse_shapes(asked["shape"].split()) if "shape" in asked else None,
+        groups=asked["groups"],
+        batch=batch,
+        shapes=_shapes(asked),
+        devices=devices,
     )
+
+
+def network_named(asked: Mapping[str, str]) -> Network:
+    """Return the network of the model that is named with a cluster; opening it can take seconds."""
+    from ..api.clusters import network_of
+
+    return network_of(asked["problem"], _shapes(asked))
+
+
+def _shapes(asked: Mapping[str, str]) -> Shapes | None:
+    from ..executor.graph.shapes import parse_shapes
+
+    return parse_shapes(asked["shape"].split()) if "shape" in asked else None
 
 
 def _refuse(asked: Mapping[str, str], names: tuple[str, ...], about: str) -> None:

@@ -43,7 +43,7 @@ def load_rules(path: str | Path) -> tuple[RuleSource, ...]:
         The file cannot be read or run, or defines no rule.
     """
     path = Path(path)
-    module = _run(path)
+    module = run_python(path, "rules file")
     rules = _listed(module, path) if "RULES" in vars(module) else tuple(_found(module))
     if not rules:
         raise InvalidInputError(
@@ -73,15 +73,22 @@ def add_rules(problem: Problem, path: str | Path) -> Problem:
     return problem
 
 
-def _run(path: Path) -> ModuleType:
+def run_python(path: Path, what: str) -> ModuleType:
+    """Run a Python file of the user and return its names; `what` it is, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        The file cannot be read or run.
+    """
     try:
         with path.open("rb") as file:
             source = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInputError(f"cannot read the rules file {path}: {reason}") from error
+        raise InvalidInputError(f"cannot read the {what} {path}: {reason}") from error
     if len(source) > MAX_FILE_BYTES:
-        raise InvalidInputError(f"the rules file {path} has more than {MAX_FILE_BYTES} bytes")
+        raise InvalidInputError(f"the {what} {path} has more than {MAX_FILE_BYTES} bytes")
     module = new_module(path)
     try:
         execute(module, source)

@@ -95,10 +95,10 @@ class Run:
         """
         keep = {*texts, RUN_FILE, STORE_FILE}
         stale = [path for path in run_files(self.place, self.document.files) if path.name not in keep]
-        _remove(stale)
+        remove(stale)
         for name, text in texts.items():
             save(text, self.place / name)
-        self.document = replace(self.document, written_at=_now(), files=tuple(texts), **known)
+        self.document = replace(self.document, written_at=now(), files=tuple(texts), **known)
         self._end(RunState.INTERRUPTED if interrupted else RunState.FINISHED)
         wrote = f"wrote {', '.join(str(self.place / name) for name in texts)}"
         gone = f"removed {', '.join(map(str, stale))}: of the session before"
@@ -107,7 +107,7 @@ class Run:
     def _end(self, state: RunState) -> None:
         if not self._ended:
             self._ended = True
-            self._save(state=state, ended_at=_now(), process=None)
+            self._save(state=state, ended_at=now(), process=None)
 
     def _save(self, **changes: Any) -> None:
         self.document = replace(self.document, **changes)
@@ -152,14 +152,15 @@ def begin(
         networks=tuple(network.name for network in networks),
         subject=subject_of_problem(subject) if isinstance(subject, Problem) else subject_of(networks),
         gapless=__version__,
-        started_at=_now(),
+        started_at=now(),
         state=RunState.RUNNING,
         simulated=simulated,
         line=shlex.join(line),
         process=this_process(),
     )
-    with _alone(folder):
-        before = _admit(folder, about, entry)
+    with alone(folder):
+        before, found = admit(folder, entry, about)
+        remove(found)
         kept = {} if before is None else {name: getattr(before, name) for name in _OF_RESULTS}
         run = Run(folder, replace(about, **kept), resumed=entry.resume)
         run._save()
@@ -172,11 +173,28 @@ def begin(
                 run._end(state)
             raise
         finally:
-            _leave(folder, made=made)
+            leave(folder, made=made)
 
 
-def _admit(folder: Path, about: RunDocument, entry: Entry) -> RunDocument | None:
-    """Let a run into a folder, or refuse it; return the run that it goes on with."""
+def admit(
+    folder: Path, entry: Entry, about: RunDocument | None = None
+) -> tuple[RunDocument | None, Sequence[Path]]:
+    """Let a run into a folder, or refuse it; return the run that it goes on with, and the files to remove.
+
+    Parameters
+    ----------
+    folder
+        The folder, which is held.
+    entry
+        What to do with a run that is there.
+    about
+        The new run; None: a board knows what it is about, and judges whether it is the same.
+
+    Raises
+    ------
+    InvalidInputError
+        It holds another run, or files of the names that a run writes that are not of gapless.
+    """
     if odd := strangers(folder):
         raise InvalidInputError(
             f"{folder} holds files of the names that gapless writes, but they are not of gapless:",
@@ -187,19 +205,32 @@ def _admit(folder: Path, about: RunDocument, entry: Entry) -> RunDocument | None
         )
     before = _before(folder)
     found = run_files(folder, () if before is None else before.files)
-    if entry.overwrite or _is_void(found):
-        _remove(found)
-        return None
-    same = _same(folder, about, before)
+    if entry.overwrite or _is_void(found, before):
+        return None, found
+    same = about is None or _same(folder, about, before)
     if entry.resume and same:
-        return before
+        return before, ()
+    raise _occupied(folder, about, before, found, same=same)
+
+
+def _occupied(
+    folder: Path,
+    about: RunDocument | None,
+    before: RunDocument | None,
+    found: Sequence[Path],
+    *,
+    same: bool,
+) -> InvalidInputError:
+    """Return the error for a folder that holds a run, with what can be done."""
     what = "files of a run" if before is None else f"a run ({before.standing}): {before}"
     other = "" if same else " It is about another model or problem, so it cannot be resumed."
-    option = "{}=True" if about.command == SAVE else "--{}"
+    if before is not None and before.board is not None and about is not None:
+        other = f" It ran on a board: --on {shlex.quote(before.board.destination)} --resume goes on with it."
+    option = "{}=True" if about is not None and about.command == SAVE else "--{}"
     again = [f"go on with it, nothing is measured twice: {option.format('resume')}"] if same else []
     names = [path.name for path in found]
     listed = ", ".join(names[:_SHOWN_NAMES]) + (f", {len(names)} in all" if names[_SHOWN_NAMES:] else "")
-    raise InvalidInputError(
+    return InvalidInputError(
         f"{folder} holds {what}.{other} Nothing was changed. What you can do:",
         [
             f"keep it, and write to another folder, e.g. {shlex.quote(str(_free_name(folder)))}",
@@ -219,7 +250,8 @@ def _before(folder: Path) -> RunDocument | None:
 def _same(folder: Path, about: RunDocument, before: RunDocument | None) -> bool:
     """Return whether the run of a folder is about the same; one without run.json goes by its problem."""
     if before is not None:
-        return (before.subject, before.simulated) == (about.subject, about.simulated)
+        known = (before.subject, before.simulated, before.board is None)
+        return known == (about.subject, about.simulated, True)
     path = folder / "problem.json"
     try:
         return not path.is_file() or subject_of_problem(load_problem(path)) == about.subject
@@ -227,24 +259,26 @@ def _same(folder: Path, about: RunDocument, before: RunDocument | None) -> bool:
         return False
 
 
-def _is_void(found: Sequence[Path]) -> bool:
-    """Return whether nothing was measured or written: there is at most a blank store."""
+def _is_void(found: Sequence[Path], about: RunDocument | None) -> bool:
+    """Return whether nothing was measured or written, but at most a blank store; a board may have more."""
     kept = {path.name: path for path in found}
     kept.pop(RUN_FILE, None)
     store = kept.pop(STORE_FILE, None)
-    return not kept and (store is None or is_blank(store))
+    elsewhere = about is not None and about.board is not None
+    return not kept and not elsewhere and (store is None or is_blank(store))
 
 
-def _leave(folder: Path, *, made: bool) -> None:
+def leave(folder: Path, *, made: bool) -> None:
     """Remove a run of which nothing is left to keep, with its folder if the run has made it."""
     found = run_files(folder)
-    if _is_void(found):
-        _remove(found)
+    if _is_void(found, _before(folder)):
+        remove(found)
         if made and not any(folder.iterdir()):
             folder.rmdir()
 
 
-def _remove(paths: Iterable[Path]) -> None:
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files of a run; errors as for `begin`."""
     for path in paths:
         # A transaction of an old store that was cut off would be rolled back into the next one.
         journal = [path.with_name(f"{STORE_FILE}-journal")] if path.name == STORE_FILE else []
@@ -261,8 +295,14 @@ def _free_name(folder: Path) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a folder, which is made if it is not there; the system gives it back if this process dies."""
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder, which is made if it is not there; the system gives it back if this process dies.
+
+    Raises
+    ------
+    InvalidInputError
+        It cannot be written, or another process holds it.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".gapless-probe"
@@ -296,5 +336,6 @@ def _worker(folder: Path) -> str:
     return f"process {found.process.pid} works on {found}"
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time as it stands in run.json."""
     return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -37,6 +37,24 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoardRef:
+    """Where a run took place that was started from here (`--on`).
+
+    Attributes
+    ----------
+    destination
+        What ssh was told.
+    run
+        Name of its folder on the board, where a run whose connection was lost goes on.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    destination: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunDocument:
     """What a run is: the file run.json of its folder.
 
@@ -68,6 +86,8 @@ class RunDocument:
         Names of the results.
     process
         Who works on it; null when it has ended.
+    board
+        Where it took place; null: on the machine that has the folder.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -87,6 +107,7 @@ class RunDocument:
     device: str = ""
     files: tuple[str, ...] = ()
     process: Holder | None = None
+    board: BoardRef | None = None
 
     @property
     def standing(self) -> RunState:

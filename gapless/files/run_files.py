@@ -14,6 +14,7 @@ from ..executor.measurement import Measurement
 from ..executor.pipeline.trace_export import trace_parts
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.tables import csv_text, markdown_text, rows_table
+from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.co_run import possible_models
 from ..formulations.files import (
     dump,
@@ -24,6 +25,7 @@ from ..formulations.files import (
 from ..formulations.history import History
 from ..formulations.problem import Problem
 from ..formulations.simulate import trace_usage
+from ..profiler.clusters.measured import cluster_costs
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from .documents import comparison_document, json_text
@@ -136,6 +138,12 @@ def _profile_texts(taken: Profile, *, asked: Problem | None = None) -> dict[str,
             problem = asked.with_costs(problem.costs, problem.co_run_costs)
         texts[name] = dump_problem(problem)
     return texts
+
+
+def cluster_profile_texts(taken: Profile, platform: ClusterPlatform) -> dict[str, str]:
+    """Return the profile of a network on the devices of a cluster, and the problem of planning it there."""
+    problem = cluster_costs(taken, platform)
+    return {"profile.json": dump(taken, PROFILE), "problem.json": dump_problem(problem)}
 
 
 def _tuned_texts(tuned: Tuned) -> dict[str, str]:

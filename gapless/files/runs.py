@@ -36,6 +36,8 @@ class RunSummary:
         How far it has come.
     command, networks, units, engine, device, simulated, gapless, started_at, line
         As in run.json; empty where the folder has none, or it is not known yet.
+    board
+        What ssh was told of the board where it took place; empty: it was none.
     best, deployment
         What won, and what it runs; empty: nothing was measured.
     pace
@@ -61,6 +63,7 @@ class RunSummary:
     gapless: str = ""
     started_at: str = ""
     line: str = ""
+    board: str = ""
     best: str = ""
     deployment: str = ""
     pace: str = "period"
@@ -127,7 +130,8 @@ def _about(document: RunDocument) -> dict[str, Any]:
     names = (
         "command", "networks", "units", "engine", "device", "simulated", "gapless", "started_at", "line"
     )  # fmt: skip
-    return {"state": document.standing, **{name: getattr(document, name) for name in names}}
+    board = "" if document.board is None else document.board.destination
+    return {"state": document.standing, "board": board, **{name: getattr(document, name) for name in names}}
 
 
 def _verdict(document: RunDocument | None, tuning: TuningResult | None) -> str:

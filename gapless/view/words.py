@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 
 from ..formulations.objective import Objective
+from ..formulations.registry import formulation_named, formulation_names
 from ..formulations.terms import Dimension, TermInfo
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
@@ -35,6 +37,11 @@ STATUS_STYLE = {
 }
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def all_terms() -> Terms:
+    """Return the terms of all formulations, where it is not known which one something is about."""
+    return ChainMap(*(dict(formulation_named(name).terms) for name in formulation_names()))
 
 
 def capital(text: str) -> str:
@@ -137,6 +144,11 @@ def listed(words: Sequence[str]) -> str:
     if len(words) > MOST_NAMED:
         return f"{', '.join(words[:MOST_NAMED])} and {len(words) - MOST_NAMED} more"
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: "1 device", "3 devices"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def part_of(part: int, whole: int) -> str:

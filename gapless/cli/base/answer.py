@@ -55,7 +55,7 @@ class Answer:
 
     document: Callable[[], dict[str, Any]]
     view: Callable[[], RenderableType]
-    code: ExitCode = ExitCode.OK
+    code: int = ExitCode.OK
     notes: Sequence[str] = ()
 
 

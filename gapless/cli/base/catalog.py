@@ -67,6 +67,14 @@ COMMANDS = {
             "gapless compare pixel7a/octree --backends native,exhaustive --top 3",
         ),
     ),
+    "sweep": CommandEntry(
+        "sweeping",
+        PLAN,
+        (
+            "gapless sweep boards.json --out boards",
+            "gapless sweep boards.json --out boards --resume --plans",
+        ),
+    ),
     "check": CommandEntry(
         "planning",
         PLAN,
@@ -88,6 +96,22 @@ COMMANDS = {
         "importing",
         PLAN,
         ("gapless import pipeedge models.yml device_types.yml devices.yml --model net",),
+    ),
+    "describe-device": CommandEntry(
+        "estimates",
+        HERE,
+        ("gapless describe-device --units core0 --networks squeezenet --out device.json",),
+    ),
+    "predict-costs": CommandEntry(
+        "estimates",
+        HERE,
+        (
+            "gapless predict-costs resnet50 --device device.json --out estimated.json",
+            "gapless predict-costs vit-large --device device.json --model transformer",
+        ),
+    ),
+    "learn-costs": CommandEntry(
+        "estimates", HERE, ("gapless learn-costs predictor", "gapless learn-costs predictor --no-measure")
     ),
     "tune": CommandEntry(
         "tuning",
@@ -129,7 +153,15 @@ COMMANDS = {
     "runs": CommandEntry("runs", LOOK, ("gapless runs", "gapless runs gapless-out --json")),
     "platforms": CommandEntry("about", MODELS, ("gapless platforms", "gapless platforms --detect")),
     "networks": CommandEntry("about", MODELS, ("gapless networks",)),
-    "inspect": CommandEntry("models", MODELS, ("gapless inspect squeezenet",)),
+    "inspect": CommandEntry(
+        "models",
+        MODELS,
+        (
+            "gapless inspect squeezenet",
+            "gapless inspect squeezenet --split 4",
+            "gapless inspect squeezenet --pieces exact",
+        ),
+    ),
     "bench-engine": CommandEntry(
         "models", MODELS, ("gapless bench-engine squeezenet --units core0 --seconds 0.2",)
     ),
@@ -143,6 +175,15 @@ COMMANDS = {
     ),
     "predict": CommandEntry(
         "prediction", SLOWDOWN, ("gapless predict gapless-out/executions.json --costs heavy",)
+    ),
+    "links": CommandEntry(
+        "links",
+        MODELS,
+        (
+            "gapless links --local 2 --rounds 2 --shards 60 --out cluster.json",
+            "gapless links --address 192.168.1.10:6379 --out cluster.json",
+            "gapless links --samples cluster.links.json --out cluster.json",
+        ),
     ),
     "doctor": CommandEntry("about", ABOUT, ("gapless doctor",)),
     "schema": CommandEntry("formats", ABOUT, ("gapless schema plan --out plan.schema.json",)),

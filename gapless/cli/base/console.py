@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import TextIOWrapper
 from typing import Any, TextIO
 
@@ -31,10 +31,13 @@ class OutputStyle:
         Neither progress nor notes.
     color
         Whether colours and bold words are used; None: on a terminal, unless NO_COLOR is set.
+    said
+        The general options as words: for who hands a command on.
     """
 
     quiet: bool = False
     color: bool | None = None
+    said: tuple[str, ...] = field(default=(), compare=False)
 
 
 _USUAL = OutputStyle()

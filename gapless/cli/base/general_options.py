@@ -75,6 +75,8 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
     general = General(
         as_json="--json" in said,
         debug="--debug" in said,
-        style=OutputStyle(quiet="--quiet" in said, color=colors[-1] if colors else None),
+        style=OutputStyle(
+            quiet="--quiet" in said, color=colors[-1] if colors else None, said=tuple(dict.fromkeys(said))
+        ),
     )
     return general, [word for word in words[:end] if word not in WORDS] + list(words[end:])

@@ -13,7 +13,9 @@ from rich.text import Text
 from ...files import documents
 from ...version import __version__
 from ..base.answer import Answer, command, write_out
+from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
+from ..options.boards import OnOption, on_boards
 from ..options.models import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
 from ..options.problem import OutOption
 
@@ -37,8 +39,10 @@ def version(*, json: JsonOption = False) -> Answer:
 
 
 @command
-def doctor(*, json: JsonOption = False) -> Answer:
-    """Say what works here: Python, the machine, and every backend with what it can do."""
+def doctor(*, on: OnOption = None, json: JsonOption = False) -> Answer:
+    """Say what works here, or on a board: Python, the machine, and every backend with what it can do."""
+    if on is not None:
+        return _board(on)
     from ...api.diagnosis import diagnose
     from ...view.terminal.describe import doctor_view
 
@@ -49,7 +53,27 @@ def doctor(*, json: JsonOption = False) -> Answer:
     )
 
 
+def _board(on: str) -> Answer:
+    from ...boards.checks import diagnose_board
+    from ...boards.ssh import Address
+    from ...view.terminal.boards import board_view
+    from ..base.progress import StepLine
+
+    with StepLine() as line:
+        found = diagnose_board(Address.of(on), report=line.report)
+    return Answer(
+        document=lambda: {
+            **documents.header("board_diagnosis"),
+            **documents.plain_data(found),
+            "ok": found.ok,
+        },
+        view=lambda: board_view(found),
+        code=ExitCode.OK if found.ok else ExitCode.FAILURE,
+    )
+
+
 @command
+@on_boards(detect=True)
 def platforms(
     *,
     detect: Annotated[

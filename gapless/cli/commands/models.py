@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...api.device import engine_for, this_device
 from ...files import documents
+from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
+from ...formulations.spatial import Axis
+from ...solvers.pieces.finding import PieceMethod
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
+from ..options.boards import on_boards
 from ..options.models import (
     EmulateOption,
     EngineOption,
@@ -28,6 +33,14 @@ from ..options.models import (
 if TYPE_CHECKING:
     from ...executor.callables import CallablePipeline
     from ...executor.model import Model
+    from ...formulations.spatial import SpatialNetwork
+
+
+class AxisName(StrEnum):
+    """Along which side tiles lie."""
+
+    ROWS = "rows"
+    COLUMNS = "columns"
 
 
 @command
@@ -37,6 +50,17 @@ def inspect(
     shape: ShapeOption = None,
     granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    split: Annotated[
+        int | None,
+        typer.Option(metavar="PARTS", min=2, help="Show what each operator costs in so many tiles instead."),
+    ] = None,
+    axis: Annotated[AxisName, typer.Option(help="Along which side tiles lie.")] = AxisName.ROWS,
+    pieces: Annotated[
+        PieceMethod | None, typer.Option(help="Show the pieces that this method finds instead.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds for finding pieces.", show_default=False)
+    ] = None,
     json: JsonOption = False,
 ) -> Answer:
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
@@ -47,7 +71,54 @@ def inspect(
     opened = open_model(
         model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
     )
+    if split is not None or pieces is not None:
+        spatial = _spatial(opened)
+        if split is not None:
+            return _split(spatial, split, Axis[axis.name])
+        return _pieces(spatial, pieces, time_limit)
     return _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
+
+
+def _spatial(opened: Model) -> SpatialNetwork:
+    from ...executor.graph.onnx_model import OnnxModel
+
+    if not isinstance(opened, OnnxModel):
+        raise InvalidInputError(f"{opened.network.name} is no ONNX model: its maps are not known")
+    return opened.spatial()
+
+
+def _split(network: SpatialNetwork, parts: int, axis: Axis) -> Answer:
+    from ...api.pieces import split_operators
+    from ...view.terminal.spatial import split_view
+
+    found = list(split_operators(network, parts, axis))
+    return Answer(
+        document=lambda: {
+            **documents.header("split"),
+            "network": network.name,
+            "parts": parts,
+            "axis": axis.name.lower(),
+            "operators": documents.plain_data(found),
+        },
+        view=lambda: split_view(network.name, found, parts, axis),
+    )
+
+
+def _pieces(network: SpatialNetwork, method: PieceMethod | None, time_limit_s: float | None) -> Answer:
+    from ...api.pieces import piece_summaries, pieces_of
+    from ...view.terminal.spatial import pieces_view
+
+    found = pieces_of(network, method=method, time_limit_s=time_limit_s)
+    summaries = piece_summaries(network, found)
+    return Answer(
+        document=lambda: {
+            **documents.header("pieces_of_model"),
+            "network": network.name,
+            **documents.plain_data(found),
+            "pieces": documents.plain_data(summaries),
+        },
+        view=lambda: pieces_view(network, found, summaries),
+    )
 
 
 def _pipeline(opened: CallablePipeline) -> Answer:
@@ -83,6 +154,7 @@ def _onnx(opened: Model) -> Answer:
 
 
 @command
+@on_boards()
 def bench_engine(
     model: ModelArgument,
     *,

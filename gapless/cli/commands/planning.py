@@ -81,8 +81,9 @@ def compare(
         solving_option(
             help="Comma-separated, each as for `plan --backend`; otherwise "
             "native, exhaustive, cpsat, z3, pulp; for pipelines native, cpsat, pulp, pipeedge, epipe-ga, "
-            "pico-costs, pipedream, greedy; for a workload native, cpsat, pulp, hetero2pipe, annealing, "
-            "band, pipe-it, serial; the last two with 10 s for each.",
+            "pico-costs, pipedream, greedy; for groups native, cpsat, pulp, pico, pico-literal; "
+            "for a workload native, cpsat, pulp, hetero2pipe, annealing, "
+            "band, pipe-it, serial; the last three with 10 s for each.",
         ),
     ] = None,
     solving: SolvingOptions,

@@ -9,9 +9,18 @@ import typer
 from rich.text import Text
 
 from ...files import documents
+from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading, output_option
+from ..options.boards import on_boards
+from ..options.cluster import (
+    AddressOption,
+    AllowNoTokenOption,
+    ClusterChoice,
+    ClusterFileOption,
+    LocalOption,
+)
 from ..options.models import (
     SIMULATED,
     DeviceOption,
@@ -31,6 +40,7 @@ from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writa
 
 if TYPE_CHECKING:
     from ...executor.measurement import Measurement
+    from ...profiler.profile import Profile
 
 _running_option = heading("How to run")
 
@@ -77,6 +87,7 @@ WarmUpOption = Annotated[
 
 
 @command
+@on_boards()
 def profile(
     models: ModelsArgument,
     *,
@@ -100,6 +111,10 @@ def profile(
             "after the other for each request.",
         ),
     ] = False,
+    cluster: ClusterFileOption = None,
+    local: LocalOption = None,
+    address: AddressOption = None,
+    allow_no_token: AllowNoTokenOption = False,
     out: OutDirOption = Path("gapless-out"),
     json: JsonOption = False,
 ) -> Answer:
@@ -114,8 +129,16 @@ def profile(
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize)
     subject = open_each(models, **how) if side_by_side else open_models(models, **how)
-    target = measuring.Target.of(subject, choice)
     entry = Entry(resume=resume, overwrite=overwrite)
+    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
+    if place:
+        from ..tasks.clusters import profile_on
+
+        if isinstance(subject, list):
+            raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
+        measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
+        return _profiled(measured, notes)
+    target = measuring.Target.of(subject, choice)
     with measuring.begun("profile", target.networks, out, entry) as work:
         found, notes = measuring.profile_watched(target, work)
         notes += run_files.write_found(found, work)
@@ -125,6 +148,12 @@ def profile(
             view=lambda: views.profiles_view(found.profiles),
             notes=notes,
         )
+    return _profiled(found, notes)
+
+
+def _profiled(found: Profile, notes: list[str]) -> Answer:
+    from ...view.terminal import running as views
+
     return Answer(
         document=lambda: {**documents.header("profile"), **documents.plain_data(found)},
         view=lambda: views.profile_view(found),
@@ -133,6 +162,7 @@ def profile(
 
 
 @command
+@on_boards()
 def run(
     files: FilesArgument,
     *,
@@ -148,10 +178,13 @@ def run(
     feed: InputOption = None,
     output: OutputOption = None,
     trace: TraceOption = None,
+    local: LocalOption = None,
+    address: AddressOption = None,
+    allow_no_token: AllowNoTokenOption = False,
     out: Annotated[Path | None, output_option(help="Also write the measurement here.")] = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Run a plan on this device and measure it beside its prediction: period, latency, bubbles, receipts."""
+    """Run a plan, here or over devices, and measure it beside its prediction: period, latency, receipts."""
     from ...files import run_files
     from ..tasks import running
 
@@ -164,8 +197,9 @@ def run(
         found, notes = running.run_simulated(asked.problem, plan, limits, task_slots=task_slots, trace=trace)
         notes = [*asked.notes, *notes, *run_files.write_measurement(found, out)]
         return _measured(found, None, notes)
+    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     with running.opened(
-        asked.problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots
+        asked.problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots, place=place
     ) as work:
         if feed is not None:
             count = running.run_file(work.pipeline, feed, output)
@@ -205,6 +239,9 @@ def trace(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Play the plan on its table instead of running it.")
     ] = False,
+    local: LocalOption = None,
+    address: AddressOption = None,
+    allow_no_token: AllowNoTokenOption = False,
     out: Annotated[Path, output_option(help="Where it goes.", show_default=True)] = Path("trace.json"),
     json: JsonOption = False,
 ) -> Answer:
@@ -216,7 +253,10 @@ def trace(
     check_writable(out)
     simulated = simulated or engine == SIMULATED
     asked, plan = ask_plan(files, number=number)
-    found = running.traced(asked.problem, plan, requests=requests, simulated=simulated, engine=engine, at=at)
+    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
+    found = running.traced(
+        asked.problem, plan, requests=requests, simulated=simulated, engine=engine, at=at, place=place
+    )
     events = run_files.save_trace(found, out, problem=asked.problem)
     return Answer(
         document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},

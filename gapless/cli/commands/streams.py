@@ -11,6 +11,8 @@ from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, output_option
+from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption
+from ..options.models import EngineOption
 from ..options.problem import (
     OutOption,
     PlatformOption,
@@ -55,14 +57,19 @@ def stream(
     profile: ProfileSecondsOption = None,
     idle: IdleSecondsOption = None,
     picture: PictureOption = None,
+    engine: EngineOption = None,
+    local: LocalOption = None,
+    address: AddressOption = None,
+    allow_no_token: AllowNoTokenOption = False,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Plan networks that run one after the other on the same devices, and play them in simulation."""
+    """Plan networks that run one after the other on the same devices; play them, or run them on a cluster."""
     from ...api.streams import played
     from ...formulations.task_stream import PlanningTime
     from ...solvers.protocol import SolveOptions
     from ...view.terminal.streams import stream_view
+    from ..tasks.clusters import stream_on
     from ..tasks.solving import plan_uninterrupted
 
     for path in (picture, out):
@@ -80,14 +87,16 @@ def stream(
         planning,
     )
     notes = [note for each, _ in asked for note in each.notes]
-    document = documents.stream_document(found)
+    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
+    ran = stream_on(found.tasks, place, engine=engine) if place else None
+    document = documents.stream_document(found, ran)
     notes += write_out(out, lambda: documents.json_text(document))
     if picture is not None:
         from ...view.plots.streams import save_stream
 
         save_stream(found, picture)
         notes.append(f"wrote {picture}")
-    return Answer(document=lambda: document, view=lambda: stream_view(found), notes=notes)
+    return Answer(document=lambda: document, view=lambda: stream_view(found, ran), notes=notes)
 
 
 def _task(text: str) -> tuple[str, int]:

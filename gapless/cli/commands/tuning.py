@@ -11,6 +11,7 @@ from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading
+from ..options.boards import on_boards
 from ..options.models import (
     SIMULATED,
     DeviceOption,
@@ -109,6 +110,7 @@ ResumeOption = Annotated[
 
 
 @command
+@on_boards()
 def tune(
     subjects: SubjectsArgument,
     *,

@@ -139,12 +139,13 @@ VALUES: Mapping[str, Values] = {
     "costs": Values(names=_costs),
     "emulate": Values(names=_units, ending="="),
     "device_types": Values(suffixes=YAML),
-    "devices": Values(suffixes=YAML),
+    "devices": Values(),
     "engine": Values(
         names=_from("executor.engines.registry:engine_names", also=("simulated",)), suffixes=PYTHON
     ),
     "executions": FILE,
     "files": Values(names=_before_a_plan, suffixes=JSON),
+    "folder": Values(suffixes=("/",)),
     "folders": Values(suffixes=("/",)),
     "format": Values(names=_formats),
     "form": Values(names=lambda said: ("pipeedge",)),
@@ -161,6 +162,7 @@ VALUES: Mapping[str, Values] = {
     ),
     "problem": PROBLEM,
     "rules": Values(suffixes=PYTHON),
+    "spec": Values(suffixes=(".json", ".py")),
     "subjects": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")),
     "tasks": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=JSON, ending=":"),
     "truth": Values(names=_costs),
@@ -170,6 +172,7 @@ VALUES: Mapping[str, Values] = {
 """What may stand as a value, by the name of the parameter; for others the shell offers files."""
 
 VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
+    ("import", "devices"): Values(suffixes=YAML),
     ("import", "models"): Values(suffixes=YAML),
     ("import", "model"): Values(),
     ("interference", "subjects"): Values(

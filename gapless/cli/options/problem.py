@@ -65,6 +65,14 @@ PlatformOption = Annotated[
         "(see `gapless platforms`)."
     ),
 ]
+DevicesOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="TYPE=NUMBER,...",
+        help="How many devices of a type of the cluster there are, e.g. pi5=2,pi4=0; other types stay as "
+        "they are.",
+    ),
+]
 BatchOption = Annotated[
     int | None,
     _asked_option(min=1, help="Inferences that pass the devices of a cluster together; otherwise one."),
@@ -110,6 +118,14 @@ PipelinesOption = Annotated[
         metavar="many|one|N",
         help="How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
         "one unit); what is minimised is then the interval between results, unless --objective says more.",
+    ),
+]
+GroupsOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="all|N",
+        help="With --platform and an ONNX model: groups of at most N devices serve a chunk together, each "
+        "computes some rows of its result; layers are then pieces of the network.",
     ),
 ]
 ObjectiveOption = Annotated[
@@ -205,6 +221,7 @@ class ProblemOptions:
     problem: OptionalProblemArgument = None
     workload: WorkloadOption = None
     platform: PlatformOption = None
+    devices: DevicesOption = None
     batch: BatchOption = None
     shape: ModelShapeOption = None
     order: OrderOption = None
@@ -214,6 +231,7 @@ class ProblemOptions:
     contention: ContentionOption = None
     costs: CostsOption = None
     pipelines: PipelinesOption = None
+    groups: GroupsOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...api.execution import models_for
+from ...api.models import parse_places
 from ...executor.export.drawing import Order, draw
 from ...executor.export.folder import Exported, require_free, write_export
 from ...executor.export.kinds import ExportKind
@@ -22,7 +23,6 @@ from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...version import __version__
-from .running import parse_places
 
 _ENGINE_OF = {
     ExportKind.ONNX: "onnxruntime",

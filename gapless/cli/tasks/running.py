@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...api.cluster_runs import open_on_cluster
 from ...api.execution import models_for, open_pipeline
+from ...api.models import parse_places
 from ...api.tuning import Tuned
 from ...executor.measurement import Measurement
 from ...executor.model import Model
@@ -24,6 +26,12 @@ from ...formulations.history import History
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate
+from ..base.progress import StepLine
+from ..options.cluster import ClusterChoice
+
+if TYPE_CHECKING:
+    from ...executor.cluster.cluster import Clock, Cluster
+    from ...executor.cluster.pipeline import ClusterPipeline
 
 TRACE_REQUESTS = 20
 
@@ -33,7 +41,7 @@ class Work:
     """A plan at work, and what the user should know of it."""
 
     problem: Problem
-    pipeline: Pipeline
+    pipeline: Pipeline | ClusterPipeline
     models: Mapping[str, Model]
     notes: list[str]
 
@@ -55,7 +63,13 @@ class Work:
         OutputMismatchError
             They differ.
         """
-        found = verify(self.pipeline, References(self.models))
+        references = References(self.models)
+        if isinstance(self.pipeline, Pipeline):
+            found = verify(self.pipeline, references)
+        else:
+            from ...executor.cluster.verify import verify_on_cluster
+
+            found = verify_on_cluster(self.pipeline, references)
         return [
             f"numbers agree with the uncut model: largest relative error {found.worst_error:.1e} "
             f"(at most {found.tolerance:g} is allowed)"
@@ -78,27 +92,48 @@ def opened(
     at: Sequence[str] | None,
     restarts: int = 0,
     task_slots: int | None = None,
+    place: ClusterChoice = ClusterChoice(),
 ) -> Iterator[Work]:
-    """Open a plan as a running pipeline.
+    """Open a plan as a running pipeline, on this device or over those of a cluster.
 
     Raises
     ------
     InvalidInputError, ExecutionError
         The plan breaks the problem, or cannot be run here.
     """
-    operation_of(problem).check_executable(problem)
+    if not place:
+        operation_of(problem).check_executable(problem)
     deployment = _to_run(problem, plan, task_slots)
     models = models_for(problem, at=parse_places(at))
     notes: list[str] = []
-    with open_pipeline(
-        problem,
-        deployment,
-        model=models,
-        engine=engine,
-        restarts=restarts,
-        report=lambda step: notes.append(step.text),
-    ) as pipeline:
+    how: dict[str, Any] = {"engine": engine, "report": lambda step: notes.append(step.text)}
+    with ExitStack() as stack:
+        pipeline: Pipeline | ClusterPipeline
+        if place:
+            cluster = stack.enter_context(_joined(place))
+            notes += [f"clock of {name}: {clock_words(one.clock)}" for name, one in cluster.devices.items()]
+            model = models[problem.network.name]
+            pipeline = open_on_cluster(cluster, problem, deployment, model=model, **how)
+        else:
+            pipeline = open_pipeline(problem, deployment, model=models, restarts=restarts, **how)
+        stack.enter_context(pipeline)
         yield Work(problem=problem, pipeline=pipeline, models=models, notes=notes)
+
+
+@contextmanager
+def _joined(place: ClusterChoice) -> Iterator[Cluster]:
+    """Start or join a cluster, with progress."""
+    with StepLine() as line:
+        cluster = place.joined(line.report)
+    with cluster:
+        yield cluster
+
+
+def clock_words(clock: Clock) -> str:
+    """Return how a clock differs from ours."""
+    return (
+        f"{clock.offset_ns / 1e3:+.0f} us against this process, at most {clock.error_ns / 1e3:.0f} us wrong"
+    )
 
 
 def _to_run(problem: Problem, plan: NamedPlan, task_slots: int | None) -> Deployment:
@@ -144,7 +179,7 @@ def run_simulated(
     return found, [f"wrote {trace}: open it at ui.perfetto.dev"]
 
 
-def run_file(pipeline: Pipeline, source: Path, target: Path | None) -> int:
+def run_file(pipeline: Pipeline | ClusterPipeline, source: Path, target: Path | None) -> int:
     """Run all requests of an .npz file, write the outputs to another one, return their number.
 
     The arrays of a workload of several requests are called "REQUEST/INPUT" and "REQUEST/OUTPUT".
@@ -167,9 +202,10 @@ def run_file(pipeline: Pipeline, source: Path, target: Path | None) -> int:
     (count,) = set(counts.values())
     frames = ({name: array[index] for name, array in arrays.items()} for index in range(count or 0))
     if pipeline.deployment.rounds is None or len(pipeline.deployment.streams) == 1:
-        results = list(pipeline.map(frames))
+        results: list[Any] = list(pipeline.map(frames))
     else:
-        results = [_flat(result) for result in pipeline.map(map(_by_request, frames))]
+        requests: Iterator[Any] = map(_by_request, frames)
+        results = [_flat(result) for result in pipeline.map(requests)]
     if target is not None and results:
         stacked = {name: np.stack([result[name] for result in results]) for name in results[0]}
         try:
@@ -188,11 +224,11 @@ def _by_request(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _flat(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _flat(results: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{request}/{name}": array for request, own in results.items() for name, array in own.items()}
 
 
-def write_trace(pipeline: Pipeline, out: Path | None) -> list[str]:
+def write_trace(pipeline: Pipeline | ClusterPipeline, out: Path | None) -> list[str]:
     """Run some requests and write their trace where `--trace` says."""
     if out is None:
         return []
@@ -208,12 +244,13 @@ def traced(
     simulated: bool,
     engine: str | None,
     at: Sequence[str] | None,
+    place: ClusterChoice = ClusterChoice(),
 ) -> History:
     """Return the trace of a plan; errors as for `opened`."""
     if simulated:
         require_valid(problem, plan.plan, plan.path)
         return simulate(problem, plan.plan, requests=requests if problem.formulation.one_network else None)
-    with opened(problem, plan, engine=engine, at=at) as work:
+    with opened(problem, plan, engine=engine, at=at, place=place) as work:
         return work.pipeline.trace(requests=requests)
 
 
@@ -227,20 +264,3 @@ def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:
             return write_trace(pipeline, out)
     except GaplessError as error:  # the result of tuning is more than its picture
         return [f"{out} is not written: {error}"]
-
-
-def parse_places(texts: Sequence[str] | None) -> dict[str, str]:
-    """Return {old place: new place} of models from texts such as "old.onnx=new.onnx".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed.
-    """
-    places = {}
-    for item in texts or ():
-        old, sign, new = item.partition("=")
-        if not sign or not new:
-            raise InvalidInputError(f"--at {item!r}: expected OLD=NEW, the model's old and new place")
-        places[old] = new
-    return places

@@ -307,11 +307,15 @@ def _by_schema(asked: _Asked, kind: str) -> Shown:
 
 
 _VIEWS = {
+    "gapless.sweep": "sweeps:spec_view",
     "gapless.measurement": "running:measurement_view",
     "gapless.tuning": "tuning:tuning_view",
     "gapless.run": "showing:run_view",
     "gapless.platform": "describe:platform_view",
     "gapless.cluster": "clusters:cluster_view",
+    "gapless.links": "links:measured_view",
+    "gapless.device": "estimates:device_view",
+    "gapless.predictor": "estimates:card_view",
     "gapless.network": "showing:network_view",
     "gapless.contention": "contention:contention_view",
     "gapless.comparison": "showing:written_comparison_view",

@@ -11,6 +11,7 @@ from .execution import achieved, predicted_pace_us
 from .headline import Headline, difference, headline, utilised
 from .layers import MOST_ROWS, LayerHeatMap, heat_maps
 from .memory import Memory, memory
+from .messages import messages
 from .origin import OriginSection, origin
 from .race import RaceSection, race
 from .reasoning import Reasoning, reasoning
@@ -36,7 +37,8 @@ class Contents:
         Beginning of the names of its places on the page.
     title
         What it is called.
-    headline, chunks, timeline, utilisation, race, answers, memory, heat_maps, reasoning, receipts, origin
+    headline, chunks, timeline, utilisation, race, answers, memory, heat_maps, reasoning, messages, receipts,
+    origin
         The sections.
     """
 
@@ -51,6 +53,7 @@ class Contents:
     memory: Memory | None
     heat_maps: tuple[LayerHeatMap, ...]
     reasoning: Reasoning | None
+    messages: Table | None
     receipts: Receipts | None
     origin: OriginSection
 
@@ -70,6 +73,7 @@ class Contents:
             ("answers", "Exact against heuristic", self.answers),
             ("memory", "Memory", self.memory),
             ("layers", "Layer times", self.heat_maps),
+            ("messages", "Messages", self.messages),
             ("receipts", "Receipts", self.receipts),
             ("origin", "Where this comes from", self.origin),
         )
@@ -100,6 +104,7 @@ def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
         memory=memory(subject),
         heat_maps=heat_maps(subject, rows),
         reasoning=reasoning(subject),
+        messages=messages(subject),
         receipts=receipts(subject),
         origin=origin(subject),
     )

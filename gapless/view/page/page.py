@@ -63,9 +63,10 @@ def report_page(
     keys = [f"s{number}" for number in range(1, len(subjects) + 1)]
     moment = (made_at or datetime.now(UTC)).astimezone().isoformat(timespec="seconds")
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
+            what="report",
             title=title or _title(subjects),
             subjects=_sections(subjects, keys),
             compared=comparison_table(subjects, keys) if len(subjects) > 1 else None,
@@ -107,7 +108,8 @@ def _title(subjects: Sequence[Subject]) -> str:
     return f"{words}, and {others} more" if others else words
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what makes pages of the templates; whatever it puts into them is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

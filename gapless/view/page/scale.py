@@ -105,6 +105,10 @@ class Axis:
             Tick(at=self.at(value), text=f"{value / us:g} {name}") for value in self._values(us, most)
         )
 
+    def counts(self, most: int = 6) -> tuple[Tick, ...]:
+        """Return ticks for numbers of things."""
+        return tuple(Tick(at=self.at(value), text=f"{value:,g}") for value in self._values(1, most))
+
     def _values(self, us: int, most: int) -> Iterator[float]:
         if not self.logarithmic:
             step = nice_step((self.high - self.low) / us, most) * us

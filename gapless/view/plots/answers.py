@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...api.planning import Comparison
 from ...formulations.errors import InvalidInputError
-from ...formulations.registry import formulation_named, formulation_names
 from ...formulations.terms import Dimension, TermInfo
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
-from ..words import Terms, amount, seconds
+from ..words import Terms, all_terms, amount, seconds
 from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, with_plain_names
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ def plot_answers(answers: Mapping[str, SolveResult], *, ax: Axes | None = None) 
     InvalidInputError
         There are no answers, they are of different objectives, or matplotlib is not installed.
     """
-    return _draw_answers(_all_terms(), answers, {}, ax)
+    return _draw_answers(all_terms(), answers, {}, ax)
 
 
 @with_plain_names
@@ -106,11 +104,6 @@ def plot_solve_times(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
 
 def _by_backend(comparison: Comparison) -> dict[str, SolveResult]:
     return {result.backend: result for result in comparison.results}
-
-
-def _all_terms() -> Terms:
-    """Return the terms of all formulations: answers do not say which one they are about."""
-    return ChainMap(*(dict(formulation_named(name).terms) for name in formulation_names()))
 
 
 def _draw_answers(

@@ -23,7 +23,7 @@ from ...formulations.registry import formulation_named, formulation_names
 from ...profiler.applications.catalog import Application
 from ...profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
 from ...profiler.platforms.workloads import phone_names, phone_network_names
-from ...profiler.zoo.catalog import ZooEntry
+from ...profiler.zoo.entries import ZooEntry
 from ...solvers.protocol import Capabilities, Support
 from ..layout import indented, plain_table
 from ..presenter import presenter_of

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ...formulations.history import History, Interval
 from ..traces import Timeline, letter, row_names, steady, timeline
-from ..words import millis
+from ..words import counted, millis
 
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _LABEL_WIDTH = 16
@@ -160,13 +160,9 @@ def traced_view(trace: History) -> list[RenderableType]:
 def traced_words(trace: History) -> str:
     """Return what was traced, e.g. "20 rounds of 3 requests, measured"."""
     if not trace.measured:
-        return f"{_counted(len(trace.arrivals_us), 'request')}, simulated"
+        return f"{counted(len(trace.arrivals_us), 'request')}, simulated"
     streams, count = len(trace.streams), 1 + max(event.request for event in trace.events)
     if trace.in_rounds:
-        return f"{_counted(count, 'round')} of {_counted(streams, 'request')}, measured"
+        return f"{counted(count, 'round')} of {counted(streams, 'request')}, measured"
     each = f" of each of {streams} streams" if streams > 1 else ""
-    return f"{_counted(count, 'request')}{each}, measured"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{counted(count, 'request')}{each}, measured"

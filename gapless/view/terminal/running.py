@@ -12,6 +12,7 @@ from ...executor.measurement import Measurement
 from ...executor.simulation import SIMULATED
 from ...executor.tuning.result import TuningResult
 from ...executor.tuning.trust import LIMITS_PERCENT, Ground
+from ...formulations.history import link_name
 from ...profiler.profile import Profile
 from ..layout import indented, notes_view, plain_table
 from ..words import WELL_PREDICTED, microseconds, millis, size
@@ -114,7 +115,25 @@ def measurement_view(found: Measurement, predicted: Measurement | None = None) -
             "-" if found.simulated else size(unit.rss_bytes),
         )
     lines = [Text(str(found.deployment)), *_against(found, predicted), *_machine(found)]
-    return Group(*simulated_line(found), *heads, *lines, "", indented(chunks), "", indented(units))
+    links: list[RenderableType] = ["", indented(_links(found))] if found.links else []
+    return Group(*simulated_line(found), *heads, *lines, "", indented(chunks), "", indented(units), *links)
+
+
+def _links(found: Measurement) -> RenderableType:
+    """Return the messages between devices."""
+    numbers = ("bytes", "time", "p95", "waited", "rate")
+    table = plain_table("stream", "link", *numbers, numbers=numbers)
+    for link in found.links:
+        table.add_row(
+            link.stream,
+            link_name(link.source, link.target),
+            size(link.size),
+            microseconds(link.time_us.median),
+            microseconds(link.time_us.p95),
+            microseconds(link.queued_us.median),
+            f"{size(round(link.size / max(link.time_us.median, 1e-3) * 1e6))}/s",
+        )
+    return table
 
 
 def _against(found: Measurement, predicted: Measurement | None) -> list[Text]:

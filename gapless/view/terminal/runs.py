@@ -73,7 +73,7 @@ def _what(run: RunSummary) -> Text:
     engine = "simulated" if run.simulated else run.engine
     count = len(run.units)
     units = f"{count} unit{'' if count == 1 else 's'}" if count else ""
-    rest = ", ".join(filter(None, (engine, units)))
+    rest = ", ".join(filter(None, (engine, units, run.board and f"on {run.board}")))
     return text.append(f"\n{rest}" if rest else "", style="magenta" if run.simulated else "dim")
 
 

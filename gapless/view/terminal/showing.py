@@ -213,6 +213,7 @@ def run_view(found: RunDocument) -> Group:
         ("engine", found.engine),
         ("units", ", ".join(found.units)),
         ("device", found.device),
+        ("board", "" if found.board is None else found.board.destination),
         ("gapless", found.gapless),
         ("files", ", ".join(found.files)),
     )

@@ -6,22 +6,44 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...api.streams import TaskStream
+from ...executor.cluster.stream import RunStream
 from ...formulations.deployment import Stream
 from ...formulations.history import History, Interval
 from ...formulations.task_stream import SpanKind
 from ..layout import indented, plain_table
-from ..words import span_seconds
+from ..words import microseconds, span_seconds
 from .gantt import gantt_view
 
 
-def stream_view(found: TaskStream) -> RenderableType:
-    """Return what `gapless stream` shows."""
+def stream_view(found: TaskStream, ran: RunStream | None = None) -> RenderableType:
+    """Return what `gapless stream` shows: the stream in simulation, and how it ran on a cluster."""
     platform = found.tasks[0].problem.platform
     items = sum(task.items for task in found.tasks)
     title = Text(f"{len(found.tasks)} tasks, {items:,} items", style="bold")
     title.append(f" on {platform.name}, {len(platform.units)} units; simulated", style="not bold")
     parts: list[RenderableType] = [title, "", indented(_tasks(found)), "", gantt_view(history_of(found))]
-    return Group(*parts, "", *_comparison(found))
+    return Group(*parts, "", *_comparison(found), *(_run_parts(found, ran) if ran else ()))
+
+
+def _run_parts(found: TaskStream, ran: RunStream) -> list[RenderableType]:
+    """Return how a stream ran: each task beside its prediction, and who idled at each switch."""
+    numbers = ("items", "placed", "starts", "ends", "period", "predicted", "longest idle")
+    table = plain_table("task", *numbers, numbers=numbers)
+    for index, (task, done) in enumerate(zip(found.ahead.tasks, ran.tasks, strict=True)):
+        idle = [switch for switch in ran.switches if switch.task == index]
+        most = max(idle, key=lambda switch: switch.idle_us, default=None)
+        table.add_row(
+            done.network,
+            f"{done.items:,}",
+            span_seconds(done.placed_us),
+            span_seconds(done.start_us),
+            span_seconds(done.end_us),
+            microseconds(done.period_us),
+            microseconds((task.end_us - task.start_us) / sum(task.items)),
+            "-" if most is None else f"{microseconds(most.idle_us)} ({most.device})",
+        )
+    lost = [Text(f"In {task.network}, {loss}.", style="yellow") for task in ran.tasks for loss in task.losses]
+    return ["", Text("Run on the cluster:", style="bold"), "", indented(table), *lost]
 
 
 def _tasks(found: TaskStream) -> RenderableType:

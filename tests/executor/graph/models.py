@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
+from gapless.solvers.pieces.finding import find_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,7 +119,7 @@ def load(proto: ModelProto, folder: Path, **options: Any) -> OnnxModel:
     """Write a model into a folder and load it."""
     path = folder / "model.onnx"
     path.write_bytes(proto.SerializeToString())
-    return load_onnx(path, **options)
+    return load_onnx(path, pieces=lambda spatial: find_pieces(spatial).labels, **options)
 
 
 def run_in_chunks(network: Model, cuts: Sequence[int], inputs: Arrays) -> dict[str, NDArray[Any]]:

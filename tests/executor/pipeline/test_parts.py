@@ -12,7 +12,7 @@ import pytest
 from gapless.executor.engine import Artifact
 from gapless.executor.model import Piece, TensorSpec
 from gapless.executor.pipeline.blueprint import draw
-from gapless.executor.pipeline.hops import Hop, NeighbourGoneError, receive_hop, send_hop
+from gapless.executor.pipeline.hops import Hop, HopReader, NeighbourGoneError, receive_hop, send_hop
 from gapless.executor.pipeline.memory import SharedMemory
 from gapless.executor.pipeline.slots import ALIGNMENT, SlotHeader, SlotLayout
 from gapless.executor.pipeline.worker import largest_rss_bytes
@@ -65,8 +65,9 @@ def test_tensors_of_a_slot_lie_apart() -> None:
         TensorSpec(name="c", shape=(0, 5)),
         TensorSpec(name="d", shape=(1000,), dtype="uint8"),
     ]
-    layout = SlotLayout.of([*specs, specs[0]])
+    layout = SlotLayout.of([*specs, specs[0]], 2)
     assert layout.tensors == tuple(specs)
+    assert SlotLayout.of(specs, 20).size == layout.size + 2 * ALIGNMENT  # a word for each chunk
     ends = [ALIGNMENT]
     for spec in specs:
         assert layout.offset(spec.name) % ALIGNMENT == 0
@@ -78,28 +79,64 @@ def test_tensors_of_a_slot_lie_apart() -> None:
 
 def test_pieces_must_agree_about_a_tensor() -> None:
     with pytest.raises(ExecutionError, match=r"'a': float32\[3\] and float32\[4\]"):
-        SlotLayout.of([TensorSpec(name="a", shape=(3,)), TensorSpec(name="a", shape=(4,))])
+        SlotLayout.of([TensorSpec(name="a", shape=(3,)), TensorSpec(name="a", shape=(4,))], 1)
 
 
 def test_requests_that_are_mixed_up_are_noticed() -> None:
     memory = SharedMemory.create(4096, reserved=4096)
-    header = SlotHeader(memory, 64)
+    header = SlotHeader(memory, 64, (0, 1, 2))
+    header.clear()
     header.enter(1, 7)
     header.check(Hop(1, 7, 3), Hop(1, 7, 3), 0)
-    header.advance()
+    header.finish(0, 7)
     header.check(Hop(1, 7, 3), Hop(1, 7, 3), 1)
-    for hop, expected, done in (
+    for hop, expected, chunk in (
         (Hop(1, 8, 3), Hop(1, 7, 3), 1),
         (Hop(1, 7, 3), Hop(1, 8, 3), 1),
         (Hop(1, 8, 3), Hop(1, 8, 3), 1),
         (Hop(1, 7, 3), Hop(1, 7, 3), 0),
         (Hop(0, 7, 3), Hop(0, 7, 3), 1),
         (Hop(1, 7, 2), Hop(1, 7, 3), 1),
+        (Hop(1, 7, 3), Hop(1, 7, 3), 2),
     ):
         with pytest.raises(ExecutionError, match="requests are mixed up"):
-            header.check(hop, expected, done)
+            header.check(hop, expected, chunk)
+    header.finish(1, 7)
+    header.check(Hop(1, 7, 3), Hop(1, 7, 3), 2)  # it is through
     memory.close()
     memory.close()
+
+
+def test_tiles_of_a_slot_wait_for_each_other() -> None:
+    memory = SharedMemory.create(4096, reserved=4096)
+    header = SlotHeader(memory, 0, (0, 0, 2, 2, 4))  # two tiles, then two tiles
+    header.clear()
+    header.enter(0, 5)
+    assert [header.is_ready(chunk, 5) for chunk in range(5)] == [True, False, False, False, False]
+    header.admit(5)
+    assert header.is_ready(1, 5)
+    header.finish(1, 5)
+    assert not header.is_ready(1, 5)  # not twice
+    assert not header.is_ready(2, 5)
+    assert header.under_way == (0, 5)
+    header.finish(0, 5)
+    header.finish(3, 5)
+    header.enter(0, 9)  # the next request may come as soon as all are done, not before
+    assert header.is_ready(2, 5)
+    assert not header.is_ready(0, 9)
+    header.finish(2, 5)
+    assert header.is_ready(0, 9)
+    assert header.is_ready(4, 5)
+    assert header.under_way is None
+    memory.close()
+
+
+def test_a_hop_has_come_when_all_have_sent_it(pipe: tuple[int, int]) -> None:
+    reader = HopReader(pipe[0], 2)
+    for hop in (Hop(0, 4, 0), Hop(0, 5, 1), Hop(0, 4, 0), Hop(0, 5, 1)):
+        send_hop(pipe[1], hop)
+    assert [reader.take(), reader.take(), reader.take()] == [None, None, Hop(0, 4, 0)]
+    assert reader.receive() == Hop(0, 5, 1)
 
 
 def test_equal_pieces_are_prepared_once() -> None:

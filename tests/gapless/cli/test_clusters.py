@@ -117,6 +117,9 @@ def test_bad_input_is_told(words: tuple[str, ...], message: str, cli: Cli, netwo
     [
         (("pixel7a/octree", "--batch", "4"), "--batch is about a network over devices: give --platform too"),
         (("pixel7a/octree", "--shape", "x=4"), "--shape is about a network over devices"),
+        (("pixel7a/octree", "--devices", "pi4=1"), "--devices is about a network over devices"),
+        (("vit-large", "--platform", "raspberry-pis", "--devices", "pi6=1"), "no devices of the type 'pi6'"),
+        (("vit-large", "--platform", "raspberry-pis", "--devices", "pi4"), "write TYPE=NUMBER"),
         (("pixel7a/octree", "--platform", "raspberry-pis", "--shape", "x=4"), "shapes are for ONNX files"),
         (("--platform", "raspberry-pis"), "no problem is named"),
         (("--workload", "a,b", "--platform", "kirin990", "--batch", "2"), "--batch is about one network"),

@@ -29,6 +29,10 @@ NOT_RUN = {
     "gapless interference squeezenet": "measures this machine for long",
     "gapless contention": "measures this machine for long",
     "gapless bench-engine": "needs an engine",
+    "gapless links": "measures a cluster for minutes",
+    "gapless describe-device": "needs an engine",
+    "gapless predict-costs": "needs a device that was described",
+    "gapless learn-costs": "measures this machine for long",
 }
 """Examples whose words are only checked, and why."""
 
@@ -50,6 +54,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("COLUMNS", "100")
         for name, text in pipeedge_files().items():
             Path(name).write_text(text)
+        Path("boards.json").write_text(
+            '{"format": "gapless.sweep", "version": 1, "models": ["octree"], '
+            '"platforms": ["pixel7a", "oneplus11"]}'
+        )
         yield place
 
 

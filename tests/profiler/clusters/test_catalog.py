@@ -51,7 +51,7 @@ def test_every_cluster_says_where_its_numbers_are_from(name: str) -> None:
 
 def test_there_are_boards_of_several_kinds() -> None:
     kinds = Counter(name.partition("-")[0] for name in cluster_names())
-    assert kinds == {"epipe": 4, "raspberry": 1, "jetsons": 1}
+    assert kinds == {"epipe": 4, "raspberry": 1, "jetsons": 1, "pico": 1}
     assert any(one.units for one in shipped_cluster("jetsons-and-laptop").types)
 
 

@@ -109,7 +109,7 @@ def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
     assert bash("gapless plan --rules ") == ["gapless-out/", "my_rules.py"]
     assert bash("gapless plan --backend my") == bash("gapless tune --engine my") == ["my_rules.py"]
     assert bash("gapless compare --backends native,my") == ["native,my_rules.py"]
-    assert bash("gapless inspect n") == ["net.onnx"]
+    assert bash("gapless inspect ne") == ["net.onnx"]
     assert bash("gapless show nowhere/") == []
 
 

@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
+from gapless.sweeps.run import SweepResult
+from gapless.sweeps.spec import Sweep
 from gapless.view.page.page import report_page
+from gapless.view.page.sweep import sweep_page
 from tests.gapless.view.page import samples
+from tests.gapless.view.page.test_sweep import ROWS
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
 
@@ -248,6 +252,19 @@ def test_the_scatter_is_walked_by_keys_and_the_theme_is_toggled(opened: Open) ->
     assert found["first"] != found["last"]
     assert found["light"] == ["", "Dark"]
     assert found["dark"] == ["dark", "Light", "rgb(15, 18, 23)"]
+
+
+def test_the_proofs_of_a_sweep_are_walked_by_keys(opened: Open) -> None:
+    found = opened(
+        sweep_page(SweepResult(sweep=Sweep(problems=("x",)), rows=ROWS, total=6)),
+        """
+        found.marks = all('.plot .m').length;
+        document.querySelector('.plot [tabindex="0"]').focus(); found.first = tip();
+        key('End'); found.last = tip();
+        """,
+    )
+    assert found["marks"] == 4
+    assert (found["first"]["size"], found["last"]["size"]) == ("8 layers x 4 units", "300 layers x 4 units")
 
 
 def test_all_blocks_are_listed_when_asked_for(opened: Open) -> None:

@@ -1,0 +1,98 @@
+"""Groups of devices on the command line and in Python: planned, kept, simulated; what is wrong is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+import gapless
+from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.files import load_problem
+from gapless.formulations.groups import Cooperation
+
+from ...executor.graph.models import residual
+from ..conftest import Cli
+
+ON_PIS = ("--platform", "raspberry-pis", "--devices", "pi5=1,pi4=2")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("groups") / "net.onnx"
+    onnx.save(residual(blocks=2, channels=48, size=32), file)
+    return str(file)
+
+
+def test_groups_are_planned_kept_and_simulated(cli: Cli, model: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "plan.json")
+    made = cli("plan", model, *ON_PIS, "--groups", "all", "--backend", "exhaustive", "--out", out)
+    assert made.code == 0, made.err
+    assert "done twice" in made.out
+    assert "sets the pace with" in made.out
+    assert json.loads(Path(out).read_text())["asked"]["groups"] == "all"
+    checked = cli("check", out, "--json")
+    assert checked.code == 0
+    assert checked.document["valid"]
+    played = cli("simulate", out, "--requests", "5")
+    assert played.code == 0, played.err
+    assert "makespan" in played.out
+
+
+def test_groups_are_no_worse_than_one_pipeline(cli: Cli, model: str) -> None:
+    def period(*words: str) -> int:
+        answer = cli("plan", model, *ON_PIS, *words, "--backend", "exhaustive", "--json")
+        assert answer.code == 0, answer.err
+        return int(answer.document["candidates"][0]["score"]["period_us"])
+
+    alone, pairs, free = (period("--groups", size) for size in ("1", "2", "all"))
+    assert alone >= pairs >= free
+
+
+def test_a_problem_of_groups_is_written_and_planned_again(cli: Cli, model: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "problem.json")
+    assert cli("show", model, *ON_PIS, "--groups", "2", "--out", out).code == 0
+    problem = load_problem(out)
+    assert isinstance(problem.data, Cooperation)
+    assert problem.data.most_group == 2
+    assert problem.costs.provenance.estimated
+    assert cli("plan", out, "--backend", "exhaustive").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--groups", "no"), "groups is 'no', must be all, or a number of at least 1"),
+        (("--groups", "0"), "groups is '0'"),
+        (("--groups", "all", "--pipelines", "one"), "leave --groups away"),
+    ],
+)
+def test_what_is_wrong_is_told(cli: Cli, model: str, words: tuple[str, ...], told: str) -> None:
+    answer = cli("plan", model, *ON_PIS, *words)
+    assert answer.code == 2
+    assert told in " ".join(answer.err.split())
+
+
+def test_groups_need_a_cluster_and_a_model(cli: Cli) -> None:
+    answer = cli("plan", "pixel7a/alexnet-sparse", "--groups", "all")
+    assert answer.code == 2
+    assert "--groups is about a network over devices" in " ".join(answer.err.split())
+
+
+def test_rules_and_axes_in_python(model: str) -> None:
+    from gapless.rules import largest_group, never_together
+
+    problem = gapless.group_problem(model, "raspberry-pis", axis="columns", devices={"pi5": 1, "pi4": 2})
+    assert problem.data.axis == "columns"
+    result = gapless.plan(
+        problem, backend="exhaustive", rules=[largest_group(2), never_together("pi4-1", "pi4-2")]
+    )
+    assert result.plan is not None
+    with pytest.raises(InvalidInputError, match="groups are of one network"):
+        gapless.with_groups(problem, gapless.open_model(model, granularity="piece"))
+    with pytest.raises(InvalidInputError, match="other layers than the pieces"):
+        gapless.with_groups(
+            gapless.cluster_problem(model, "raspberry-pis"), gapless.open_model(model, granularity="operator")
+        )
