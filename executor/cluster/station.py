@@ -266,7 +266,7 @@ class Station:
             made = [spec.name for spec in self._blueprint.streams[0].outputs]
             feeder = Feeder(self._blueprint, self._state, groups=[[0]], wanted=[made])
             feeder.begin(self._crew)
-            while not self._closing:
+            while self._goes_on():
                 self._give(feeder)
                 feeder.collect(also=(self._wake_up,) if feeder.has_room else ())
                 for results in feeder.results():
@@ -284,10 +284,14 @@ class Station:
                 self._ended = True
                 os.close(self._wake_up)
 
-    def _give(self, feeder: Feeder) -> None:
-        """Let in what waits, as far as there is room and it is this task's turn; pass on the end."""
+    def _goes_on(self) -> bool:
+        """Take the call to wake up, and only then look what for: a call that comes later is heard later."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_up)
+        return not self._closing
+
+    def _give(self, feeder: Feeder) -> None:
+        """Let in what waits, as far as there is room and it is this task's turn; pass on the end."""
         while self._inbox and feeder.has_room and self._turns.comes(self.settings.route):
             if self._inbox[0].head["kind"] == "end":
                 if self._heads:

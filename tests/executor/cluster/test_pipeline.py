@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -51,6 +52,40 @@ def test_all_requests_come_out_once_in_order_with_right_numbers(three: Started) 
         assert outputs.keys() == right.keys()
         for name in right:
             np.testing.assert_allclose(outputs[name], right[name], rtol=1e-6)
+
+
+def test_a_station_hears_that_it_is_closed_at_any_moment(
+    three: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it is just about to take an earlier call, which it then takes together with this one."""
+    cluster, members = three
+    model = chain("add")
+    taking, called = threading.Event(), threading.Event()
+    read, write = os.eventfd_read, os.eventfd_write
+
+    def slow_read(descriptor: int) -> int:
+        taking.set()
+        called.wait(10)
+        return read(descriptor)
+
+    def noted_write(descriptor: int, value: int) -> None:
+        write(descriptor, value)
+        if taking.is_set():
+            called.set()
+
+    with opened(cluster, model, over(model, (1, "a"))) as pipeline:
+        list(pipeline.map([model.sample_inputs(0)]))
+        (station,) = members.actors["a"].device._stations.values()
+        monkeypatch.setattr(os, "eventfd_read", slow_read)
+        monkeypatch.setattr(os, "eventfd_write", noted_write)
+        station._wake()
+        assert taking.wait(10)
+        closing = threading.Thread(target=pipeline.close, daemon=True)
+        closing.start()
+        closing.join(10)
+        is_stuck = closing.is_alive()
+        station._wake()
+    assert not is_stuck
 
 
 def test_a_consumer_that_leaves_disturbs_nobody(three: Started) -> None:
