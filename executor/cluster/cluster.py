@@ -237,7 +237,8 @@ class Cluster:
     def drop(self, name: str) -> None:
         """Use a device no more; its actor is ended."""
         member = self.devices.pop(name, None)
-        outlet = self._outlets.pop(name, None)
+        with self._lock:
+            outlet = self._outlets.pop(name, None)
         if outlet is not None:
             outlet.close()
         if member is not None:
@@ -256,7 +257,9 @@ class Cluster:
                     member.actor.call("shut_down")
             member.actor.kill()
         self.devices = {}
-        for outlet in self._outlets.values():
+        with self._lock:
+            outlets = list(self._outlets.values())
+        for outlet in outlets:
             outlet.close()
         self._endpoint.close()
         self.members.close()

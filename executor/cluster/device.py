@@ -144,9 +144,11 @@ class Device:
 
     def shut_down(self) -> None:
         """Close everything."""
-        for route in list(self._stations):
+        with self._lock:  # other threads open and forget some of them meanwhile
+            routes, outlets = list(self._stations), list(self._outlets.values())
+        for route in routes:
             self.close(route)
-        for outlet in self._outlets.values():
+        for outlet in outlets:
             outlet.close()
         self._endpoint.close()
         self._folder.cleanup()

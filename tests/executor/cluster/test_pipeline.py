@@ -88,6 +88,19 @@ def test_a_station_hears_that_it_is_closed_at_any_moment(
     assert not is_stuck
 
 
+def test_a_device_ends_while_its_links_fail(three: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, members = three
+    model = chain("add", "add")
+    with opened(cluster, model, over(model, (1, "a"), (1, "b"))) as pipeline:
+        list(pipeline.map([model.sample_inputs(0)]))
+        device = members.actors["a"].device
+        assert set(device._outlets) == {"", "b"}
+        for target, outlet in device._outlets.items():
+            monkeypatch.setattr(outlet, "close", lambda target=target: device._link_failed(target, "it fell"))
+        members.actors["a"].lose("it fell")
+        assert not device._outlets.keys() & {"b"}
+
+
 def test_a_consumer_that_leaves_disturbs_nobody(three: Started) -> None:
     model = chain("add", "add")
     with opened(three[0], model, over(model, (1, "a"), (1, "b"))) as pipeline:
