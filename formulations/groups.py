@@ -21,6 +21,33 @@ def _devices() -> Pipelines:
     return Pipelines(overlap=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOptimum:
+    """That the layers of a problem are the chunks of the best plan over the graph, with cuts anywhere in it.
+
+    Attributes
+    ----------
+    sets
+        Down-sets of the graph, all of whose chains were compared.
+    period_us
+        The least period over the graph.
+    given_pieces_us
+        The least period when cuts may only lie between the pieces of the network.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    sets: int
+    period_us: int
+    given_pieces_us: int
+
+    def __post_init__(self) -> None:
+        defects = Defects("over_graph")
+        for field_name in ("sets", "period_us", "given_pieces_us"):
+            defects.check_count(field_name, getattr(self, field_name), least=1)
+        defects.raise_as(InvalidProblemError)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cooperation:
     """One network as an endless stream through chunks, each served by a group of devices.
@@ -44,6 +71,8 @@ class Cooperation:
         Power of each device while it waits, milliwatts; empty: none.
     fixed_us
         By layer and device what of its time does not depend on how many rows are computed; empty: nothing.
+    over_graph
+        Where the layers are chunks over the graph: what was compared to find them. None: they are pieces.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -58,6 +87,7 @@ class Cooperation:
     most_group: int | None = None
     idle_mw: tuple[int, ...] = ()
     fixed_us: tuple[tuple[int, ...], ...] = ()
+    over_graph: GraphOptimum | None = None
 
     def __post_init__(self) -> None:
         defects = Defects("cooperation")

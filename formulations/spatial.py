@@ -9,7 +9,7 @@ section 13).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, ClassVar
@@ -191,6 +191,11 @@ class SpatialNetwork:
             for source in node.sources:
                 found[source].append(index)
         return tuple(map(tuple, found))
+
+    def batched(self, count: int) -> SpatialNetwork:
+        """Return the network for so many inferences that are computed together, as one item."""
+        nodes = (replace(node, bytes=node.bytes * count, flops=node.flops * count) for node in self.nodes)
+        return replace(self, nodes=tuple(nodes))
 
     @cached_property
     def operators(self) -> tuple[int, ...]:

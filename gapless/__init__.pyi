@@ -16,8 +16,11 @@ from .api.execution import open_pipeline as open_pipeline
 from .api.execution import profile as profile
 from .api.execution import profiled_problem as profiled_problem
 from .api.execution import run as run
+from .api.groups import chunks_over_graph as chunks_over_graph
 from .api.groups import group_problem as group_problem
 from .api.groups import with_groups as with_groups
+from .api.kinds import KindResult as KindResult
+from .api.kinds import compare_kinds as compare_kinds
 from .api.links import SettledPlan as SettledPlan
 from .api.links import load_links as load_links
 from .api.links import measure_links as measure_links

@@ -68,6 +68,9 @@ class Family:
     starts
         What finds plans for exact backends to start from, likewise: from problem and options to an iterator
         of `Start`.
+    over_graph
+        What finds the chunks of the best plan anywhere in the graph of a network, likewise: from a problem,
+        the most down-sets or None, and a `Deadline` to a problem with these chunks as layers, and its plan.
     backends
         Further backends for them, by name: "module:Class".
     samples
@@ -81,6 +84,7 @@ class Family:
     support: Support | None = None
     native: str | None = None
     starts: str | None = None
+    over_graph: str | None = None
     backends: Mapping[str, str] = field(default_factory=dict)
     samples: str | None = None
     usual: Usual = Usual(names=EXACT_BACKENDS)

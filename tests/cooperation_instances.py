@@ -106,7 +106,7 @@ def drawn_problem(seed: int, *, layers: int | None = None, devices: int | None =
                 for name, kind in zip(names, types, strict=True)
             ),
         ),
-        networks=(_network(spatial, pieces, layers),),
+        networks=(divided_network(spatial, pieces, layers),),
         costs=CostTable(units=names, networks=(NetworkCosts(network="net", layer_us=rows),)),
         objective=Objective.parse(rng.choice(OBJECTIVES)),
         data=Cooperation(
@@ -131,7 +131,8 @@ def drawn_problem(seed: int, *, layers: int | None = None, devices: int | None =
     )
 
 
-def _network(spatial: SpatialNetwork, pieces: tuple[int, ...], layers: int) -> Network:
+def divided_network(spatial: SpatialNetwork, pieces: tuple[int, ...], layers: int) -> Network:
+    """Return a network in pieces: its layers with their weights, and the tensors between them."""
     nodes = spatial.nodes
     tensors = []
     for index, node in enumerate(nodes):

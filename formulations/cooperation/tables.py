@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
+from operator import add
+from typing import Protocol
 
 from ..chain import Chain, build_chain
 from ..cluster import Link
 from ..groups import Cooperation
 from ..problem import Problem
-from .segments import Segments
+from .segments import Amount, Segment, Segments
 from .splitting import Group, Rows, best_split
 
 Devices = tuple[int, ...]
@@ -20,7 +22,7 @@ Devices = tuple[int, ...]
 Part = tuple[int, int, Devices]
 """A chunk: first layer, one past the last, and the group that serves it."""
 
-_PER_US = 10**6
+PER_US = 10**6
 """Times of single rows are counted in picoseconds."""
 
 
@@ -43,6 +45,13 @@ class Exchange:
         """Return the time of so many bytes there and back together."""
         rate = self.bytes_per_second
         return self.latency_ns - (-size * 10**9 // rate) if rate else 0
+
+
+class SegmentTable(Protocol):
+    """What tiles of each chunk compute and read."""
+
+    def of(self, start: int, stop: int) -> Segment:
+        """Return the chunk [start, stop)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +113,7 @@ class Groups:
     data: Cooperation
     boundary_bytes: tuple[int, ...]
     links: tuple[tuple[Link | None, ...], ...]
-    segments: Segments
+    segments: SegmentTable
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -169,17 +178,20 @@ class Groups:
             return max(compute_us, service.message_us, *messages_us)
         return compute_us + service.message_us + sum(messages_us)
 
+    @cached_property
+    def spans(self) -> Sequence[tuple[int, int]]:
+        """The chunks [start, stop), by their first boundary."""
+        return tuple(combinations(self.chain.cuts, 2))
+
     def possible(self) -> Iterator[Part]:
         """Yield every chunk with every group that can serve it: all devices can run all its layers."""
-        cuts = self.chain.cuts
-        for place, start in enumerate(cuts):
-            for stop in cuts[place + 1 :]:
-                able = [d for d in range(self.device_count) if self.chain.runs(start, stop, d)]
-                most = min(self.most_group, self.segments.of(start, stop).rows, len(able)) if able else 0
-                for size in range(1, most + 1):
-                    for group in combinations(able, size):
-                        if self.service((start, stop, group)) is not None:
-                            yield start, stop, group
+        for start, stop in self.spans:
+            able = [d for d in range(self.device_count) if self.chain.runs(start, stop, d)]
+            most = min(self.most_group, self.segments.of(start, stop).rows, len(able)) if able else 0
+            for size in range(1, most + 1):
+                for group in combinations(able, size):
+                    if self.service((start, stop, group)) is not None:
+                        yield start, stop, group
 
     def service(self, part: Part) -> Service | None:
         """Return what a request takes of a group whose devices can run a chunk; None: it cannot serve it.
@@ -275,7 +287,7 @@ class Groups:
         if key not in self._tiles:
             always = sum(self._fixed_us(layer, device) for layer in range(start, stop))
             always += self.chain.transfer_in_us[start][device] + self.chain.transfer_out_us[stop][device]
-            self._tiles[key] = tuple(-(-total // _PER_US) + always for total in self._tile_ps(*key))
+            self._tiles[key] = tuple(-(-total // PER_US) + always for total in self._tile_ps(*key))
         return self._tiles[key]
 
     def _tile_ps(self, start: int, stop: int, device: int, group: int) -> list[int]:
@@ -289,8 +301,7 @@ class Groups:
             for layer in [start] if known else range(start, stop):
                 own = work[layer - start]
                 varying = (self.chain.layer_us[layer][device] or 0) - self._fixed_us(layer, device)
-                unit = -(-varying * _PER_US // own.of(0, own.rows))
-                sums = [total + unit * done for total, done in zip(sums, own.by_rows(group), strict=True)]
+                sums = list(map(add, sums, scaled_ps(varying, own, group)))
             self._sums[key] = sums
         return self._sums[key]
 
@@ -334,6 +345,12 @@ class Groups:
         data = self.data.devices
         slots = data.in_slots * self.boundary_bytes[start] + data.out_slots * self.boundary_bytes[stop]
         return tuple(weights + data.resident_bytes + slots - (-live * share // whole) for share in shares)
+
+
+def scaled_ps(time_us: int, work: Amount, group: int) -> list[int]:
+    """Return the time of a tile of r rows in a group of so many, by r: its share of that of all (Eq. 5)."""
+    unit = -(-time_us * PER_US // work.of(0, work.rows))
+    return [unit * done for done in work.by_rows(group)]
 
 
 def groups_of(problem: Problem) -> Groups:

@@ -206,7 +206,11 @@ def take_profile(
 
 def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) -> dict[str, Model]:
     """Open the models of all networks that run, by name; parameters and errors as for `models_of`."""
-    return {network.name: models_of(network, at=at) for network in problem.formulation.placed(problem)}
+    pieces = getattr(problem.data, "pieces", None)
+    return {
+        network.name: models_of(network, at=at, pieces=pieces)
+        for network in problem.formulation.placed(problem)
+    }
 
 
 def resolve_engine(engine: str | Engine | None, *models: Model) -> Engine:

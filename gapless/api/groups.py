@@ -30,6 +30,7 @@ def group_problem(
     axis: str = "rows",
     interstage: bool = True,
     overlap: bool = False,
+    over_graph: bool = False,
     batch: int = 1,
     shapes: Shapes | None = None,
     devices: Mapping[str, int] | None = None,
@@ -54,6 +55,9 @@ def group_problem(
         Whether sending the result of a chunk to the next group takes time (PICO leaves it out).
     overlap
         Whether a group sends one result while it computes the next; PICO's Eq. 11 adds both.
+    over_graph
+        Whether chunks may begin and end anywhere in the graph, where that can be compared
+        (`chunks_over_graph`), and not only between the pieces.
     batch, shapes, devices
         As for `cluster_problem`.
 
@@ -76,7 +80,10 @@ def group_problem(
     """
     opened = _opened(model, shapes)
     problem = cluster_problem(opened.network, platform, batch=batch, devices=devices, pipelines="one")
-    return with_groups(problem, opened, groups=groups, axis=axis, interstage=interstage, overlap=overlap)
+    found = with_groups(
+        problem, opened, groups=groups, axis=axis, interstage=interstage, overlap=overlap, batch=batch
+    )
+    return chunks_over_graph(found, opened) if over_graph else found
 
 
 def with_groups(
@@ -87,6 +94,7 @@ def with_groups(
     axis: str = "rows",
     interstage: bool = True,
     overlap: bool = False,
+    batch: int = 1,
 ) -> Problem:
     """Return a problem of one network with groups of its units, or devices, that serve chunks together.
 
@@ -98,6 +106,8 @@ def with_groups(
         The model, opened with the granularity "piece".
     groups, axis, interstage, overlap
         As for `group_problem`.
+    batch
+        For how many inferences at once the costs of the problem are.
 
     Raises
     ------
@@ -120,7 +130,7 @@ def with_groups(
     pieces = (*(-1 for _ in divided.graph.inputs), *layers)
     devices = replace(own or Pipelines(), overlap=overlap, most=None, switch_bytes_per_second=None)
     data = Cooperation(
-        spatial=divided.spatial(),
+        spatial=divided.spatial().batched(batch),
         pieces=pieces,
         axis=axis,
         devices=devices,
@@ -128,6 +138,63 @@ def with_groups(
         most_group=parse_most("groups", groups, {"all": None}, most=10**6),
     )
     return replace(problem, data=data, objective=Objective(terms=("period",)))
+
+
+def chunks_over_graph(
+    problem: Problem, model: Model, *, most_sets: int | None = None, time_limit_s: float | None = None
+) -> Problem:
+    """Return a problem of groups whose layers are the chunks of the best plan over the graph of a model.
+
+    Plans are otherwise the best given the pieces of the network. Where its graph has few down-sets, all
+    chains of them are compared; `problem.data.over_graph` says by how much the pieces lengthen the period.
+
+    Parameters
+    ----------
+    problem
+        From `group_problem` or `with_groups`: without rules, the period being the only objective.
+    model
+        The model that it is about.
+    most_sets
+        Most down-sets; None: a few hundred.
+    time_limit_s
+        When to give up.
+
+    Raises
+    ------
+    InvalidInputError
+        The graph has more down-sets, the time was up, or costs are not of a kind that can be shared out.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.group_problem("squeezenet", "raspberry-pis", over_graph=True)
+    >>> found = problem.data.over_graph
+    >>> gapless.plan(problem).objective == found.period_us <= found.given_pieces_us
+    True
+    """
+    from ..solvers.families import family_of
+    from ..solvers.protocol import Deadline, TimeIsUpError
+    from .models import divided_by
+
+    family = family_of(problem.formulation.name)
+    if family.over_graph is None:
+        raise InvalidInputError(
+            f"{problem.formulation.label} have no plans over the graph: they are of groups"
+        )
+    try:
+        chunks: Problem = family.load(family.over_graph)(problem, most_sets, Deadline(time_limit_s))[0]
+    except TimeIsUpError:
+        raise InvalidInputError(
+            f"the chunks of network {problem.network.name!r} were not compared in {time_limit_s:g} s: give "
+            "more time, or plan given its pieces"
+        ) from None
+    network = divided_by(_opened(model), chunks.data.pieces).network
+    if len(network.layers) != len(chunks.network.layers):
+        raise InvalidInputError(
+            f"the chunks of network {network.name!r} over the graph cannot be run one by one: plan given its "
+            "pieces"
+        )
+    return replace(chunks, networks=(network,))
 
 
 def _opened(model: Model | str | Path, shapes: Shapes | None = None) -> OnnxModel:

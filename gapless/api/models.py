@@ -16,6 +16,7 @@ from ..formulations.network import ModelRef, Network
 from ..profiler.applications.catalog import application_named, applications
 
 if TYPE_CHECKING:
+    from ..executor.graph.onnx_model import OnnxModel, PieceFinder
     from ..executor.graph.opening import Opener, OpeningLimits
 
 Shapes = Mapping[str, Sequence[int]]
@@ -73,8 +74,33 @@ def open_model(
         return _opened(locator, opener, shapes or {}, grouped, materialize=materialize)
 
 
+def divided_by(model: OnnxModel, pieces: Sequence[int]) -> OnnxModel:
+    """Open an ONNX model once more, divided into other pieces: by node of `spatial()` its number, or -1."""
+    from ..executor.graph.opening import Opener
+
+    (ref,) = model.network.models
+    where = f"{model.network.name}={ref.locator}"
+    with Opener() as opener:
+        found = _opened(
+            where,
+            opener,
+            dict(ref.shapes),
+            Granularity.PIECE,
+            materialize=model.materialize,
+            pieces=lambda _: pieces,
+        )
+    assert isinstance(found, type(model))
+    return found
+
+
 def _opened(
-    locator: str | Path, opener: Opener, shapes: Shapes, granularity: Granularity, *, materialize: bool
+    locator: str | Path,
+    opener: Opener,
+    shapes: Shapes,
+    granularity: Granularity,
+    *,
+    materialize: bool,
+    pieces: PieceFinder | None = None,
 ) -> Model:
     name, where = split_locator(locator)
     fixed = {key: tuple(shape) for key, shape in shapes.items()}
@@ -94,7 +120,7 @@ def _opened(
             name=name,
             materialize=materialize,
             opener=opener,
-            pieces=labels_of,
+            pieces=pieces or labels_of,
         )
     zoo = where.removeprefix(ZOO_PREFIX)
     return load_onnx(
@@ -104,7 +130,7 @@ def _opened(
         name=name or zoo,
         locator=ZOO_PREFIX + zoo,
         opener=opener,
-        pieces=labels_of,
+        pieces=pieces or labels_of,
     )
 
 
@@ -166,7 +192,9 @@ def open_each(
     return models
 
 
-def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -> Model:
+def models_of(
+    network: Network, *, at: Mapping[str, str | Path] | None = None, pieces: Sequence[int] | None = None
+) -> Model:
     """Open the models that a network was read from, for running a plan of it.
 
     Parameters
@@ -175,6 +203,8 @@ def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -
         With `models` filled in, as `gapless profile` writes it.
     at
         Where models lie now, by locator: for problems that come from another machine.
+    pieces
+        Of a model that is divided into pieces, which node belongs to which; None: as they are usually found.
 
     Raises
     ------
@@ -192,16 +222,19 @@ def models_of(network: Network, *, at: Mapping[str, str | Path] | None = None) -
     names = [network.name] if len(network.models) == 1 else _joined_names(network)
     with Opener() as opener:
         opened = [
-            _reopen(ref, name, (at or {}).get(ref.locator, ref.locator), opener)
+            _reopen(ref, name, (at or {}).get(ref.locator, ref.locator), opener, pieces)
             for ref, name in zip(network.models, names, strict=True)
         ]
     return join(opened, name=network.name) if len(opened) > 1 else opened[0]
 
 
-def _reopen(ref: ModelRef, name: str, where: str | Path, opener: Opener) -> Model:
+def _reopen(
+    ref: ModelRef, name: str, where: str | Path, opener: Opener, pieces: Sequence[int] | None
+) -> Model:
     grouped = _granularity(ref.granularity)
     # Links are followed: the digest decides whether it is the right file.
-    model = _opened(f"{name}={where}", opener, dict(ref.shapes), grouped, materialize=True)
+    finder = None if pieces is None else (lambda _: pieces)
+    model = _opened(f"{name}={where}", opener, dict(ref.shapes), grouped, materialize=True, pieces=finder)
     (found,) = model.network.models
     if found.digest != ref.digest:
         raise InvalidModelError(

@@ -19,6 +19,7 @@ from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
     from ..api.diagnosis import BackendReport, Diagnosis
+    from ..api.kinds import KindResult
     from ..api.planning import Comparison
     from ..api.rounds import Loop
     from ..api.streams import TaskStream
@@ -208,6 +209,25 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
         ],
         "disagreements": list(comparison.disagreements),
         "interrupted": interrupted,
+    }
+
+
+def kinds_document(found: Sequence[KindResult]) -> Document:
+    """Return the document of `gapless compare --kinds`."""
+    return {
+        **header("kinds"),
+        "kinds": [
+            {
+                "kind": one.kind,
+                "throughput_per_s": one.throughput,
+                "problem": None if one.problem is None else problem_data(one.problem),
+                "result": None
+                if one.problem is None or one.result is None
+                else result_data(one.problem, one.result),
+                "failure": one.failure or None,
+            }
+            for one in found
+        ],
     }
 
 

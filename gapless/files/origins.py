@@ -39,6 +39,7 @@ NAMES = (
     "costs",
     "pipelines",
     "groups",
+    "over_graph",
     "objective",
     "max_period_us",
     "min_units",
@@ -58,7 +59,7 @@ _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 _SERVICE = ("order", "execution", "mode", "contention")
 """What only a workload has."""
 
-_OVER_DEVICES = ("devices", "batch", "shape", "groups")
+_OVER_DEVICES = ("devices", "batch", "shape", "groups", "over_graph")
 """What only a problem over devices has."""
 
 
@@ -189,18 +190,15 @@ def _named(asked: Mapping[str, str], network: Network | None) -> Problem:
 
 def _over_devices(asked: Mapping[str, str], network: Network | None) -> Problem:
     from ..api.clusters import cluster_problem
-    from ..formulations.cluster_platform import parse_counts
 
     if "costs" in asked:
         raise InvalidInputError(
             "--costs chooses between measured tables; costs on a cluster are estimated from its speeds"
         )
-    batch = _count("batch", asked.get("batch")) or 1
-    devices = parse_counts(asked["devices"]) if "devices" in asked else None
     if "groups" not in asked:
-        return cluster_problem(
-            network or network_named(asked), asked["platform"], batch=batch, devices=devices
-        )
+        _refuse(asked, ("over_graph",), "groups of devices: give --groups too")
+        found = {name: given for name, given in device_options(asked).items() if name != "shapes"}
+        return cluster_problem(network or network_named(asked), asked["platform"], **found)
     from ..api.groups import group_problem
 
     _refuse(asked, ("pipelines",), "plans in which each device has a chunk of its own: leave --groups away")
@@ -208,10 +206,20 @@ def _over_devices(asked: Mapping[str, str], network: Network | None) -> Problem:
         asked["problem"],
         asked["platform"],
         groups=asked["groups"],
-        batch=batch,
-        shapes=_shapes(asked),
-        devices=devices,
+        over_graph="over_graph" in asked,
+        **device_options(asked),
     )
+
+
+def device_options(asked: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is asked of any network over devices, as arguments of `group_problem`."""
+    from ..formulations.cluster_platform import parse_counts
+
+    return {
+        "batch": _count("batch", asked.get("batch")) or 1,
+        "shapes": _shapes(asked),
+        "devices": parse_counts(asked["devices"]) if "devices" in asked else None,
+    }
 
 
 def network_named(asked: Mapping[str, str]) -> Network:

@@ -7,6 +7,7 @@ FAMILY = Family(
     support=EXACT,
     native="solving:solve_groups",
     starts="start:starts_of",
+    over_graph="over_graph:solve_over_graph",
     backends={"pico": "pico:PicoBackend", "pico-literal": "pico:LiteralPicoBackend"},
     samples="samples:samples",
     usual=Usual(names=("native", "cpsat", "pulp", "pico", "pico-literal"), time_limit_s=10.0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain, combinations
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,12 +125,11 @@ def build_arrays(
         The deadline has passed before they were finished.
     """
     cuts, capacities = groups.chain.cuts, groups.chain.unit_memory
-    places = list(combinations(range(len(cuts)), 2))
+    spans, place = list(groups.spans), {cut: at for at, cut in enumerate(cuts)}
     number = np.full((len(cuts), len(cuts)), -1, np.int64)
-    for row, (start, stop) in enumerate(places):
-        number[start, stop] = row
-    spans = [(cuts[start], cuts[stop]) for start, stop in places]
-    shape = len(places), kinds.states.number
+    for row, (start, stop) in enumerate(spans):
+        number[place[start], place[stop]] = row
+    shape = len(spans), kinds.states.number
     tables = [np.full(shape, fill, np.int64) for fill in (NEVER, 0, 0)]
     amounts: dict[str, Ints] = {name: np.zeros(shape, np.int64) for name in sorted(terms & _DETAILED)}
     limited = any(capacity is not None for capacity in capacities)

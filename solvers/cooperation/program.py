@@ -197,6 +197,8 @@ class Program:
     def _step(self, start: int, stop: int, behind: Ints, cost: Cost, least: Ints) -> None:
         """Lower the costs of all pairs from a place on by chunks that end at another."""
         row = self.arrays.number[start, stop]
+        if row < 0:
+            return
         pairs, lead = self.pairs, self.leaders[row]
         for own in range(self.class_count):
             mine = np.where(lead == own, self.stage_us[row], NEVER)
@@ -244,6 +246,8 @@ class Program:
         groups, rest = self.parts_of(state)
         for stop in range(place + 1, self._last + 1):
             row = self.arrays.number[place, stop]
+            if row < 0:
+                continue
             mine = self.leaders[row, groups] == own
             for other in range(self.class_count if stop < self._last else 1):
                 send = int(self.sends_us[own, other, stop])

@@ -8,7 +8,8 @@ from ...files import documents
 from ...view.explaining.explanation import TIME_LIMIT_S
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
-from ..options.problem import Asked, OutOption, asking, check_writable, solving_option
+from ..options.problem import Asked, OutOption, asking, check_writable
+from ..options.solving import solving_option
 
 if TYPE_CHECKING:
     from ...files.plans import NamedPlan

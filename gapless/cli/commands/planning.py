@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,15 +12,8 @@ from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_result
 from ..base.general_options import JsonOption
-from ..options.problem import (
-    Asked,
-    OutOption,
-    SolvingOptions,
-    TaskSlotsOption,
-    asking,
-    check_writable,
-    solving_option,
-)
+from ..options.problem import Asked, OutOption, TaskSlotsOption, asking, check_writable
+from ..options.solving import SolvingOptions, solving_option
 
 if TYPE_CHECKING:
     from ...files.plans import NamedPlan
@@ -86,6 +80,15 @@ def compare(
             "band, pipe-it, serial; the last three with 10 s for each.",
         ),
     ] = None,
+    kinds: Annotated[
+        str | None,
+        solving_option(
+            metavar="all|LIST",
+            help="Of a model over a cluster, instead of backends: what plans can be, comma-separated, each "
+            "solved by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices "
+            "that share chunks), graph (groups with cuts anywhere in the graph).",
+        ),
+    ] = None,
     solving: SolvingOptions,
     out: OutOption = None,
     json: JsonOption = False,
@@ -96,6 +99,8 @@ def compare(
     from ..tasks.solving import compare_watched
 
     check_writable(out)
+    if kinds is not None:
+        return _kinds_compared(asked, kinds, backends, solving, out)
     named = None if backends is None else get_backends(name.strip() for name in backends.split(","))
     problem = asked.problem
     comparison, interrupted = compare_watched(
@@ -112,6 +117,25 @@ def compare(
         view=lambda: tables.comparison_view(comparison),
         code=ExitCode.INTERRUPTED if interrupted else code,
         notes=notes + write_out(out, lambda: documents.json_text(document)),
+    )
+
+
+def _kinds_compared(
+    asked: Asked, kinds: str, backends: str | None, solving: SolvingOptions, out: Path | None
+) -> Answer:
+    """Answer for `compare --kinds`."""
+    from ...view.terminal.kinds import kinds_view
+    from ..tasks.solving import kinds_watched
+
+    if backends is not None:
+        raise InvalidInputError("--backends compares who solves, --kinds what plans can be: give one of them")
+    found = kinds_watched(asked.origin, kinds, solving.solver_options)
+    document = documents.kinds_document(found)
+    return Answer(
+        document=lambda: document,
+        view=lambda: kinds_view(found),
+        code=ExitCode.OK if any(one.throughput for one in found) else ExitCode.INFEASIBLE,
+        notes=write_out(out, lambda: documents.json_text(document)),
     )
 
 

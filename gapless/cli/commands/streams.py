@@ -13,15 +13,8 @@ from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, output_option
 from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption
 from ..options.models import EngineOption
-from ..options.problem import (
-    OutOption,
-    PlatformOption,
-    ProblemOptions,
-    TimeLimitOption,
-    ask,
-    check_writable,
-    solving_option,
-)
+from ..options.problem import OutOption, PlatformOption, ProblemOptions, ask, check_writable
+from ..options.solving import TimeLimitOption, solving_option
 
 TasksArgument = Annotated[
     list[str],

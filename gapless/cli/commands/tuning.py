@@ -27,16 +27,8 @@ from ..options.models import (
     UnitsOption,
     parse_names,
 )
-from ..options.problem import (
-    DistanceOption,
-    ObjectiveOption,
-    PipelinesOption,
-    RulesOption,
-    SeedOption,
-    TimeLimitOption,
-    TopOption,
-    WorkloadOption,
-)
+from ..options.problem import ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
+from ..options.solving import DistanceOption, SeedOption, TimeLimitOption, TopOption
 
 if TYPE_CHECKING:
     from ...api.tuning import Tuned

@@ -17,14 +17,13 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.workload import Execution, RequestOrder
 from ..base.answer import takes
 from ..base.general_options import heading, output_option
+from .solving import SolvingOptions
 
 if TYPE_CHECKING:
     from ...files.plans import NamedPlan
     from ...formulations.problem import Problem
-    from ...solvers.protocol import SolveOptions
 
 _asked_option = heading("What is asked")
-solving_option = heading("How to solve")
 
 OptionalProblemArgument = Annotated[
     str | None,
@@ -128,6 +127,14 @@ GroupsOption = Annotated[
         "computes some rows of its result; layers are then pieces of the network.",
     ),
 ]
+OverGraphOption = Annotated[
+    bool,
+    _asked_option(
+        "--over-graph",
+        help="With --groups: chunks begin and end anywhere in the graph of the model, not only between its "
+        "pieces; for graphs with few down-sets.",
+    ),
+]
 ObjectiveOption = Annotated[
     str | None,
     _asked_option(
@@ -154,40 +161,6 @@ MinBalanceOption = Annotated[
 MaxGapnessOption = Annotated[int | None, _asked_option(min=0, help="Largest gapness, microseconds.")]
 MinUtilisationOption = Annotated[
     str | None, _asked_option(metavar="PERCENT", help="Least share of the platform that is busy, e.g. 62.5%.")
-]
-TopOption = Annotated[
-    int, solving_option(min=1, max=100_000, help="How many of the best plans.", show_default=True)
-]
-DistanceOption = Annotated[
-    int,
-    solving_option(
-        min=1,
-        max=100_000,
-        help="Each plan runs at least so many layers on other units than every plan before it.",
-        show_default=True,
-    ),
-]
-TimeLimitOption = Annotated[
-    float | None,
-    solving_option(help="Seconds for each backend; the best that it has found by then is the answer."),
-]
-MemoryLimitOption = Annotated[
-    int | None,
-    solving_option(
-        min=1,
-        max=2**30,
-        help="MiB that a backend may take; it then runs in a child process, as third-party solvers "
-        "always do (with half of the machine's memory, unless given).",
-    ),
-]
-StrictRulesOption = Annotated[
-    bool, solving_option("--strict-rules", help="Refuse backends that merely check plans against the rules.")
-]
-SeedOption = Annotated[
-    int, solving_option(min=0, max=2**31 - 1, help="Seed of everything random.", show_default=True)
-]
-ThreadsOption = Annotated[
-    int, solving_option(min=1, max=1024, help="Threads of a solver.", show_default=True)
 ]
 OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write it to this file.")]
 
@@ -232,6 +205,7 @@ class ProblemOptions:
     costs: CostsOption = None
     pipelines: PipelinesOption = None
     groups: GroupsOption = None
+    over_graph: OverGraphOption = False
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None
@@ -240,33 +214,6 @@ class ProblemOptions:
     min_balance: MinBalanceOption = None
     max_gapness_us: MaxGapnessOption = None
     min_utilisation: MinUtilisationOption = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SolvingOptions:
-    """How plans are searched for, as the options of the command line say it; each field is one of them."""
-
-    top: TopOption = 1
-    distance: DistanceOption = 1
-    time_limit: TimeLimitOption = None
-    memory_limit: MemoryLimitOption = None
-    strict_rules: StrictRulesOption = False
-    seed: SeedOption = 0
-    threads: ThreadsOption = 1
-
-    @property
-    def solver_options(self) -> SolveOptions:
-        """The same for a backend."""
-        from ...solvers.protocol import SolveOptions
-
-        return SolveOptions(
-            top=self.top,
-            distance=self.distance,
-            time_limit_s=self.time_limit,
-            memory_limit_bytes=None if self.memory_limit is None else self.memory_limit * 2**20,
-            seed=self.seed,
-            threads=self.threads,
-        )
 
 
 def ask(options: ProblemOptions) -> Asked:
@@ -319,7 +266,9 @@ def _given(options: ProblemOptions) -> dict[str, str]:
     from ...files.origins import origin_of
 
     given = {**vars(options), "shape": " ".join(options.shape or ()) or None}
-    return origin_of(**given, mode=Mode.STREAM if options.stream else None)
+    return origin_of(
+        **{**given, "over_graph": options.over_graph or None}, mode=Mode.STREAM if options.stream else None
+    )
 
 
 def _asked(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...api.planning import Comparison, compare_backends, default_backend, default_backends
+from ...executor.progress import Step
+from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
 from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
 from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
-from ..base.progress import Progress
+from ..base.progress import Progress, StepLine
+
+if TYPE_CHECKING:
+    from ...api.kinds import KindResult
 
 
 def plan_watched(
@@ -81,6 +87,44 @@ def compare_watched(
             partial = Comparison(problem=problem, results=(*results, stopped), failures=(), disagreements=())
             return partial, True
     return done, False
+
+
+_OF_ALL_KINDS = {"problem", "platform", "devices", "batch", "shape"}
+"""What can be asked of plans of every kind."""
+
+
+def kinds_watched(origin: Mapping[str, str], kinds: str, options: SolveOptions) -> tuple[KindResult, ...]:
+    """Compare kinds of plans with progress; `kinds`: their names with commas, or "all".
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such kind, no cluster is named, or something is asked that not all kinds have.
+    """
+    from ...api.kinds import KINDS, compare_kinds
+    from ...files.origins import device_options
+
+    if "platform" not in origin or "problem" not in origin:
+        raise InvalidInputError(
+            "--kinds is about a model over a cluster: name both, the cluster with --platform"
+        )
+    stray = sorted(set(origin) - _OF_ALL_KINDS)
+    if stray:
+        raise InvalidInputError(
+            f"--{stray[0].replace('_', '-')} is not about all kinds of plans: leave it away"
+        )
+    names = tuple(KINDS) if kinds == "all" else tuple(name.strip() for name in kinds.split(","))
+    with StepLine() as line:
+        return compare_kinds(
+            origin["problem"],
+            origin["platform"],
+            kinds=names,
+            options=options,
+            on_kind=lambda kind: line.report(
+                Step(text=f"planning {KINDS[kind]}", done=names.index(kind), total=len(names))
+            ),
+            **device_options(origin),
+        )
 
 
 def _so_far(problem: Problem, backend: Backend, progress: Progress, top: int) -> SolveResult:

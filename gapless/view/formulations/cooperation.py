@@ -12,6 +12,7 @@ from rich.text import Text
 from ...formulations.cooperation.plans import Stage
 from ...formulations.cooperation.quantities import GroupValues
 from ...formulations.cooperation.tables import Groups, groups_of
+from ...formulations.groups import Cooperation
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
@@ -63,7 +64,8 @@ class CooperationPresenter(Presenter):
         rate = 1e6 / max(1, values.period_us)
         head = f"{counted(values.chunks, 'chunk')} over {devices}: {rate:,.3g} requests/s"
         table = indented(_groups_table(values))
-        return [Text(head, style="bold"), "", table, "", Text(self.pace_words(problem, plan))]
+        words = f"{self.pace_words(problem, plan)} Cuts are {self._cuts(values.groups.data)}."
+        return [Text(head, style="bold"), "", table, "", Text(words)]
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which group sets the pace, and what takes its time."""
@@ -88,6 +90,7 @@ class CooperationPresenter(Presenter):
         groups = groups_of(problem)
         data = groups.data
         yield "groups", f"at most {counted(groups.most_group, 'device')} in each, along {data.axis}"
+        yield "cuts", self._cuts(data)
         links = data.devices.links
         if not links:
             yield "messages", "no links: messages take no time"
@@ -95,6 +98,17 @@ class CooperationPresenter(Presenter):
         words = ["a group sends a result while it computes the next" if data.devices.overlap else ""]
         words.append("" if data.interstage else "from group to group they take no time (as PICO counts)")
         yield "messages", "; ".join(word for word in words if word) or "they add to computing"
+
+    def _cuts(self, data: Cooperation) -> str:
+        """Return between what plans are compared: what "optimal" means."""
+        found = data.over_graph
+        if found is None:
+            return "between the pieces of the network: plans are compared given these"
+        return (
+            f"anywhere in the graph: all chains of its {found.sets} down-sets were compared; given its "
+            f"pieces, the least period is {millis(found.given_pieces_us)} "
+            f"({share(found.given_pieces_us - found.period_us, found.period_us)} more)"
+        )
 
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return what each device does in a period."""

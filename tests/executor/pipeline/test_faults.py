@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,9 +32,15 @@ def _clean() -> Iterator[None]:
     assert left() == before
 
 
-def children() -> list[int]:
-    """Return the processes that this one has started."""
-    return [int(pid) for pid in left()[2]]
+@pytest.fixture
+def kill_worker() -> Callable[[], None]:
+    """Return what kills a process that the test has started; others of this process serve other tests."""
+    before = left()[2]
+
+    def kill() -> None:
+        os.kill(int(min(left()[2] - before)), signal.SIGKILL)
+
+    return kill
 
 
 def test_a_worker_that_dies_is_named_with_its_request() -> None:
@@ -51,11 +57,11 @@ def test_a_worker_that_dies_is_named_with_its_request() -> None:
             pipeline.measure(Budget(requests=1))
 
 
-def test_a_worker_that_is_killed_between_runs_is_missed() -> None:
+def test_a_worker_that_is_killed_between_runs_is_missed(kill_worker: Callable[[], None]) -> None:
     model = chain("add", "add", name="net")
     with opened([model], stream("net", (1, "a"), (2, "b"))) as pipeline:
         assert pipeline.measure(Budget(requests=2)).requests == 2
-        os.kill(children()[0], signal.SIGKILL)
+        kill_worker()
         with pytest.raises(UnitLostError, match="killed by SIGKILL"):
             pipeline.measure(Budget(requests=2))
 
@@ -129,7 +135,7 @@ def test_a_unit_that_is_not_there_closes_everything() -> None:
 
 
 def test_lost_workers_are_replaced_and_no_request_is_lost_or_doubled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_worker: Callable[[], None]
 ) -> None:
     monkeypatch.setenv("GAPLESS_TEST_MARK", str(tmp_path / "mark"))
     model = chain("same", ("crash once", 6.0), "add", name="net")
@@ -149,7 +155,7 @@ def test_lost_workers_are_replaced_and_no_request_is_lost_or_doubled(
         assert "request 5 of 'net'" in told[0].text
         assert "started anew" in told[0].text
         assert next(iter(pipeline.map(frames(1))))["t2"][0] == 2
-        os.kill(children()[0], signal.SIGKILL)
+        kill_worker()
         with pytest.raises(UnitLostError):
             list(pipeline.map(frames(3)))
 

@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 import gapless
+from gapless.api.execution import models_for
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import load_problem
 from gapless.formulations.groups import Cooperation
@@ -49,6 +50,54 @@ def test_groups_are_no_worse_than_one_pipeline(cli: Cli, model: str) -> None:
 
     alone, pairs, free = (period("--groups", size) for size in ("1", "2", "all"))
     assert alone >= pairs >= free
+
+
+@pytest.mark.slow
+def test_cuts_anywhere_in_the_graph_are_kept_and_can_be_run(cli: Cli, model: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "plan.json")
+    made = cli("plan", model, *ON_PIS, "--groups", "all", "--over-graph", "--out", out)
+    assert made.code == 0, made.err
+    assert "Cuts are anywhere in the graph: all chains of its" in made.out
+    assert cli("check", out).code == 0
+    problem = gapless.group_problem(model, "raspberry-pis", over_graph=True, devices={"pi5": 1, "pi4": 2})
+    found = problem.data.over_graph
+    assert gapless.plan(problem).objective == found.period_us <= found.given_pieces_us
+    assert models_for(problem)["net"].network == problem.network
+    assert cli("plan", model, *ON_PIS, "--over-graph").code == 2
+    pieces = gapless.group_problem(model, "raspberry-pis")
+    with pytest.raises(InvalidInputError, match="not compared in 0 s"):
+        gapless.chunks_over_graph(pieces, gapless.open_model(model, granularity="piece"), time_limit_s=0.0)
+
+
+@pytest.mark.slow
+def test_kinds_of_plans_stand_side_by_side(cli: Cli, model: str) -> None:
+    made = cli("compare", model, *ON_PIS, "--kinds", "all", "--json")
+    assert made.code == 0, made.err
+    rates = {one["kind"]: one["throughput_per_s"] for one in made.document["kinds"]}
+    assert list(rates) == ["one", "many", "groups", "graph"]
+    assert rates["one"] <= rates["many"]
+    assert rates["groups"] <= rates["graph"]
+    assert all(one["result"]["status"] == "optimal" for one in made.document["kinds"])
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--kinds", "one,two"), "'two' is no kind of plan; there are one, many, groups, graph"),
+        (("--kinds", "all", "--groups", "2"), "--groups is not about all kinds of plans"),
+        (("--kinds", "all", "--backends", "native"), "give one of them"),
+    ],
+)
+def test_kinds_that_are_not_there(cli: Cli, model: str, words: tuple[str, ...], error: str) -> None:
+    made = cli("compare", model, *ON_PIS, *words)
+    assert made.code == 2
+    assert error in " ".join(made.err.split())
+
+
+def test_a_batch_takes_as_many_messages_as_its_inferences(model: str) -> None:
+    one, four = (gapless.group_problem(model, "raspberry-pis", batch=batch) for batch in (1, 4))
+    assert [4 * node.bytes for node in one.data.spatial.nodes] == [n.bytes for n in four.data.spatial.nodes]
+    assert [4 * size for size in one.network.boundary_bytes] == [*four.network.boundary_bytes]
 
 
 def test_a_problem_of_groups_is_written_and_planned_again(cli: Cli, model: str, tmp_path: Path) -> None:

@@ -1,0 +1,227 @@
+"""Chunks that any two down-sets of a graph of operators bound, as places and spans of the program.
+
+A chain of chunks over a graph is a chain of down-sets D0 < D1 < ... where each contains all readers of the
+one before, so that results go to the next group only. What a chunk (D, E) computes and sends follows from E
+alone, D says what of it counts; so one sweep backward from each E serves all chunks that end there
+(cooperation, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...formulations.cooperation.segments import Amount, Segment
+from ...formulations.spatial import SpatialNetwork
+from ..pipelines.arrays import Ints
+from ..protocol import Deadline, TimeIsUpError
+
+Set = int
+"""A set of nodes: bit i is node i."""
+
+
+class TooManySetsError(Exception):
+    """A graph has more down-sets than asked for."""
+
+
+def down_sets(network: SpatialNetwork, most: int) -> tuple[Set, ...]:
+    """Return all down-sets of the operators of a network, small ones first; inputs are not in them.
+
+    Raises
+    ------
+    TooManySetsError
+        There are more than `most`.
+    """
+    needs = {
+        node: sum(1 << source for source in network.nodes[node].sources if not network.nodes[source].is_input)
+        for node in network.operators
+    }
+    found, last = {0}, [0]
+    while last:
+        following = {
+            known | 1 << node
+            for known in last
+            for node, before in needs.items()
+            if not known >> node & 1 and before & ~known == 0
+        }
+        found |= following
+        if len(found) > most:
+            raise TooManySetsError
+        last = sorted(following)
+    return tuple(sorted(found, key=lambda one: (one.bit_count(), one)))
+
+
+def members(some: Set) -> Iterator[int]:
+    """Yield the nodes of a set, ascending."""
+    while some:
+        low = some & -some
+        yield low.bit_length() - 1
+        some ^= low
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Down-sets as places, and the chunks between them.
+
+    Attributes
+    ----------
+    network, side
+        The graph, and along which axis maps are split.
+    sets
+        Down-sets, small ones first; the first is empty, the last has all operators.
+    deadline
+        When to give up, with `TimeIsUpError`.
+    """
+
+    network: SpatialNetwork
+    side: int
+    sets: tuple[Set, ...]
+    deadline: Deadline
+
+    @cached_property
+    def _readers(self) -> list[Set]:
+        return [sum(1 << reader for reader in readers) for readers in self.network.readers]
+
+    def _needed_next(self, done: Set) -> Set:
+        """Return the nodes that the chunk behind a down-set has to have: all readers of what is done."""
+        found = 0
+        for node in members(done):
+            found |= self._readers[node]
+        return found & ~done
+
+    @cached_property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The chunks: (place where it begins, place where it ends)."""
+        forced = [self._needed_next(done) for done in self.sets]
+        return tuple(
+            (start, stop)
+            for start, done in enumerate(self.sets)
+            for stop, end in enumerate(self.sets)
+            if stop > start and (done | forced[start]) & ~end == 0
+        )
+
+    @cached_property
+    def boundary_bytes(self) -> tuple[int, ...]:
+        """Bytes that are made before each place and used behind it, inputs and results of the network too."""
+        nodes = self.network.nodes
+        inputs = [node for node, about in enumerate(nodes) if about.is_input]
+        return tuple(
+            sum(nodes[node].bytes for node in inputs if self._readers[node] & ~done)
+            + sum(nodes[node].bytes for node in sinks)
+            for done, sinks in zip(self.sets, self._sinks, strict=True)
+        )
+
+    def amounts(self, by_node: Sequence[int]) -> tuple[int, ...]:
+        """Return the sum of some amounts of nodes over each down-set."""
+        return tuple(sum(by_node[node] for node in members(done)) for done in self.sets)
+
+    def of(self, start: int, stop: int) -> Segment:
+        """Return the chunk between two places, as one piece."""
+        return self._segments[start, stop]
+
+    @cached_property
+    def _segments(self) -> Mapping[tuple[int, int], Segment]:
+        sweeps: dict[tuple[int, tuple[int, ...]], _Sweep] = {}
+        found = {}
+        for start, stop in self.spans:
+            if self.deadline.passed:
+                raise TimeIsUpError
+            sinks = tuple(node for node in self._sinks[stop] if not self.sets[start] >> node & 1)
+            if (stop, sinks) not in sweeps:
+                sweeps[stop, sinks] = _Sweep(self, self.sets[stop], sinks)
+            found[start, stop] = sweeps[stop, sinks].segment(self.sets[start])
+        return found
+
+    @cached_property
+    def _sinks(self) -> list[list[int]]:
+        """By place the nodes before it whose results are used behind it, or are those of the network."""
+        results = set(self.network.outputs)
+        return [
+            [node for node in members(done) if self._readers[node] & ~done or node in results]
+            for done in self.sets
+        ]
+
+
+class _Sweep:
+    """What tiles of the results of a down-set need of every node before them.
+
+    Parameters
+    ----------
+    lattice
+        The graph.
+    end
+        The down-set.
+    sinks
+        The nodes whose results are meant.
+    """
+
+    def __init__(self, lattice: Lattice, end: Set, sinks: tuple[int, ...]) -> None:
+        self._lattice, self._end, self._sinks = lattice, end, sinks
+        network, side = lattice.network, lattice.side
+        self._rows = min((network.nodes[node].size[side] for node in sinks), default=1)
+        borders = np.arange(self._rows + 1)
+        self._shares = {n: borders * network.nodes[n].size[side] // self._rows for n in sinks}
+        self._needs: dict[int, tuple[Ints, Ints]] = {n: (own, own) for n, own in self._shares.items()}
+        for reader in sorted(members(end), reverse=True):
+            for source, need in self._read(reader) if reader in self._needs else ():
+                self._join(self._needs, source, need)
+
+    def segment(self, start: Set) -> Segment:
+        """Return the chunk from a down-set on, whose results are all its own."""
+        nodes, side = self._lattice.network.nodes, self._lattice.side
+        inside = list(members(self._end & ~start))
+        if not all(nodes[node].splits[side] for node in inside):
+            return self._whole(inside)
+        received: dict[int, tuple[Ints, Ints]] = {}
+        for reader in inside:
+            for source, need in self._read(reader):
+                if nodes[source].is_input or start >> source & 1:
+                    self._join(received, source, need)
+        work = self._total([(max(1, nodes[node].flops), node) for node in inside], self._needs)
+        shares = {node: (own, own) for node, own in self._shares.items()}
+        return Segment(
+            rows=self._rows,
+            work=(work,),
+            received=self._total([(nodes[node].bytes, node) for node in received], received),
+            sent=self._total([(nodes[node].bytes, node) for node in self._sinks], shares),
+        )
+
+    def _whole(self, inside: Sequence[int]) -> Segment:
+        work = sum(max(1, self._lattice.network.nodes[node].flops) for node in inside)
+        nothing = Amount(starts=(0, 0), ends=(0, 0))
+        return Segment(rows=1, work=(Amount(starts=(0, 0), ends=(0, work)),), received=nothing, sent=nothing)
+
+    def _read(self, reader: int) -> Iterator[tuple[int, tuple[Ints, Ints]]]:
+        """Yield what a node reads of each of its sources."""
+        nodes, side = self._lattice.network.nodes, self._lattice.side
+        first, last = self._needs[reader]
+        for source, windows in zip(nodes[reader].sources, nodes[reader].windows, strict=True):
+            window, size = windows[side], nodes[source].size[side]
+            if window is None:
+                yield source, (np.zeros_like(first), np.full_like(last, size))
+                continue
+            reach = (last - 1) * window.stride - window.before + window.extent - 1
+            yield (
+                source,
+                (
+                    np.clip((first * window.stride - window.before) // window.up, 0, size - 1),
+                    np.clip(reach // window.up + 1, 1, size),
+                ),
+            )
+
+    @staticmethod
+    def _join(needs: dict[int, tuple[Ints, Ints]], node: int, need: tuple[Ints, Ints]) -> None:
+        before = needs.get(node, need)
+        needs[node] = (np.minimum(before[0], need[0]), np.maximum(before[1], need[1]))
+
+    def _total(self, amounts: Sequence[tuple[int, int]], needs: Mapping[int, tuple[Ints, Ints]]) -> Amount:
+        nodes, side = self._lattice.network.nodes, self._lattice.side
+        starts, ends = (np.zeros(self._rows + 1, np.int64) for _ in range(2))
+        for amount, node in amounts:
+            a_row = -(-amount // nodes[node].size[side])
+            starts += a_row * needs[node][0]
+            ends += a_row * needs[node][1]
+        return Amount(starts=starts.tolist(), ends=ends.tolist())

@@ -1,0 +1,239 @@
+"""The optimum over the graph itself: chunks between any down-sets, not only between given pieces.
+
+PICO fixes the pieces first (Algorithm 1); plans are then optimal given these. Where a graph has few down-sets
+all chains of them are compared, and the difference is what the pieces cost (cooperation, section 3). A chunk
+counts as one piece: its time on a device is the sum of its operators, of which a tile takes the share of its
+operations (PICO, Eq. 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from ...formulations.cooperation.quantities import GroupTerm as T
+from ...formulations.cooperation.tables import PER_US, Groups, groups_of, scaled_ps
+from ...formulations.costs import NetworkCosts
+from ...formulations.errors import InvalidProblemError
+from ...formulations.groups import GraphOptimum
+from ...formulations.judge import score
+from ...formulations.network import Layer, Network, Tensor
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ..protocol import NEVER as NO_DEADLINE
+from ..protocol import Deadline
+from .arrays import build_arrays
+from .branching import copies
+from .kinds import Kinds, kinds_of
+from .lattice import Lattice, TooManySetsError, down_sets, members
+from .optimum import Optimum, wanted_terms
+from .program import Program
+
+MOST_SETS = 400
+"""Most down-sets of a graph all of whose chains are compared."""
+
+
+def solve_over_graph(
+    problem: Problem, most_sets: int | None = None, deadline: Deadline = NO_DEADLINE
+) -> tuple[Problem, Plan]:
+    """Return the plan with the least period over the graph of a problem of groups, and what its pieces cost.
+
+    Parameters
+    ----------
+    problem
+        Groups of devices, whose costs have no fixed part.
+    most_sets
+        Most down-sets; None: `MOST_SETS`.
+    deadline
+        When to give up, with `TimeIsUpError`.
+
+    Returns
+    -------
+    Problem, Plan
+        The chunks of the best plan as a network of so many layers, with what was compared
+        (`Cooperation.over_graph`), and the plan.
+
+    Raises
+    ------
+    InvalidProblemError
+        The graph has too many down-sets, the problem asks for what is not known of chunks between them, or
+        there is no plan at all.
+    TimeIsUpError
+        The deadline has passed.
+    """
+    _refuse(problem)
+    groups = groups_of(problem)
+    network = groups.data.spatial
+    most_sets = most_sets or MOST_SETS
+    try:
+        sets = down_sets(network, most_sets)
+    except TooManySetsError:
+        raise InvalidProblemError(
+            f"network {problem.network.name!r} has more than {most_sets} down-sets of operators: plans of it "
+            "are compared given its pieces"
+        ) from None
+    cuts = groups.chain.cuts
+    between = tuple(
+        sum(1 << node for node, piece in enumerate(groups.data.pieces) if 0 <= piece < cut) for cut in cuts
+    )
+    side = int(groups.data.side)
+    best, given = (_best(problem, groups, Lattice(network, side, some, deadline)) for some in (sets, between))
+    if best is None or given is None:
+        raise InvalidProblemError(f"network {problem.network.name!r} has no plan within the limits")
+    own, plan = best
+    facts = GraphOptimum(sets=len(sets), period_us=_period_us(own, plan), given_pieces_us=_period_us(*given))
+    return replace(own, data=replace(own.data, over_graph=facts)), plan
+
+
+def _period_us(problem: Problem, plan: Plan) -> int:
+    return score(problem, plan).value(T.PERIOD)
+
+
+def _refuse(problem: Problem) -> None:
+    """Refuse what is not known of chunks between down-sets.
+
+    Raises
+    ------
+    InvalidProblemError
+        See `solve_over_graph`.
+    """
+    groups = groups_of(problem)
+    chain = groups.chain
+    most_bytes = chain.weight_prefix[-1] + max(chain.working_bytes)
+    capacities = [c for c in (*chain.unit_memory, chain.device_memory) if c is not None]
+    reasons = {
+        "rules name its layers": problem.rules,
+        "tiles have a fixed cost": groups.data.fixed_us,
+        "copies cost time": any(map(any, (*chain.transfer_in_us, *chain.transfer_out_us))),
+        "memory is short": any(capacity < most_bytes for capacity in capacities),
+        f"something else than the {T.PERIOD} comes first": problem.objective.terms != (T.PERIOD,),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise InvalidProblemError(
+                f"plans over the graph are not known where {reason}: plan given the pieces"
+            )
+
+
+def _best(problem: Problem, groups: Groups, lattice: Lattice) -> tuple[Problem, Plan] | None:
+    """Return the best plan with cuts at some down-sets, and its problem."""
+    tables = _tables(groups, lattice)
+    kinds = Kinds(kinds_of(problem, tables))
+    arrays = build_arrays(tables, kinds, wanted_terms(problem, problem.objective.terms), lattice.deadline)
+    program = Program(arrays, lattice.deadline)
+    found = Optimum(problem, program).find()
+    if found is None:
+        return None
+    parts = next(copies(program, found.line))
+    places = [0, *(stop for _, stop, _ in parts)]
+    own = _of_chunks(problem, tables, places)
+    plan = own.formulation.plan(own, tuple((i, i + 1, group) for i, (*_, group) in enumerate(parts)))
+    assert _period_us(own, plan) == found.value, "the judge has another period than the program"
+    return own, plan
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Tables(Groups):
+    """Tables whose boundaries are down-sets; a chunk is one piece."""
+
+    lattice: Lattice
+
+    @cached_property
+    def spans(self) -> Sequence[tuple[int, int]]:
+        """The chunks of the lattice, without those that take no time: nobody needs a group for them."""
+        runs, busy = self.chain.runs, self.chain.busy_us
+        devices = range(self.device_count)
+        return [span for span in self.lattice.spans if all(busy(*span, d) for d in devices if runs(*span, d))]
+
+    def _tile_ps(self, start: int, stop: int, device: int, group: int) -> list[int]:
+        work = self.segments.of(start, stop).work[0]
+        return scaled_ps(self.chain.busy_us(start, stop, device), work, group)
+
+
+def _tables(groups: Groups, lattice: Lattice) -> _Tables:
+    """Return the tables of a problem with down-sets as boundaries."""
+    chain, pieces, nodes = groups.chain, groups.data.pieces, groups.data.spatial.nodes
+    work = [max(1, node.flops) for node in nodes]
+    whole = [0] * chain.layer_count
+    for node, piece in enumerate(pieces):
+        whole[piece] += work[node] if piece >= 0 else 0
+    prefix, blocked = [], []
+    for device in range(chain.unit_count):
+        times = [row[device] for row in chain.layer_us]
+        shares = [
+            (times[piece] or 0) * work[node] * PER_US // whole[piece] if piece >= 0 else 0
+            for node, piece in enumerate(pieces)
+        ]
+        prefix.append(tuple(-(-total // PER_US) for total in lattice.amounts(shares)))
+        blocked.append(lattice.amounts([int(piece >= 0 and times[piece] is None) for piece in pieces]))
+    places = len(lattice.sets)
+    no_copies = ((0,) * chain.unit_count,) * places
+    return _Tables(
+        chain=replace(
+            chain,
+            prefix_us=tuple(prefix),
+            blocked=tuple(blocked),
+            transfer_in_us=no_copies,
+            transfer_out_us=no_copies,
+            weight_prefix=lattice.amounts([node.weight_bytes for node in nodes]),
+            unit_memory=(None,) * chain.unit_count,
+            device_memory=None,
+            cuts=tuple(range(places)),
+        ),
+        data=groups.data,
+        boundary_bytes=lattice.boundary_bytes,
+        links=groups.links,
+        segments=lattice,
+        lattice=lattice,
+    )
+
+
+def _of_chunks(problem: Problem, tables: _Tables, places: Sequence[int]) -> Problem:
+    """Return a problem whose layers are the chunks between some places of the tables."""
+    chain, sets, spatial = tables.chain, tables.lattice.sets, tables.data.spatial
+    spans = list(pairwise(places))
+    labels = [-1] * len(spatial.nodes)
+    for chunk, (start, stop) in enumerate(spans):
+        for node in members(sets[stop] & ~sets[start]):
+            labels[node] = chunk
+    layers = tuple(
+        Layer(
+            name=_name([spatial.nodes[n].name for n, own in enumerate(labels) if own == chunk]),
+            weight_bytes=chain.weight_prefix[stop] - chain.weight_prefix[start],
+            flops=sum(spatial.nodes[n].flops for n, own in enumerate(labels) if own == chunk),
+        )
+        for chunk, (start, stop) in enumerate(spans)
+    )
+    tensors = []
+    for node, about in enumerate(spatial.nodes):
+        targets = {labels[reader] for reader in spatial.readers[node]} - {labels[node]}
+        targets |= {len(spans)} if node in spatial.outputs else set()
+        if targets:
+            tensors.append(
+                Tensor(
+                    name=about.name, bytes=about.bytes, source=labels[node], targets=tuple(sorted(targets))
+                )
+            )
+    network = Network(
+        name=problem.network.name,
+        layers=layers,
+        tensors=tuple(tensors),
+        source=f"{problem.network.source or problem.network.name}: chunks over the graph",
+    )
+    devices = range(chain.unit_count)
+    rows = tuple(
+        tuple(chain.busy_us(*span, d) if chain.runs(*span, d) else None for d in devices) for span in spans
+    )
+    costs = NetworkCosts(network=network.name, layer_us=rows)
+    return replace(
+        problem,
+        networks=(network,),
+        costs=replace(problem.costs, networks=(costs,)),
+        data=replace(tables.data, pieces=tuple(labels)),
+    )
+
+
+def _name(operators: Sequence[str]) -> str:
+    return operators[0] if len(operators) == 1 else f"{operators[0]} .. {operators[-1]}"
