@@ -13,7 +13,7 @@ from gapless.executor.cluster.loss import Loss
 from gapless.executor.progress import Step
 from gapless.formulations.cluster import Link, Pipelines
 from gapless.formulations.errors import InvalidInputError, UnitLostError
-from gapless.formulations.pipelines.remaining import without_device, without_link
+from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.links.fitting import LinkFit, fit_link
 from gapless.profiler.links.samples import MeasuredLink, MessageSample
@@ -44,6 +44,16 @@ def fit(source: str, target: str, us: float) -> LinkFit:
         for number in range(8)
     )
     return fit_link(MeasuredLink(source=source, target=target, samples=samples))
+
+
+def without_device(found: Problem, device: str) -> Problem:
+    """Return what is left of a problem without a device."""
+    return operation_of(found).without_device(found, device)
+
+
+def without_link(found: Problem, source: str, target: str) -> Problem:
+    """Return what is left of a problem without a link."""
+    return operation_of(found).without_link(found, source, target)
 
 
 def test_what_is_left_without_a_device_keeps_everything_else() -> None:
