@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+from itertools import permutations
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gapless
@@ -18,6 +22,7 @@ from gapless.formulations.problem import Problem
 from gapless.profiler.links.fitting import LinkFit, fit_link
 from gapless.profiler.links.samples import MeasuredLink, MessageSample
 from tests.executor.cluster.devices import own_cluster
+from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.fakes import ENGINE, chain
 
 DEVICES = ("a", "b", "c")
@@ -107,6 +112,35 @@ def test_a_lost_device_is_planned_around() -> None:
         assert [step.text.split(";")[0] for step in steps][-1] == "going on with [0-0 a | 1-1 c]"
         with pytest.raises(InvalidInputError, match="runs on b, but the cluster has a, c"):
             open_on_cluster(cluster, found, plan, model=model, engine=ENGINE)
+
+
+@pytest.mark.slow
+def test_groups_are_planned_around_a_lost_member(tmp_path: Path) -> None:
+    model, platform = load(residual(2), tmp_path, granularity="piece"), tmp_path / "cluster.json"
+    types = [{"name": name, "count": 1, "speed": {"flops_per_second": 10**8}} for name in DEVICES]
+    links = [
+        {"source": source, "target": target, "bytes_per_second": 10**9}
+        for source, target in permutations(DEVICES, 2)
+    ]
+    about = {"format": "gapless.cluster", "version": 1, "name": "three", "types": types, "links": links}
+    platform.write_text(json.dumps(about))
+    found = gapless.group_problem(model, platform).with_objective("latency")
+    plan = gapless.plan(found).plan
+    assert plan is not None
+    frames, outputs = [model.sample_inputs(seed) for seed in range(12)], []
+    with (
+        own_cluster(*DEVICES) as (cluster, members),
+        open_on_cluster(cluster, found, plan, model=model, engine="onnxruntime") as running,
+    ):
+        assert running.deployment.streams[0].groups[0] == range(3)
+        for result in running.map(frames):
+            outputs.append(result["b2"])
+            if len(outputs) == 4:
+                members.actors["b"].lose("its power was cut")
+        assert running.deployment.units == ("a", "c")
+        assert running.deployment.is_divided
+    right = [model.reference(frame)["b2"] for frame in frames]
+    np.testing.assert_allclose(outputs, right, atol=1e-5)
 
 
 @pytest.mark.slow
