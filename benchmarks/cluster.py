@@ -6,9 +6,10 @@
 
 `run`: links are measured, each network is profiled on every node, the best plans run: predicted against
 measured period, and the measured period over the slowest chunk or link; outputs are compared with the uncut
-model. `faults`: a process that dies, a node that leaves, a link that stalls: what was lost, how long until
-the next result, whether every request was answered once. `endurance`: memory over many requests. `stream`:
-networks one after the other: who idles at each switch. All devices are emulated here, by quotas and rates.
+model. `groups`: the same with networks in pieces, some of which several devices compute together. `faults`: a
+process that dies, a node that leaves, a link that stalls: what was lost, how long until the next result,
+whether every request was answered once. `endurance`: memory over many requests. `stream`: networks one after
+the other: who idles at each switch. All devices are emulated here, by quotas and rates.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.membership import Membership
 from gapless.executor.cluster.nodes import parse_local_nodes
 from gapless.executor.cluster.verify import verify_on_cluster
+from gapless.executor.model import Model
 from gapless.executor.pipeline.verify import References
 from gapless.executor.progress import Step
 from gapless.executor.simulated import SimulatedRunner
@@ -37,9 +39,10 @@ from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.links.measure import LinkOptions
 from gapless.profiler.profile import ProfileOptions
+from gapless.rules import serves
 
 NODES = "a=core0:40%@40MB/s+500us,b=core1:80%@20MB/s+500us,c=core0:40%@80MB/s"
-PARTS = ("run", "faults", "endurance", "stream")
+PARTS = ("run", "groups", "faults", "endurance", "stream")
 _OPTIONS = ProfileOptions(min_repetitions=10, min_seconds_per_item=0.1, retries=0, checks=0, most_far=2.0)
 
 console = Console(width=132)
@@ -63,7 +66,10 @@ def main() -> None:
     with _cluster(given.nodes) as cluster:
         links = gapless.measure_links(cluster, options=LinkOptions(rounds=5, shards=0))
         known = gapless.cluster_platform(links)
-        problems = {name: _profiled(cluster, name, known) for name in names}
+        if "groups" in parts:
+            groups(cluster, names, known, given.seconds)
+        others = {*parts} - {"groups"}
+        problems = {name: _profiled(cluster, gapless.open_model(name), known) for name in names if others}
         if "run" in parts:
             run(cluster, problems, given.seconds)
         if "stream" in parts:
@@ -76,37 +82,61 @@ def main() -> None:
 
 def run(cluster: Cluster, problems: dict[str, Problem], seconds: float) -> None:
     """Run the best plan of each network, with one pipeline and with several."""
-    table = Table(
-        "network", "plan", "predicted", "measured", "error", "over slowest", "worst output", box=None
-    )
+    table = _table()
     for name, problem in problems.items():
         asked = {"one": gapless.with_pipelines(problem, "one"), "many": problem}
         plans = {str(gapless.plan(one).plan): one for one in asked.values()}
         for text, one in plans.items():
-            plan = gapless.plan(one).plan
-            assert plan is not None
-            with gapless.open_on_cluster(cluster, one, plan) as pipeline:
-                worst = verify_on_cluster(pipeline, References({name: gapless.open_model(name)})).worst_error
-                found = pipeline.measure(gapless.Budget(seconds=seconds))
-            predicted = _predicted_us(one, plan)
-            table.add_row(
-                name,
-                text,
-                f"{predicted / 1e3:.1f} ms",
-                f"{found.period_us / 1e3:.1f} ms",
-                f"{predicted / found.period_us - 1:+.1%}",
-                " ".join(f"{ratio:.3f}" for ratio in _over_slowest(found)),
-                f"{worst:.1e}",
-            )
-            slow = ", ".join(f"{c.unit} {c.busy_us.median / 1e3:.1f}" for c in found.chunks)
-            sent = ", ".join(f"{k.source}->{k.target} {k.time_us.median / 1e3:.1f}" for k in found.links)
-            console.print(f"  {name} [{text}]: busy ms {slow}; messages ms {sent}")
-    console.print(
-        "predicted and measured; measured period over the mean time of the slowest chunk or link",
-        table,
-        "",
-        sep="\n",
+            table.add_row(name, text, *_run_plan(cluster, one, gapless.open_model(name), seconds))
+    _show(table)
+
+
+def groups(cluster: Cluster, names: Sequence[str], known: ClusterPlatform, seconds: float) -> None:
+    """Run each network in pieces: as the best pipeline, in groups, and with a group that has to be there."""
+    table = _table()
+    for name in names:
+        model = gapless.open_model(name, granularity="piece")
+        problem = _profiled(cluster, model, known)
+        divided = gapless.with_groups(problem, model, overlap=True)
+        pair = list(cluster.devices)[:2]
+        shared = divided.with_rules(*(serves(0, device) for device in pair))
+        for what, one in {
+            "best pipeline": gapless.with_pipelines(problem, "one"),
+            "best groups": divided,
+            f"{' and '.join(pair)} share what is first": shared,
+            "best groups, one request at a time": divided.with_objective("latency"),
+        }.items():
+            table.add_row(name, what, *_run_plan(cluster, one, model, seconds))
+    _show(table)
+
+
+def _table() -> Table:
+    return Table(
+        "network", "plan", "predicted", "measured", "error", "over slowest", "worst output", box=None
     )
+
+
+def _show(table: Table) -> None:
+    words = "predicted and measured; measured period over the mean time of the slowest chunk or link"
+    console.print(words, table, "", sep="\n")
+
+
+def _run_plan(cluster: Cluster, problem: Problem, model: Model, seconds: float) -> Iterator[str]:
+    """Run the best plan of a problem, compare its outputs; yield what was predicted and measured."""
+    plan, name = gapless.plan(problem).plan, problem.network.name
+    assert plan is not None
+    with gapless.open_on_cluster(cluster, problem, plan, model=model) as pipeline:
+        worst = verify_on_cluster(pipeline, References({name: model})).worst_error
+        found = pipeline.measure(gapless.Budget(seconds=seconds))
+    predicted = _predicted_us(problem, plan)
+    yield f"{predicted / 1e3:.1f} ms"
+    yield f"{found.period_us / 1e3:.1f} ms"
+    yield f"{predicted / found.period_us - 1:+.1%}"
+    yield " ".join(f"{ratio:.3f}" for ratio in _over_slowest(found))
+    yield f"{worst:.1e}"
+    slow = ", ".join(f"{c.unit} {c.busy_us.median / 1e3:.1f}" for c in found.chunks)
+    sent = ", ".join(f"{k.source}->{k.target} {k.time_us.median / 1e3:.1f}" for k in found.links)
+    console.print(f"  {name} [{found.deployment}]: busy ms {slow}; messages ms {sent}")
 
 
 def _predicted_us(problem: Problem, plan: gapless.Plan) -> float:
@@ -219,10 +249,11 @@ def _cluster(nodes: str) -> Cluster:
     return Cluster(RayMembers(Membership.local(parse_local_nodes(nodes))))
 
 
-def _profiled(cluster: Cluster, name: str, known: ClusterPlatform) -> Problem:
+def _profiled(cluster: Cluster, model: Model, known: ClusterPlatform) -> Problem:
     began = time.monotonic()
-    found = gapless.profile_on_cluster(cluster, name, known, options=_OPTIONS)
-    console.print(f"  {name}: profiled on {len(cluster.devices)} devices in {time.monotonic() - began:.0f} s")
+    found = gapless.profile_on_cluster(cluster, model, known, options=_OPTIONS)
+    took_s = time.monotonic() - began
+    console.print(f"  {model.network.name}: profiled on {len(cluster.devices)} devices in {took_s:.0f} s")
     return found
 
 

@@ -72,6 +72,9 @@ class Stream:
         the same layers together is several chunks of these layers, each with its tile.
     tiles
         The tile of each chunk, None for one that is computed by its unit alone. Empty: no chunk is divided.
+    leaders
+        For each group the index of the chunk whose device leads it: where units share no memory, it sends
+        the others what their tiles read, and gathers what they make. Empty: the first of each group.
     task_slots
         Most requests on their way at once, at least 1. None: two for each chunk, one at work and one
         waiting for it, so that a late chunk does not stop its neighbours.
@@ -82,6 +85,7 @@ class Stream:
     name: str
     chunks: tuple[Chunk, ...]
     tiles: tuple[Tile | None, ...] = ()
+    leaders: tuple[int, ...] = ()
     task_slots: int | None = None
 
     @property
@@ -104,6 +108,11 @@ class Stream:
     def before(self) -> tuple[int, ...]:
         """For each chunk how many chunks must be done before it; then, how many there are."""
         return (*(group[0] for group in self.groups for _ in group), len(self.chunks))
+
+    @property
+    def led_by(self) -> tuple[int, ...]:
+        """For each group the index of the chunk whose device leads it."""
+        return self.leaders or tuple(group[0] for group in self.groups)
 
     def tile(self, chunk: int) -> Tile | None:
         """Return the tile of a chunk; None: it is computed by its unit alone."""
@@ -261,6 +270,7 @@ class Deployment:
             for s in self.streams
         ]
         lines += [f"{s.name}\t{'; '.join(map(str, s.tiles))}" for s in self.streams if s.tiles]
+        lines += [f"{s.name}\tled by {s.leaders}" for s in self.streams if s.leaders]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
@@ -308,6 +318,9 @@ def _tile_defects(stream: Stream) -> Iterator[str]:
     if stream.tiles and len(stream.tiles) != len(stream.chunks):
         yield f"{len(stream.tiles)} tiles for {len(stream.chunks)} chunks"
         return
+    led = [place for index in stream.leaders for place, group in enumerate(stream.groups) if index in group]
+    if stream.leaders and (len(led) != len(stream.leaders) or led != [*range(len(stream.groups))]):
+        yield f"the leaders {stream.leaders} are not one chunk of each group, in order"
     for group in stream.groups:
         first = stream.chunks[group[0]]
         layers, tiles = f"layers {first.start} to {first.stop - 1}", [stream.tile(index) for index in group]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from .plan import Plan
 from .usage import Usage
 
 if TYPE_CHECKING:
+    from .cluster import Link
     from .problem import Problem
 
 
@@ -115,6 +116,16 @@ class Operation(ABC):
     def without_link(self, problem: Problem, source: str, target: str) -> Problem:
         """Return a problem in which one device cannot send to another; errors as for `without_device`."""
         return self.without_device(problem, source)
+
+    def with_links(self, problem: Problem, links: Iterable[Link]) -> Problem:
+        """Return a problem in which some links are as they are said to be now.
+
+        Raises
+        ------
+        InvalidInputError
+            Its plans know no links.
+        """
+        raise InvalidInputError(f"{problem.formulation.label} know no links that could have changed")
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield problems whose best plans a race should see, too: plans of another shape, valid for it."""

@@ -200,7 +200,7 @@ class Cluster:
                     self.devices[name].actor.call("close", route.number)
 
     def post(self, route: Route, head: Mapping[str, Any], tensors: Mapping[str, Any] | None = None) -> None:
-        """Send a message to the first station of a route.
+        """Send a message to where a route begins.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Cluster:
             Its device is gone.
         """
         try:
-            self._outlet(route.devices[0]).post({**head, "route": route.number}, tensors)
+            self._outlet(route.entry).post({**head, "route": route.number}, tensors)
         except ExecutionError as error:
             raise UnitLostError(str(error)) from None
 

@@ -23,7 +23,8 @@ from ..machine.fingerprint import fingerprint
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import parse_unit
 from .endpoint import Endpoint, Frame, LinkRate, Outlet
-from .station import Station, StationSettings, Turns
+from .settings import StationSettings
+from .station import Station, Turns
 
 DRIVER = ""
 """Name of the process that uses the cluster, among its devices."""
@@ -168,7 +169,7 @@ class Device:
             contents,
             Platform(name=self._name, units=units),
             get_engine(known.engine),
-            outlet=self._outlet(known.target),
+            outlets={name: self._outlet(name) for name in known.targets if name != self._name},
             turns=self._turns,
             failed=self._station_failed,
         )

@@ -9,7 +9,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.deployment import Deployment
-from ...formulations.errors import InvalidPlanError, UnitLostError
+from ...formulations.errors import UnitLostError
 from ..engine import PlacementReceipt
 from ..model import Model
 from ..progress import Report, Step
@@ -107,10 +107,6 @@ class Driver:
         stall_limit_s: float | None,
         report: Report,
     ) -> None:
-        if deployment.is_divided:
-            raise InvalidPlanError(
-                f"[{deployment}] has tiles of one chunk on several units: only units of one device run that"
-            )
         self.losses: list[Loss] = []
         self.receipts: tuple[PlacementReceipt, ...] = ()
         self._cluster = cluster
@@ -214,7 +210,7 @@ class Driver:
         try:
             self._cluster.post(lane.route, head, tensors)
         except UnitLostError as error:
-            device = lane.route.devices[0]
+            device = lane.route.entry
             words = self._cluster.losses([device]).get(device, str(error))
             self._lose(Loss(device=device, words=words))
 

@@ -50,12 +50,13 @@ def blamed(cluster: Cluster, routes: Sequence[Route], waited_s: float) -> Loss:
                 status = cluster.status(device)
             except UnitLostError as error:
                 return Loss(device=device, words=str(error))
-            sending = status["sending"].get(station.target)
-            if sending is not None and sending[1] >= waited_s / 2 and station.target:
-                words = f"{sending[0]} has been on its way for {sending[1]:.1f} s"
-                return Loss(link=(device, station.target), words=words)
+            for target in filter(None, station.targets):
+                what, since_s = status["sending"].get(target) or ("", 0.0)
+                if since_s >= waited_s / 2:
+                    words = f"{what} has been on its way for {since_s:.1f} s"
+                    return Loss(link=(device, target), words=words)
             working[device] = status["waiting"].get(str(route.number), 0)
-    device = next((name for name, count in working.items() if count), routes[0].devices[0])
+    device = next((name for name, count in working.items() if count), routes[0].entry)
     return Loss(
         device=device, words=f"it has finished nothing for {waited_s:.1f} s ({working[device]} requests wait)"
     )

@@ -22,6 +22,7 @@ from .cluster import Cluster
 from .driver import Driver, Replan, Result, Revise
 from .loss import Loss
 from .recording import Passed, Recording
+from .routes import Route
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +46,7 @@ class ClusterPipeline:
     task
         Logical clock: on each device, its requests wait for those of pipelines with a lower number.
     only
-        One chunk of its only stream, which gets the tensors that it takes. None: all of them.
+        One group of chunks of its only stream, which gets the tensors that it takes. None: all of them.
     replan
         What to do when a device or a link is lost. None: the run fails.
     revise
@@ -169,18 +170,17 @@ class ClusterPipeline:
                 yield ready.pop(out)
                 out += 1
 
-    def alone(self, stream: int, chunk: int) -> ClusterPipeline:
-        """Open one chunk of a stream on its device once more, by itself."""
+    def alone(self, stream: int, group: int) -> ClusterPipeline:
+        """Open one group of chunks of a stream on its devices once more, by itself."""
         part = self.deployment.streams[stream]
         return ClusterPipeline(
-            self._cluster, Deployment(streams=(part,)), self._model, self._engine, only=chunk
+            self._cluster, Deployment(streams=(part,)), self._model, self._engine, only=group
         )
 
     @property
-    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the tensors that go into the first stream, and of those that come out."""
-        stations = self._driver.routes[0].stations
-        return tuple(spec.name for spec in stations[0].takes), stations[-1].sends
+    def route(self) -> Route:
+        """Of the first stream."""
+        return self._driver.routes[0]
 
     @property
     def receipts(self) -> tuple[PlacementReceipt, ...]:

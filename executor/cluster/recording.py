@@ -14,7 +14,7 @@ from ..measurement import LinkTimes, Measurement, Spread
 from ..pipeline.account import measurement
 from ..pipeline.board import RECORDS
 from ..pipeline.evidence import Evidence, TaskCount
-from .routes import ARRIVED, END, ENGINE_END, ENGINE_START, QUEUED, SENT, STAMPS, START, Route
+from .routes import ARRIVED, BACK, END, ENGINE_END, ENGINE_START, START, Message, Route
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,24 +31,35 @@ class Passed:
     ----------
     stream, request
         Which one.
-    devices
-        Who served it, chunk by chunk.
-    bytes_in
-        Size of the message that each got.
+    route
+        Which way it went.
     times_ns
         By [chunk][stamp], by the driver's clock.
     """
 
     stream: int
     request: int
-    devices: tuple[str, ...]
-    bytes_in: tuple[int, ...]
+    route: Route
     times_ns: tuple[tuple[int, ...], ...]
 
     @property
+    def devices(self) -> tuple[str, ...]:
+        """Who served it, chunk by chunk."""
+        return self.route.devices
+
+    @property
+    def start_ns(self) -> int:
+        """When the first tile of its first chunk began."""
+        return min(self.times_ns[chunk][START] for chunk in self.route.stream.groups[0])
+
+    @property
     def end_ns(self) -> int:
-        """When its last chunk was done."""
-        return self.times_ns[-1][END]
+        """When its last chunk was done, and all tiles of it were with the leader."""
+        return max(self.times_ns[chunk][-1] for chunk in self.route.stream.groups[-1])
+
+    def sent_ns(self, message: Message) -> tuple[int, ...]:
+        """Return when one of the messages of its route was queued, sent, and there."""
+        return self.times_ns[message.row][message.at : message.at + 3]
 
 
 def passed(route: Route, index: int, head: Mapping[str, Any], offsets_ns: Sequence[int]) -> Passed:
@@ -63,19 +74,13 @@ def passed(route: Route, index: int, head: Mapping[str, Any], offsets_ns: Sequen
     offsets_ns
         What is added to the times of each device; of a message the first two are the sender's.
     """
-    stamps = head["stamps"]
     rows = []
-    for chunk, offset_ns in enumerate(offsets_ns):
-        row = stamps[chunk * STAMPS : (chunk + 1) * STAMPS]
-        sender_ns = offsets_ns[chunk - 1] if chunk else 0
-        rows.append(tuple(at + (sender_ns if k < ARRIVED else offset_ns) for k, at in enumerate(row)))
-    return Passed(
-        stream=index,
-        request=head["request"],
-        devices=route.devices,
-        bytes_in=route.bytes_in,
-        times_ns=tuple(rows),
-    )
+    for row, own_ns, source in zip(head["stamps"], offsets_ns, route.sources, strict=True):
+        sender_ns = 0 if source is None else offsets_ns[source]
+        # The last stamp of a tile is of the leader, who has sent its input, too.
+        clocks_ns = [sender_ns] * ARRIVED + [own_ns] * (BACK + 2 - ARRIVED) + [sender_ns]
+        rows.append(tuple(at + by for at, by in zip(row, clocks_ns, strict=False)))
+    return Passed(stream=index, request=head["request"], route=route, times_ns=tuple(rows))
 
 
 class Recording:
@@ -120,6 +125,12 @@ class Recording:
         """Return the times of one chunk."""
         return _Rows(self._rows[stream], chunk)
 
+    def ends_ns(self, stream: int) -> NDArray[Any]:
+        """Return when the requests of a stream that are kept were through."""
+        import numpy as np
+
+        return np.array([found.end_ns for found in self._rows[stream]], dtype=np.int64)
+
     def measurement(
         self,
         deployment: Deployment,
@@ -128,7 +139,7 @@ class Recording:
         device: str,
     ) -> Measurement:
         """Return what the run has achieved."""
-        evidence = Evidence(
+        evidence = _Evidence(
             deployment=deployment, board=self, warm_up=self._warm_up, tasks=self._tasks, rss_bytes=rss_bytes
         )
         found = measurement(evidence, tuple(receipts), device)
@@ -142,21 +153,31 @@ class Recording:
             for number, found in enumerate(rows)
             for event in _events(deployment, found, number)
         ]
+        events += [event for rows in self._rows for event in _on_links(rows)]
         origin_ns = min(event.start_ns for event in events)
         return executed(deployment, (event.moved(-origin_ns) for event in events))
 
     def _links(self) -> Iterator[LinkTimes]:
         for route, rows in zip(self._routes, self._rows, strict=True):
-            for chunk in range(1, len(route.devices)):
-                times = [found.times_ns[chunk] for found in rows]
+            for message in route.messages:
+                times = [found.sent_ns(message) for found in rows]
                 yield LinkTimes(
                     stream=route.stream.name,
-                    source=route.devices[chunk - 1],
-                    target=route.devices[chunk],
-                    size=route.bytes_in[chunk],
-                    time_us=Spread.of([(row[ARRIVED] - row[SENT]) / _US for row in times]),
-                    queued_us=Spread.of([(row[SENT] - row[QUEUED]) / _US for row in times]),
+                    source=message.source,
+                    target=message.target,
+                    size=message.size,
+                    time_us=Spread.of([(arrived - sent) / _US for _, sent, arrived in times]),
+                    queued_us=Spread.of([(sent - queued) / _US for queued, sent, _ in times]),
                 )
+
+
+class _Evidence(Evidence):
+    """What is left of a run on a cluster, where a result is there when its last tile is with the leader."""
+
+    def ends_ns(self, stream: int) -> NDArray[Any]:
+        """Return when the requests of a stream were through; of those for which `rows` are kept."""
+        assert isinstance(self.board, Recording)
+        return self.board.ends_ns(stream)[-len(self.rows((stream, 0))) :]
 
 
 class _Rows:
@@ -184,12 +205,25 @@ def _events(deployment: Deployment, found: Passed, request: int) -> Iterator[Int
             unit=chunks[chunk].unit,
             engine_ns=(row[ENGINE_START], row[ENGINE_END]),
         )
-        if chunk:
+
+
+def _on_links(rows: Sequence[Passed]) -> Iterator[Interval]:
+    """Yield the messages of a stream, on each link one after the other.
+
+    Sending may begin while the last bytes of the message before are on their way: those are waited for.
+    """
+    free_ns: dict[str, int] = {}
+    for number, found in enumerate(rows):
+        for message in found.route.messages:
+            _, sent_ns, arrived_ns = found.sent_ns(message)
+            link = link_name(message.source, message.target)
+            start_ns = max(sent_ns, free_ns.get(link, sent_ns))
+            free_ns[link] = max(arrived_ns, start_ns)
             yield Interval(
-                start_ns=row[SENT],
-                end_ns=max(row[ARRIVED], row[SENT]),
+                start_ns=start_ns,
+                end_ns=free_ns[link],
                 stream=found.stream,
-                request=request,
-                chunk=chunk - 1,
-                unit=link_name(chunks[chunk - 1].unit, chunks[chunk].unit),
+                request=number,
+                chunk=message.chunk,
+                unit=link,
             )

@@ -8,14 +8,40 @@ from itertools import accumulate
 
 from ...formulations.deployment import Stream
 from ...formulations.errors import InvalidPlanError
-from ..model import Model, Piece, TensorSpec
+from ..model import Model, Piece, TensorPart, TensorSpec
+from ..pipeline.blueprint import stream_pieces
 from .device import DRIVER
-from .station import PieceSettings, StationSettings
+from .settings import PieceSettings, Share, StationSettings
 
-STAMPS = 7
-"""Times of a chunk at a request, nanoseconds: its input queued, sent, arrived; start, engine, engine, end."""
+QUEUED, SENT, ARRIVED, START, ENGINE_START, ENGINE_END, END, BACK = range(8)
+"""Times of a chunk at a request, nanoseconds: its input queued, sent, arrived; start, engine, engine, end.
 
-QUEUED, SENT, ARRIVED, START, ENGINE_START, ENGINE_END, END = range(STAMPS)
+Of a tile whose device does not lead its group three more, from `BACK` on: its result queued, sent, arrived.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What one device sends another for every request of a stream.
+
+    Attributes
+    ----------
+    source, target
+        Names of the devices.
+    size
+        Bytes of its tensors.
+    chunk
+        Index of the chunk that has made it; of what a leader sends in its group, of the tile that needs it.
+    row, at
+        Where its times stand: queued, sent and arrived are three stamps of a chunk, from one on.
+    """
+
+    source: str
+    target: str
+    size: int
+    chunk: int
+    row: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +55,24 @@ class Route:
     stream
         What it runs.
     stations
-        What each device opens.
+        What each device opens, for each chunk.
     pieces
         Those of all stations, by digest.
+    takes
+        Names of the tensors that go in.
     bytes_in
         Size of the message that each station gets.
+    bytes_back
+        Size of what each station sends to the leader of its group; 0 for leaders.
     """
 
     number: int
     stream: Stream
     stations: tuple[StationSettings, ...]
     pieces: Mapping[str, Piece]
+    takes: tuple[str, ...]
     bytes_in: tuple[int, ...]
+    bytes_back: tuple[int, ...]
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -48,9 +80,75 @@ class Route:
         return tuple(chunk.unit for chunk in self.stream.chunks)
 
     @property
+    def entry(self) -> str:
+        """Name of the device that gets the inputs."""
+        return self.devices[self.stream.led_by[0]]
+
+    @property
+    def sends(self) -> tuple[str, ...]:
+        """Names of the tensors that come out."""
+        return self.stations[self.stream.led_by[-1]].sends
+
+    @property
     def request_slots(self) -> int:
-        """Most requests on their way at once."""
-        return self.stream.slots
+        """Most requests on their way at once.
+
+        A divided group has two more than others: one whose tiles are sent out, and one whose tiles come back.
+        """
+        stream = self.stream
+        return stream.task_slots or stream.slots + 2 * sum(len(group) > 1 for group in stream.groups)
+
+    @property
+    def sources(self) -> tuple[int | None, ...]:
+        """For each chunk the index of the one whose device sends its input; None: the driver does."""
+        before = (None, *self.stream.led_by[:-1])
+        return tuple(
+            sender if chunk == leader else leader
+            for group, leader, sender in zip(self.stream.groups, self.stream.led_by, before, strict=True)
+            for chunk in group
+        )
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What devices send each other."""
+        devices, found = self.devices, list[Message]()
+        for row, source in enumerate(self.sources):
+            if source is None:
+                continue
+            is_tile = row not in self.stream.led_by
+            ends, chunk = (devices[source], devices[row]), row if is_tile else source
+            for at, (one, other), size in (
+                (QUEUED, ends, self.bytes_in[row]),
+                (BACK, ends[::-1], self.bytes_back[row]),
+            ):
+                if at == QUEUED or is_tile:
+                    found.append(Message(source=one, target=other, size=size, chunk=chunk, row=row, at=at))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What the devices of a group do together; one device alone is a group, too, without shares.
+
+    Attributes
+    ----------
+    group, leader
+        Indices of its chunks, and of that of the leader.
+    shares
+        What each of them does, by index.
+    takes, makes
+        The tensors that it needs, and those that it makes; whole, by name.
+    """
+
+    group: range
+    leader: int
+    shares: Mapping[int, Share]
+    takes: Mapping[str, TensorSpec]
+    makes: Mapping[str, TensorSpec]
+
+    def tile(self, chunk: int) -> Share | None:
+        """Return what is done for the leader by one of the other devices; None: it is the leader."""
+        return None if chunk == self.leader else self.shares[chunk]
 
 
 def route_of(
@@ -78,53 +176,108 @@ def route_of(
     engine
         Who runs it.
     only
-        One chunk alone, which gets the right inputs and gives everything that it makes.
+        One group alone, which gets the right inputs and gives everything that it makes.
 
     Raises
     ------
     InvalidPlanError
-        A chunk needs tensors that nothing before it makes.
+        A chunk needs tensors that nothing before it makes, or cannot be divided, or a device has two chunks.
     """
-    parts = [model.pieces(chunk.start, chunk.stop) for chunk in stream.chunks]
-    takes = [_taken(pieces) for pieces in parts]
-    makes = [_made(pieces) for pieces in parts]
-    later = _later(takes, model.outputs)
+    devices = [chunk.unit for chunk in stream.chunks]
+    if len(set(devices)) < len(devices):
+        raise InvalidPlanError(f"a device has two chunks of stream {stream.name!r}: {', '.join(devices)}")
+    parts = stream_pieces(stream, model)
+    stages = [
+        _stage(group, leader, devices, parts)
+        for group, leader in zip(stream.groups, stream.led_by, strict=True)
+    ]
+    later = _later([stage.takes for stage in stages], model.outputs)
     here: dict[str, TensorSpec] = {spec.name: spec for spec in model.inputs}
-    stations, bytes_in = [], []
-    for index, chunk in enumerate(stream.chunks):
-        missing = [name for name in takes[index] if name not in here]
+    stations, bytes_in, bytes_back = [], list[int](), list[int]()
+    targets = (*(devices[stage.leader] for stage in stages[1:]), DRIVER)
+    for index, stage in enumerate(stages):
+        missing = [name for name in stage.takes if name not in here]
         if missing:
-            raise InvalidPlanError(f"chunk {index} of stream {stream.name!r} needs {', '.join(missing)}")
-        bytes_in.append(sum(spec.bytes for spec in here.values()))
-        here = {name: spec for name, spec in {**here, **makes[index]}.items() if name in later[index]}
-        stations.append(
-            StationSettings(
+            raise InvalidPlanError(
+                f"chunk {stage.leader} of stream {stream.name!r} needs {', '.join(missing)}"
+            )
+        arriving = sum(spec.bytes for spec in here.values())
+        here = {name: spec for name, spec in {**here, **stage.makes}.items() if name in later[index]}
+        for chunk in stage.group:
+            tile = stage.tile(chunk)
+            bytes_in.append(arriving if tile is None else _size(tile.takes))
+            bytes_back.append(0 if tile is None else _size(tile.makes))
+            settings = StationSettings(
                 route=number,
                 task=task,
-                where=f"{stream.name} (chunk {index}, layers {chunk.start} to {chunk.stop - 1})",
+                where=_where(stream, chunk),
                 engine=engine,
-                units=(units[chunk.unit],),
-                parts=(tuple(map(PieceSettings.of, parts[index])),),
-                takes=tuple(takes[index].values()),
-                sends=tuple(here if only is None else makes[index]),
-                target=(*(chunk.unit for chunk in stream.chunks[index + 1 : index + 2]), DRIVER)[0],
-                is_last=index == len(stream.chunks) - 1,
+                units=(units[devices[chunk]],),
+                parts=(tuple(map(PieceSettings.of, parts[chunk])),),
+                takes=tuple(_taken(parts[chunk]).values()),
+                sends=tuple(_made(parts[chunk])),
+                target=devices[stage.leader],
+                is_last=False,
             )
-        )
+            sends = tuple(here) if only is None else settings.sends
+            stations.append(settings if tile else _leading(settings, stage, sends, targets[index]))
     route = Route(
         number=number,
         stream=stream,
         stations=tuple(stations),
         pieces={piece.digest: piece for pieces in parts for piece in pieces},
+        takes=tuple(stages[only or 0].takes),
         bytes_in=tuple(bytes_in),
+        bytes_back=tuple(bytes_back),
     )
-    return route if only is None else _alone(route, only)
+    return route if only is None else _alone(route, stages[only])
 
 
-def _alone(route: Route, chunk: int) -> Route:
-    stream = replace(route.stream, chunks=route.stream.chunks[chunk : chunk + 1])
-    station = replace(route.stations[chunk], target=DRIVER, is_last=True)
-    return replace(route, stream=stream, stations=(station,), bytes_in=route.bytes_in[chunk : chunk + 1])
+def _leading(
+    settings: StationSettings, stage: _Stage, sends: tuple[str, ...], target: str
+) -> StationSettings:
+    """Return the settings of the leader of a group, or of a device alone."""
+    shares = tuple(stage.shares.values())
+    return replace(settings, sends=sends, target=target, is_last=target == DRIVER, shares=shares)
+
+
+def _stage(group: range, leader: int, devices: Sequence[str], parts: Sequence[tuple[Piece, ...]]) -> _Stage:
+    if len(group) == 1:
+        return _Stage(group, leader, {}, _taken(parts[leader]), _made(parts[leader]))
+    shares = {chunk: Share.of(devices[chunk], parts[chunk][0]) for chunk in group}
+    takes = {part.whole.name: part.whole for share in shares.values() for part in share.takes}
+    makes = {part.whole.name: part.whole for share in shares.values() for part in share.makes}
+    return _Stage(group, leader, shares, takes, makes)
+
+
+def _size(parts: Sequence[TensorPart]) -> int:
+    return sum(part.spec.bytes for part in parts)
+
+
+def _where(stream: Stream, chunk: int) -> str:
+    own, tile = stream.chunks[chunk], stream.tile(chunk)
+    share = f", {tile}" if tile else ""
+    return f"{stream.name} (chunk {chunk}, layers {own.start} to {own.stop - 1}{share})"
+
+
+def _alone(route: Route, stage: _Stage) -> Route:
+    own, first = slice(stage.group.start, stage.group.stop), stage.group.start
+    stations = list(route.stations[own])
+    leading = stations[stage.leader - first]
+    stations[stage.leader - first] = _leading(leading, stage, leading.sends, DRIVER)
+    stream = replace(
+        route.stream,
+        chunks=route.stream.chunks[own],
+        tiles=route.stream.tiles[own],
+        leaders=(stage.leader - first,),
+    )
+    return replace(
+        route,
+        stream=stream,
+        stations=tuple(stations),
+        bytes_in=route.bytes_in[own],
+        bytes_back=route.bytes_back[own],
+    )
 
 
 def _taken(pieces: Sequence[Piece]) -> dict[str, TensorSpec]:

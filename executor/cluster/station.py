@@ -1,13 +1,17 @@
-"""One chunk on its device: the messages that come, the pipeline that runs it, what it sends on."""
+"""One chunk on its device: the messages that come, the pipeline that runs it, what it sends on.
+
+The leader of a group sends the others the rows that their tiles read as soon as a request has come, whatever
+it computes itself, and sends the request on when all tiles are there.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.deployment import Deployment, Stream
@@ -22,6 +26,7 @@ from ..pipeline.crew import Crew
 from ..pipeline.feeding import Feeder
 from ..pipeline.state import SharedState
 from .endpoint import Frame, Outlet
+from .settings import StationSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,89 +34,6 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, NDArray[Any]]
 
 _NETWORK = "chunk"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PieceSettings:
-    """A piece of a chunk; travels as JSON, its content apart.
-
-    Attributes
-    ----------
-    name, digest, prefix, inputs, outputs
-        As in `Piece`.
-    kind
-        Of its content.
-    """
-
-    name: str
-    digest: str
-    prefix: str
-    kind: str
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
-
-    @classmethod
-    def of(cls, piece: Piece) -> PieceSettings:
-        """Return a piece without its content."""
-        return cls(
-            name=piece.name,
-            digest=piece.digest,
-            prefix=piece.prefix,
-            kind=piece.content.kind,
-            inputs=piece.inputs,
-            outputs=piece.outputs,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StationSettings:
-    """What a device needs to know about a chunk that it serves; travels as JSON.
-
-    Attributes
-    ----------
-    route
-        Number of the stream, unique in the cluster as long as it stands.
-    task
-        Logical clock: on each device, chunks of a later task wait until those of earlier ones have ended.
-    where
-        The chunk in words.
-    engine
-        Who runs it; empty for a station that only hands on.
-    units
-        The units of the device that its parts run on, one part each, in order (`unit_data`).
-    parts
-        The pieces of each part.
-    takes
-        The tensors that the chunk itself needs.
-    sends
-        Names of the tensors that go on: those that it makes, and those that pass by.
-    target
-        The device that gets them, or the driver.
-    is_last
-        Whether what it sends are results.
-    """
-
-    route: int
-    task: int
-    where: str
-    engine: str
-    units: tuple[Mapping[str, Any], ...]
-    parts: tuple[tuple[PieceSettings, ...], ...]
-    takes: tuple[TensorSpec, ...]
-    sends: tuple[str, ...]
-    target: str
-    is_last: bool
-
-    def data(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
-        return asdict(self)
-
-    @classmethod
-    def parse(cls, data: Mapping[str, Any]) -> StationSettings:
-        """Return what `data` wrote."""
-        parts = tuple(tuple(_piece(piece) for piece in part) for part in data["parts"])
-        lists = {"units": tuple(data["units"]), "sends": tuple(data["sends"]), "takes": _specs(data["takes"])}
-        return cls(**{**data, **lists, "parts": parts})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +95,31 @@ class Turns:
             wake()
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request that is at work here, or in tiles on other devices of the group.
+
+    Attributes
+    ----------
+    head
+        What its message said.
+    way
+        When that was queued, sent, and here.
+    inputs
+        What is computed here reads them.
+    tensors
+        What passes by, and what has been made so far.
+    rows
+        By device that has computed its tile, when that was.
+    """
+
+    head: Mapping[str, Any]
+    way: tuple[int, int, int]
+    inputs: Tensors
+    tensors: dict[str, NDArray[Any]]
+    rows: dict[str, list[int]] = field(default_factory=dict)
+
+
 class Station:
     """A chunk that is open on a device: a pipeline of its units, fed by messages, in a thread of its own.
 
@@ -186,8 +133,8 @@ class Station:
         The units that it runs on.
     engine
         Who runs it.
-    outlet
-        The link to its target.
+    outlets
+        The links to its target and, of a leader, to the other devices of its group; by name.
     turns
         Of the device.
     failed
@@ -201,18 +148,22 @@ class Station:
         platform: Platform,
         engine: Engine,
         *,
-        outlet: Outlet,
+        outlets: Mapping[str, Outlet],
         turns: Turns,
         failed: Callable[[int, GaplessError], None],
     ) -> None:
         self.settings = settings
-        self._outlet = outlet
+        self._outlets = outlets
+        self._name = platform.name
+        self._shares = {share.device: share for share in settings.shares}
         self._turns = turns
         self._failed = failed
         self._inbox: deque[Frame] = deque()
-        self._heads: deque[tuple[dict[str, Any], Tensors]] = deque()
+        self._requests: dict[int, _Request] = {}
+        self._to_compute: deque[_Request] = deque()
+        self._computing: deque[_Request] = deque()
         self._samples: Tensors = {}
-        self._closing = self._ended = False
+        self._closing = self._ended = self._ending = False
         self._served = 0
         self._lock = threading.Lock()
         self._wake_up = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -236,7 +187,7 @@ class Station:
         return self._crew.pids
 
     def put(self, frame: Frame) -> None:
-        """Take a message: a request, samples that requests without tensors stand for, or the end."""
+        """Take a message: a request, a tile, samples that requests without tensors stand for, or the end."""
         if frame.head["kind"] == "samples":
             self._samples = frame.tensors
             return
@@ -245,8 +196,8 @@ class Station:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait or are at work."""
-        return len(self._inbox) + len(self._heads)
+        """Requests that wait or are at work here; not those that wait for the tiles of others."""
+        return len(self._inbox) + len(self._to_compute) + len(self._computing)
 
     def close(self) -> None:
         """End its workers. Can be called twice."""
@@ -267,10 +218,12 @@ class Station:
             feeder = Feeder(self._blueprint, self._state, groups=[[0]], wanted=[made])
             feeder.begin(self._crew)
             while self._goes_on():
+                self._sort()
                 self._give(feeder)
-                feeder.collect(also=(self._wake_up,) if feeder.has_room else ())
+                self._send_on()
+                feeder.collect(also=(self._wake_up,))
                 for results in feeder.results():
-                    self._send(results[0])
+                    self._computed(results[0])
         except Exception as error:  # whatever it is, the driver must hear of it
             ours = error if isinstance(error, GaplessError) else None
             if not self._closing:
@@ -290,41 +243,97 @@ class Station:
             os.eventfd_read(self._wake_up)
         return not self._closing
 
-    def _give(self, feeder: Feeder) -> None:
-        """Let in what waits, as far as there is room and it is this task's turn; pass on the end."""
-        while self._inbox and feeder.has_room and self._turns.comes(self.settings.route):
-            if self._inbox[0].head["kind"] == "end":
-                if self._heads:
-                    return
-                self._inbox.popleft()
-                self._outlet.post({"kind": "end", "route": self.settings.route})
-                self._turns.leave(self.settings.route)
-                return
+    def _sort(self) -> None:
+        """Take what has come; what other devices of the group have to do is sent to them at once."""
+        while self._inbox:
             frame = self._inbox.popleft()
-            tensors = self._samples if frame.head["sample"] else frame.tensors
-            way = (frame.head["queued_ns"], frame.sent_ns, frame.arrived_ns)
-            head = {**frame.head, "stamps": [*frame.head["stamps"], *way]}
-            passing = {name: tensors[name] for name in self.settings.sends if name in tensors}
-            self._heads.append((head, passing))
-            feeder.give([{spec.name: tensors[spec.name] for spec in self.settings.takes}])
+            is_end = frame.head["kind"] == "end"
+            if frame.sender in self._shares:
+                if not is_end:  # they have the end from here
+                    way = (frame.head["queued_ns"], frame.sent_ns, frame.arrived_ns)
+                    row = [*frame.head["stamps"][0], *way]
+                    self._add(self._requests[frame.head["request"]], frame.sender, frame.tensors, row)
+            elif is_end:
+                self._ending = True
+                for name in self._shares.keys() - {self._name}:
+                    self._outlets[name].post({"kind": "end", "route": self.settings.route})
+            else:
+                self._enter(frame)
 
-    def _send(self, made: Mapping[str, NDArray[Any]]) -> None:
-        head, passing = self._heads.popleft()
+    def _enter(self, frame: Frame) -> None:
+        import numpy as np
+
+        head, tensors = frame.head, self._samples if frame.head["sample"] else frame.tensors
+        tiles = {
+            name: {part.whole.name: part.of(tensors[part.whole.name]) for part in share.takes}
+            for name, share in self._shares.items()
+        }
+        request = self._requests[head["request"]] = _Request(
+            head,
+            (head["queued_ns"], frame.sent_ns, frame.arrived_ns),
+            tiles.pop(self._name, tensors),
+            {name: tensors[name] for name in self.settings.sends if name in tensors},
+        )
+        self._to_compute.append(request)
+        about = f"a tile of request {head['request']} of {self.settings.where}"
+        for name, parts in tiles.items():
+            self._outlets[name].post(
+                {**head, "sample": False, "stamps": [], "about": about},
+                {tensor: np.ascontiguousarray(array) for tensor, array in parts.items()},
+            )
+
+    def _give(self, feeder: Feeder) -> None:
+        """Let in what waits, as far as there is room and it is this task's turn."""
+        while self._to_compute and feeder.has_room and self._turns.comes(self.settings.route):
+            request = self._to_compute.popleft()
+            self._computing.append(request)
+            feeder.give([{spec.name: request.inputs[spec.name] for spec in self.settings.takes}])
+
+    def _computed(self, made: Tensors) -> None:
+        """Take what has been computed here."""
+        request = self._computing.popleft()
         number = self._served
         self._served += 1
         rows = [
             self._state.board.stamps(0, part).rows(number, number + 1)[0].tolist()
             for part in range(len(self.settings.parts))
         ]
-        head["stamps"] += [rows[0][0], rows[0][1], rows[-1][2], rows[-1][3]]
-        head["about"] = f"request {head['request']} of {self.settings.where}"
-        available = {**passing, **made}
-        tensors = {name: available[name] for name in self.settings.sends}
-        if self.settings.is_last:
-            head["kind"] = "result"
-            tensors = tensors if head["wanted"] else {}
-        head["sample"] = False
-        self._outlet.post(head, tensors)
+        row = [*request.way, rows[0][0], rows[0][1], rows[-1][2], rows[-1][3]]
+        self._add(request, self._name, made, row)
+
+    def _add(self, request: _Request, device: str, made: Tensors, row: list[int]) -> None:
+        """Add to a request what a device has made: of a tile, its part of each tensor."""
+        request.rows[device] = row
+        if device not in self._shares:
+            request.tensors.update(made)
+            return
+        for part in self._shares[device].makes:
+            name = part.whole.name
+            if name not in request.tensors:
+                request.tensors[name] = part.whole.empty()
+            part.of(request.tensors[name])[...] = made[name]
+
+    def _send_on(self) -> None:
+        """Send on the requests of which all is there, in order, and then the end."""
+        order = [*self._shares] or [self._name]
+        outlet = self._outlets[self.settings.target]
+        while self._requests:
+            request = next(iter(self._requests.values()))
+            if len(request.rows) < len(order):
+                return
+            head = {**request.head, "sample": False}
+            del self._requests[head["request"]]
+            head["stamps"] = [*head["stamps"], *(request.rows[name] for name in order)]
+            head["about"] = f"request {head['request']} of {self.settings.where}"
+            tensors = {name: request.tensors[name] for name in self.settings.sends}
+            if self.settings.is_last:
+                head["kind"] = "result"
+                tensors = tensors if head["wanted"] else {}
+            outlet.post(head, tensors)
+        if self._ending and self._turns.comes(self.settings.route):
+            self._ending = False
+            outlet.post({"kind": "end", "route": self.settings.route})
+            self._turns.leave(self.settings.route)
 
 
 def _deployment(settings: StationSettings) -> Deployment:
@@ -366,11 +375,3 @@ def _model(settings: StationSettings, contents: Mapping[str, bytes]) -> _Receive
         outputs=tuple(spec for name, spec in made.items() if name in settings.sends),
         parts=parts,
     )
-
-
-def _piece(data: Mapping[str, Any]) -> PieceSettings:
-    return PieceSettings(**{**data, "inputs": _specs(data["inputs"]), "outputs": _specs(data["outputs"])})
-
-
-def _specs(data: Sequence[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(**{**spec, "shape": tuple(spec["shape"])}) for spec in data)

@@ -187,7 +187,7 @@ def _played(
         results = pipeline.play(_items(task.items, entered), wanted=False, ends=True)
         found = [result.passed for result in results]
     ends_ns = sorted(one.end_ns for one in found)
-    start_ns = min(one.times_ns[0][START] for one in found)
+    start_ns = min(one.start_ns for one in found)
     window_ns = ends_ns[-1] - (ends_ns[0] if len(ends_ns) > 1 else start_ns)
     return RunTask(
         network=task.model.network.name,

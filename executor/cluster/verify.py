@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
-from ..model import largest_magnitude, relative_error, tolerance
-from ..pipeline.verify import REQUESTS, References, error_words, receipt_words
+from ..model import TensorPart, largest_magnitude, relative_error, tolerance
+from ..pipeline.verify import REQUESTS, References, error_words, part_error, receipt_words
 from ..runner import Verification
 from .driver import Result
 from .pipeline import ClusterPipeline
+from .routes import Route
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,30 +61,40 @@ def _blame(
     what: str,
     allowed: float,
 ) -> None:
-    """Give each chunk the right inputs, alone, and name the first one that is wrong."""
+    """Give each group of chunks the right inputs, alone, and name the first tile that is wrong."""
     stream = pipeline.deployment.streams[result.passed.stream]
     network = stream.network
-    for index, chunk in enumerate(stream.chunks):
+    inputs = references.inputs(network, seed)
+    for index in range(len(stream.groups)):
         with pipeline.alone(result.passed.stream, index) as single:
-            taken, made = single.names
-            right = {
-                **references.inputs(network, seed),
-                **references.tensors(network, seed, {*taken, *made} - {*references.inputs(network, seed)}),
-            }
+            taken, made = single.route.takes, list(_made(single.route))
+            names = {*taken, *(name for _, _, name, _ in made)} - {*inputs}
+            right = {**inputs, **references.tensors(network, seed, names)}
             (found,) = single.play([{name: _array(right[name]) for name in taken}], wanted=True)
-            receipts = "; ".join(map(receipt_words, single.receipts))
-        for name, array in found.outputs.items():
-            error = relative_error(array, right[name])
+            receipts = single.receipts
+        for device, where, name, part in made:
+            error = part_error(found.outputs[name], right[name], part)
             if not error <= allowed:
+                granted = "; ".join(receipt_words(one) for one in receipts if one.unit == device)
                 raise OutputMismatchError(
                     f"stream {stream.name!r} gives wrong numbers ({what}). The first wrong tensor is "
-                    f"{name!r}, made by layers {chunk.start} to {chunk.stop - 1} on device {chunk.unit!r}: "
-                    f"{error_words(error, allowed)}. What that device was granted: {receipts}"
+                    f"{name!r}, made by {where} on device {device!r}: {error_words(error, allowed)}. "
+                    f"What that device was granted: {granted}"
                 )
     raise OutputMismatchError(
         f"stream {stream.name!r} gives wrong numbers ({what}), but each chunk alone is right: tensors are "
         "changed on their way, or the engine is not repeatable"
     )
+
+
+def _made(route: Route) -> Iterator[tuple[str, str, str, TensorPart | None]]:
+    """Yield (device, tile in words, tensor, which part of it) of everything that a group makes."""
+    where = {device: station.where for device, station in zip(route.devices, route.stations, strict=True)}
+    leading = route.stations[route.stream.led_by[0]]
+    for share in leading.shares:
+        yield from ((share.device, where[share.device], part.whole.name, part) for part in share.makes)
+    if not leading.shares:
+        yield from ((route.entry, leading.where, name, None) for name in leading.sends)
 
 
 def _array(array: NDArray[Any]) -> NDArray[Any]:

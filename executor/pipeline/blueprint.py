@@ -202,6 +202,18 @@ def _shares(stream: Stream) -> list[_Share]:
     return [(chunk, stream.tile(index)) for index, chunk in enumerate(stream.chunks)]
 
 
+def stream_pieces(stream: Stream, model: Model) -> list[tuple[Piece, ...]]:
+    """Return the pieces of each chunk of a stream; of a tile, what computes its part.
+
+    Raises
+    ------
+    InvalidPlanError
+        A chunk cannot be divided, or its tiles are not all of it.
+    """
+    found = _pieces(Deployment(streams=(stream,)), {stream.network: model})
+    return [found[share] for share in _shares(stream)]
+
+
 def _pieces(deployment: Deployment, models: Mapping[str, Model]) -> dict[_Share, tuple[Piece, ...]]:
     """Return the pieces of all chunks.
 

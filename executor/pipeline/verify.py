@@ -130,7 +130,7 @@ def _blame(
     inner = set(tensors) - set(inputs)
     right = references.tensors(network, seed, inner)
     for chunk, name, part in _made(pipeline, index):
-        error = _error(tensors[name], right[name], part)
+        error = part_error(tensors[name], right[name], part)
         if not error <= allowed:
             raise OutputMismatchError(
                 f"stream {blueprint.stream.name!r} gives wrong numbers ({what}). The first wrong tensor "
@@ -151,13 +151,6 @@ def _made(pipeline: Pipeline, index: int) -> Iterator[tuple[int, str, TensorPart
             yield from ((chunk, name, step.parts.get(name)) for name in step.outputs)
 
 
-def _error(found: NDArray[Any], right: NDArray[Any], part: TensorPart | None) -> float:
-    """Return the error of a tensor, or of the part that a tile makes; related to the whole in any case."""
-    if part is None or found.shape != right.shape:
-        return relative_error(found, right)
-    return relative_error(part.of(found), part.of(right), magnitude=largest_magnitude(right))
-
-
 def _granted(pipeline: Pipeline, index: int, chunk: int) -> str:
     blueprint = pipeline.blueprint.streams[index]
     pieces = {step.artifact.piece for step in blueprint.chunks[chunk]}
@@ -167,6 +160,13 @@ def _granted(pipeline: Pipeline, index: int, chunk: int) -> str:
         for receipt in pipeline.receipts
         if receipt.unit == unit and receipt.piece in pieces
     )
+
+
+def part_error(found: NDArray[Any], right: NDArray[Any], part: TensorPart | None) -> float:
+    """Return the error of a tensor, or of the part that a tile makes; related to the whole in any case."""
+    if part is None or found.shape != right.shape:
+        return relative_error(found, right)
+    return relative_error(part.of(found), part.of(right), magnitude=largest_magnitude(right))
 
 
 def receipt_words(receipt: PlacementReceipt) -> str:

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..chain import Chain
+from ..cluster import Pipelines
 from ..deployment import Deployment, Stream, Tile, replicas
 from ..errors import InvalidInputError
+from ..groups import Cooperation
 from ..history import History, SteadyState, executed, is_message, simulated
-from ..operation import Line, Server, ServerKind, StreamOperation
+from ..operation import Line, Server, ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..remaining import DevicesOperation, without
 from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
 from ..stations import intervals
 from ..usage import Usage, usage_of
@@ -21,8 +24,8 @@ from .tables import Groups, Part, groups_of
 from .timing import stations_of
 
 
-class CooperationOperation(StreamOperation):
-    """An endless stream through groups; the runtime serves those on one board, others are played."""
+class CooperationOperation(DevicesOperation):
+    """An endless stream through groups of the units of a board, or of the devices of a cluster."""
 
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
         """Return the stream, of one request at a time where the latency counts first."""
@@ -35,8 +38,9 @@ class CooperationOperation(StreamOperation):
         """Refuse devices that links join."""
         if groups_of(problem).data.devices.links:
             raise InvalidInputError(
-                "the plan is for groups of several devices (links): groups run on the units of one board "
-                "only. It can be simulated: `gapless simulate`, or --engine simulated for run, trace and tune"
+                "the plan is for groups of several devices (links): `gapless run --address HOST:PORT` runs "
+                "it on a cluster, --local on one that is started here for trials. It can be simulated, too: "
+                "`gapless simulate`, or --engine simulated for run, trace and tune"
             )
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
@@ -45,6 +49,18 @@ class CooperationOperation(StreamOperation):
         if problem.rules or not set(problem.objective.terms) <= {"period", "latency", "energy"}:
             return
         yield replace(problem, data=replace(data, overlap=True, most=None), rules=())
+
+    def devices(self, problem: Problem) -> Pipelines:
+        """Return what joins the devices of the groups."""
+        return groups_of(problem).data.devices
+
+    def data(self, problem: Problem, devices: Pipelines, lost: int | None = None) -> Cooperation:
+        """Return the data with other devices, and without what is said about a lost one."""
+        data = replace(groups_of(problem).data, devices=devices)
+        if lost is None:
+            return data
+        fixed = tuple(without(row, lost) for row in data.fixed_us)
+        return replace(data, idle_mw=without(data.idle_mw, lost), fixed_us=fixed)
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]
@@ -142,15 +158,21 @@ class CooperationOperation(StreamOperation):
 def _stream(groups: Groups, parts: Parts) -> Stream:
     """Return the stream of a plan: a chunk for each device of a group, in the order of their tiles."""
     network, side = groups.chain.network, groups.data.side
-    chunks, tiles = list[Chunk](), list[Tile | None]()
+    chunks, tiles, leaders = list[Chunk](), list[Tile | None](), list[int]()
     for start, stop, group in parts:
         service = groups.service((start, stop, group))
         assert service is not None
+        leaders.append(len(chunks) + group.index(service.leader))
         for device, (first, last) in zip(group, groups.tiles(service.rows), strict=True):
             chunks.append(Chunk(network=network, start=start, stop=stop, unit=groups.devices[device]))
             tiles.append(Tile(axis=side, start=first, stop=last) if len(group) > 1 else None)
-    divided = tuple(tiles) if any(tiles) else ()
-    return Stream(name=network, chunks=tuple(chunks), tiles=divided)
+    is_divided = any(tiles)
+    return Stream(
+        name=network,
+        chunks=tuple(chunks),
+        tiles=tuple(tiles) if is_divided else (),
+        leaders=tuple(leaders) if is_divided else (),
+    )
 
 
 def _parts(groups: Groups, stream: Stream) -> Parts:

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..chain import Chain
+from ..cluster import Pipelines
 from ..deployment import Deployment
 from ..errors import InvalidInputError
 from ..history import History, SteadyState, link_name
-from ..operation import Line, Server, ServerKind, StreamOperation
+from ..operation import Line, Server, ServerKind
 from ..plan import Plan
 from ..problem import Problem
+from ..remaining import DevicesOperation
 from ..stations import Station
 from ..usage import Usage
-from . import history, remaining
+from . import history
 from .deployment import deploy
 from .plans import Pipe, Pipes, pipe_names, plan_of
 from .tables import Cluster, cluster_of
@@ -22,7 +24,7 @@ from .timing import pipe_of, stations_of
 from .usage import pipelines_usage
 
 
-class PipelinesOperation(StreamOperation):
+class PipelinesOperation(DevicesOperation):
     """Endless streams on disjoint devices; the runtime serves those on one board, others are played."""
 
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
@@ -51,15 +53,13 @@ class PipelinesOperation(StreamOperation):
         if cluster.most_pipelines > 1 and self.pace(problem) != "latency":
             yield replace(problem, data=replace(cluster.data, most=1))
 
-    def without_device(self, problem: Problem, device: str) -> Problem:
-        """Return the problem without one of its devices."""
-        return remaining.without_device(problem, device)
+    def devices(self, problem: Problem) -> Pipelines:
+        """Return the data of the problem."""
+        return cluster_of(problem).data
 
-    def without_link(self, problem: Problem, source: str, target: str) -> Problem:
-        """Return the problem without a link; where no links are given, without the device that sends."""
-        if not cluster_of(problem).data.links:
-            return remaining.without_device(problem, source)
-        return remaining.without_link(problem, source, target)
+    def data(self, problem: Problem, devices: Pipelines, lost: int | None = None) -> Pipelines:
+        """Return what joins the devices: there is nothing else."""
+        return devices
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

@@ -212,12 +212,8 @@ class _Planner:
         drifted = [ends for ends, sample in messages_of(passed) if self._noted(ends, sample)]
         if not drifted:
             return None
-        links = {ends: fit.link() for ends, fit in self._fits.items()}
-        data = self._problem.data
-        kept = (link for link in data.links if (link.source, link.target) not in links)
-        known = self._problem.platform.unit_names
-        fitted = (link for link in links.values() if {link.source, link.target} <= {*known})
-        self._problem = replace(self._problem, data=replace(data, links=(*kept, *fitted)))
+        links = [fit.link() for fit in self._fits.values()]
+        self._problem = operation_of(self._problem).with_links(self._problem, links)
         words = "; ".join(f"the link {' -> '.join(ends)} has drifted" for ends in drifted)
         self._report(Step(text=f"{words}; planning with what its messages take now"))
         return self._deployed(words)
@@ -243,20 +239,17 @@ class _Planner:
 
 def messages_of(passed: Passed) -> list[tuple[tuple[str, str], MessageSample]]:
     """Return what each message of a request took on its link, and how long it had waited itself."""
-    from ..executor.cluster.routes import ARRIVED, QUEUED, SENT
-
-    ends = zip(passed.devices, passed.devices[1:], strict=False)
-    rows = zip(ends, passed.bytes_in[1:], passed.times_ns[1:], strict=True)
     return [
         (
-            pair,
+            (message.source, message.target),
             MessageSample(
-                size=size,
-                latency_us=max(1, row[ARRIVED] - row[SENT]) / 1000,
-                queue_us=max(0, row[SENT] - row[QUEUED]) / 1000,
+                size=message.size,
+                latency_us=max(1, arrived_ns - sent_ns) / 1000,
+                queue_us=max(0, sent_ns - queued_ns) / 1000,
             ),
         )
-        for pair, size, row in rows
+        for message in passed.route.messages
+        for queued_ns, sent_ns, arrived_ns in [passed.sent_ns(message)]
     ]
 
 

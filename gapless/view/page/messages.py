@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import permutations
 
 from ...executor.measurement import LinkTimes
 from ...formulations.history import is_message, link_name
@@ -29,14 +30,19 @@ def messages(subject: Subject) -> Table | None:
 
 
 def _predicted_us(subject: Subject) -> Mapping[str, float]:
-    """Return what a message takes on each link in the simulation."""
+    """Return what a message takes on each link in the simulation.
+
+    What goes there and back inside a group is one message in it, which nothing measured compares with.
+    """
     trace = subject.predicted
     if trace is None:
         return {}
+    layers = {chunk.unit: (chunk.start, chunk.stop) for stream in trace.streams for chunk in stream.chunks}
+    inside = {link_name(*pair) for pair in permutations(layers, 2) if len({layers[one] for one in pair}) == 1}
     return {
         event.unit: (event.end_ns - event.start_ns) / 1000
         for event in trace.events
-        if is_message(event, trace.streams)
+        if is_message(event, trace.streams) and event.unit not in inside
     }
 
 

@@ -248,6 +248,16 @@ def test_tiles_that_do_not_fit_together_are_refused(
         Deployment(streams=(Stream(name="net", chunks=layers, tiles=tiles),))
 
 
+@pytest.mark.parametrize("leaders", [(0,), (2, 0), (0, 1), (0, 2, 3), (0, 3), (0, -1)])
+def test_leaders_that_do_not_lead_each_group_are_refused(leaders: tuple[int, ...]) -> None:
+    chunks, tiles = (chunk(0, 3, "a"), chunk(0, 3, "b"), chunk(3, 4, "a")), (rows(0, 5), rows(5, 9), None)
+    stream = Stream(name="net", chunks=chunks, tiles=tiles, leaders=(1, 2))
+    led = Deployment(streams=(stream,))
+    assert led.deployment_id != Deployment(streams=(replace(stream, leaders=()),)).deployment_id
+    with pytest.raises(InvalidPlanError, match="are not one chunk of each group, in order"):
+        Deployment(streams=(replace(stream, leaders=leaders),))
+
+
 def test_tiles_that_do_not_fit_the_model_are_refused(model: OnnxModel) -> None:
     last = len(model.network.layers)
     parts = Stream(

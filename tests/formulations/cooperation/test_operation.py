@@ -8,9 +8,10 @@ import pytest
 
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
+from gapless.formulations.cluster import Link
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.history import is_message
-from gapless.formulations.judge import score
+from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.simulate import simulate
 from gapless.formulations.usage import Usage
@@ -25,9 +26,11 @@ def test_a_stream_has_a_chunk_for_each_device_and_its_tile() -> None:
     deployment = operation_of(two_convolutions()).deploy(two_convolutions(), plan(*PARTS))
     (stream,) = deployment.streams
     assert str(stream) == "0-0 a rows 0-2 + b rows 3-9 | 1-1 c"
+    assert stream.leaders == stream.led_by == (1, 2)
     assert stream.slots == 4
     whole = operation_of(two_convolutions()).deploy(two_convolutions(), plan((0, 2, "b")))
     assert not whole.is_divided
+    assert (whole.streams[0].leaders, whole.streams[0].led_by) == ((), (0,))
 
 
 def test_a_simulation_keeps_the_period_and_shows_messages_apart() -> None:
@@ -63,7 +66,7 @@ def test_memory_is_reserved_all_the_time() -> None:
 
 
 def test_groups_over_links_are_not_run_here() -> None:
-    with pytest.raises(InvalidInputError, match="groups run on the units of one board only"):
+    with pytest.raises(InvalidInputError, match="`gapless run --address HOST:PORT` runs it on a cluster"):
         operation_of(two_convolutions()).check_executable(two_convolutions())
     data = two_convolutions().data
     board = replace(two_convolutions(), data=replace(data, devices=replace(data.devices, links=())))
@@ -71,3 +74,20 @@ def test_groups_over_links_are_not_run_here() -> None:
     assert [rival.formulation.name for rival in operation_of(board).rivals(board)] == ["pipelines"]
     names = [name for name, _ in operation_of(board).baselines(board, [("a",), ("a", "b")])]
     assert names == ["serial on a", "replicas on a+b"]
+
+
+def test_groups_go_on_without_a_device_and_without_a_link() -> None:
+    problem = two_convolutions(idle_mw=(1, 2, 3), fixed_us=((10, 20, 30), (40, 50, 60)))
+    operation = operation_of(problem)
+    left = operation.without_device(problem, "b")
+    assert left.platform.unit_names == left.costs.units == ("a", "c")
+    data = left.data
+    assert (data.idle_mw, data.fixed_us, data.devices.power_mw) == ((1, 3), ((10, 30), (40, 60)), (3, 3))
+    assert {(link.source, link.target) for link in data.devices.links} == {("a", "c"), ("c", "a")}
+    assert solve(left, "exhaustive", explain=False).best is not None
+    cut = operation.without_link(problem, "b", "a")
+    assert [broken.rule for broken in check(cut, plan(*PARTS))][:1] == ["group"]
+    slow = Link(source="a", target="b", bytes_per_second=7)
+    links = operation.with_links(problem, [slow, Link(source="a", target="d", bytes_per_second=1)])
+    assert [link for link in links.data.devices.links if link.target == "b"][-1] == slow
+    assert len(links.data.devices.links) == 6

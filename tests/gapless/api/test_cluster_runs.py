@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+from itertools import permutations
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gapless
@@ -13,11 +17,12 @@ from gapless.executor.cluster.loss import Loss
 from gapless.executor.progress import Step
 from gapless.formulations.cluster import Link, Pipelines
 from gapless.formulations.errors import InvalidInputError, UnitLostError
-from gapless.formulations.pipelines.remaining import without_device, without_link
+from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.links.fitting import LinkFit, fit_link
 from gapless.profiler.links.samples import MeasuredLink, MessageSample
 from tests.executor.cluster.devices import own_cluster
+from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.fakes import ENGINE, chain
 
 DEVICES = ("a", "b", "c")
@@ -44,6 +49,16 @@ def fit(source: str, target: str, us: float) -> LinkFit:
         for number in range(8)
     )
     return fit_link(MeasuredLink(source=source, target=target, samples=samples))
+
+
+def without_device(found: Problem, device: str) -> Problem:
+    """Return what is left of a problem without a device."""
+    return operation_of(found).without_device(found, device)
+
+
+def without_link(found: Problem, source: str, target: str) -> Problem:
+    """Return what is left of a problem without a link."""
+    return operation_of(found).without_link(found, source, target)
 
 
 def test_what_is_left_without_a_device_keeps_everything_else() -> None:
@@ -97,6 +112,35 @@ def test_a_lost_device_is_planned_around() -> None:
         assert [step.text.split(";")[0] for step in steps][-1] == "going on with [0-0 a | 1-1 c]"
         with pytest.raises(InvalidInputError, match="runs on b, but the cluster has a, c"):
             open_on_cluster(cluster, found, plan, model=model, engine=ENGINE)
+
+
+@pytest.mark.slow
+def test_groups_are_planned_around_a_lost_member(tmp_path: Path) -> None:
+    model, platform = load(residual(2), tmp_path, granularity="piece"), tmp_path / "cluster.json"
+    types = [{"name": name, "count": 1, "speed": {"flops_per_second": 10**8}} for name in DEVICES]
+    links = [
+        {"source": source, "target": target, "bytes_per_second": 10**9}
+        for source, target in permutations(DEVICES, 2)
+    ]
+    about = {"format": "gapless.cluster", "version": 1, "name": "three", "types": types, "links": links}
+    platform.write_text(json.dumps(about))
+    found = gapless.group_problem(model, platform).with_objective("latency")
+    plan = gapless.plan(found).plan
+    assert plan is not None
+    frames, outputs = [model.sample_inputs(seed) for seed in range(12)], []
+    with (
+        own_cluster(*DEVICES) as (cluster, members),
+        open_on_cluster(cluster, found, plan, model=model, engine="onnxruntime") as running,
+    ):
+        assert running.deployment.streams[0].groups[0] == range(3)
+        for result in running.map(frames):
+            outputs.append(result["b2"])
+            if len(outputs) == 4:
+                members.actors["b"].lose("its power was cut")
+        assert running.deployment.units == ("a", "c")
+        assert running.deployment.is_divided
+    right = [model.reference(frame)["b2"] for frame in frames]
+    np.testing.assert_allclose(outputs, right, atol=1e-5)
 
 
 @pytest.mark.slow
