@@ -32,7 +32,7 @@ class CooperationFormulation(Formulation[Groups, Parts]):
     terms = TERMS
     tie_break: ClassVar[tuple[str, ...]] = (GroupTerm.DEVICES, GroupTerm.PERIOD, GroupTerm.LATENCY)
     quantities = QUANTITIES
-    limits: ClassVar[tuple[str, ...]] = ("max_period_us", "min_units", "max_units")
+    limits: ClassVar[tuple[str, ...]] = ("max_period_us", "max_latency_us", "min_units", "max_units")
     one_network: ClassVar[bool] = True
     operation = CooperationOperation()
     incomplete: ClassVar[str] = (
