@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import add
 
 from ...formulations.cooperation.tables import Devices, Groups
 
@@ -39,6 +40,8 @@ class Scheme:
         By device how long it computes.
     extra_permille
         By device the part of its operations that others do, too; 0 when it does nothing.
+    weight_bytes, memory_bytes
+        By device the weights of all that it computes, and with them the most that tensors of a block take.
     blocks
         (first layer, one past the last, devices) of what is computed without messages in between.
     """
@@ -47,6 +50,8 @@ class Scheme:
     period_us: int
     busy_us: tuple[int, ...]
     extra_permille: tuple[int, ...]
+    weight_bytes: tuple[int, ...]
+    memory_bytes: tuple[int, ...]
     blocks: tuple[tuple[int, int, Devices], ...]
 
     @property
@@ -87,18 +92,25 @@ def scheme(groups: Groups, name: str) -> Scheme | None:
     if found is None:
         return None
     period_us, blocks = found
-    busy, more, done = ([0] * groups.device_count for _ in range(3))
+    busy, more, done, weights, tensors = ([0] * groups.device_count for _ in range(5))
     for block in blocks:
         extra = groups.extra(block.start, block.stop, block.rows)
-        for device, time, (twice, all_) in zip(block.devices, block.compute_us, extra, strict=True):
+        held = groups.memory_bytes(block.start, block.stop, block.rows)
+        own = groups.weight_bytes(block.start, block.stop)
+        numbers = zip(block.devices, block.compute_us, extra, held, strict=True)
+        for device, time, (twice, all_), size in numbers:
             busy[device] += time
             more[device] += twice
             done[device] += all_
+            weights[device] += own
+            tensors[device] = max(tensors[device], size - own)
     return Scheme(
         name=name,
         period_us=period_us,
         busy_us=tuple(busy),
         extra_permille=tuple(-(-1000 * a // max(1, b)) for a, b in zip(more, done, strict=True)),
+        weight_bytes=tuple(weights),
+        memory_bytes=tuple(map(add, weights, tensors)),
         blocks=tuple((block.start, block.stop, block.devices) for block in blocks),
     )
 

@@ -53,6 +53,8 @@ def test_with_one_device_every_scheme_is_that_device(name: str) -> None:
     assert found.period_us == groups.chain.busy_us(0, 5, 0)
     assert found.utilisation == (1.0,)
     assert found.extra_permille == (0,)
+    assert found.weight_bytes == (groups.weight_bytes(0, 5),)
+    assert found.memory_bytes == (max(groups.memory_bytes(0, 5, (groups.segments.of(0, 5).rows,))),)
 
 
 def test_schemes_on_unlike_devices() -> None:
