@@ -23,6 +23,8 @@ from gapless.formulations.spatial import SAME, SpatialNetwork, SpatialNode, Wind
 from gapless.profiler.zoo.tables import grouped
 from gapless.solvers.pieces.finding import PieceMethod, find_pieces
 
+from .pico.printing import WIDTH, show, titled
+
 PRINTED = {
     "vgg16": "n 19, w 1: 19 pieces in 0.10 s",
     "squeezenet": "n 30, w 2: 29 pieces in 0.14 s",
@@ -47,13 +49,15 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="the fastest of so many runs counts")
     asked = parser.parse_args()
     names, methods = asked.networks.split(","), asked.methods.split(",")
-    Console(width=150).print(pieces_table(names, methods, asked.time_limit, asked.repeat))
+    show(Console(width=WIDTH), pieces_table(names, methods, asked.time_limit, asked.repeat))
 
 
 def pieces_table(names: Sequence[str], methods: Sequence[str], limit_s: float, repeat: int = 3) -> Table:
     """Return what methods find for networks; the fastest of `repeat` runs counts."""
     numbers = ("layers", "width", "pieces", "largest extra MFLOP", "at least", "sum", "seconds")
-    table = Table("network", *numbers[:2], "paper", "method", *numbers[2:], "proven")
+    table = titled(
+        "pieces of networks (Table 4)", "network", *numbers[:2], "paper", "method", *numbers[2:], "proven"
+    )
     for name in names:
         network = network_of(name)
         layers = sum(node.is_layer for node in network.nodes)

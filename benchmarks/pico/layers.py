@@ -56,7 +56,7 @@ def figure_5(bed: PaperDevices) -> Iterator[Part]:
     table = titled(
         "Fig. 5, VGG16: GFLOP of the busiest device / of all devices (computed twice)",
         "fused layers",
-        *(f"{number} devices" for number in DEVICES),
+        *(f"{number} device{'s' * (number > 1)}" for number in DEVICES),
     )
     grid = fused_grid()
     for layers, row in grid.items():

@@ -25,9 +25,17 @@ def draw_5(bed: PaperDevices) -> Figure:
     for place, devices in enumerate(FUSED_DEVICES):
         for axes, total in ((left, max), (right, sum)):
             values = [total(row[place]) / 1e9 for row in grid.values()]
-            axes.plot(list(grid), values, "o-", ms=3, color=PALETTE[place], label=f"{devices} devices")
+            axes.plot(
+                list(grid),
+                values,
+                "o-",
+                ms=3,
+                color=PALETTE[place],
+                label=f"{devices} device{'s' * (devices > 1)}",
+            )
     for axes, what in ((left, "of the busiest device"), (right, "of all devices")):
         axes.set_xlabel("fused layers of VGG16")
+        axes.set_xticks(range(2, 19, 2))
         axes.set_ylabel(f"GFLOP {what}")
         axes.grid(alpha=0.3)
     left.legend(fontsize=8, frameon=False)
@@ -72,7 +80,6 @@ def draw_13(bed: PaperDevices) -> Figure:
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
     lines[0].set_ylabel("period of VGG16 (s)")
-    lines[-1].legend(fontsize=8, frameon=False)
     _draw_rates(bed, bars)
     return figure
 
@@ -84,6 +91,8 @@ def _draw_rates(bed: PaperDevices, axes: Axes) -> None:
         left = [number + place / (len(ways) + 1) for number in range(len(rates))]
         axes.bar(left, rates, width=1 / (len(ways) + 1), color=colour, label=label)
     axes.set_xticks([number + 0.4 for number in range(3)], [f"{ghz:g} GHz" for ghz in SCHEME_CLOCKS])
+    axes.set_ylim(top=1.6 * axes.get_ylim()[1])
+    axes.legend(fontsize=8, frameon=False, loc="upper left", ncols=2)
     axes.set_title("requests a minute, 8 devices")
 
 

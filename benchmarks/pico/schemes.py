@@ -206,7 +206,7 @@ def table_5(bed: PaperDevices) -> Iterator[Part]:
     yield Statement(
         "YOLOv2: 7.64 % of PICO's operations are redundant, 12.08 % of OFL's (6.4.2)",
         f"{found['pico']:.2f} % and {found['ofl']:.2f} %",
-        found["pico"] < found["ofl"],
+        abs(found["pico"] - 7.64) < 2 and abs(found["ofl"] - 12.08) < 2,
     )
 
 

@@ -166,9 +166,9 @@ def planned(problem: Problem, backend: str) -> Account:
 
 
 def by_scheme(problem: Problem, name: str) -> Account:
-    """Return what a scheme costs; all devices work on one request after the other."""
+    """Return what a scheme costs; all devices work on one request after the other, on even parts but in CE."""
     groups = groups_of(problem)
-    found = scheme(groups, name)
+    found = scheme(groups, name, even=True)
     assert found is not None
     period, powers = found.period_us, zip(groups.power_mw, groups.idle_mw, found.busy_us, strict=True)
     energy = [(power * busy, idle * (period - busy)) for power, idle, busy in powers]
