@@ -166,7 +166,7 @@ def planned(problem: Problem, backend: str) -> Account:
 
 
 def by_scheme(problem: Problem, name: str) -> Account:
-    """Return what a scheme costs; all devices work on one request after the other, on even parts but in CE."""
+    """Return what a scheme costs: one request after the other on all devices, in even parts but for CE."""
     groups = groups_of(problem)
     found = scheme(groups, name, even=True)
     assert found is not None

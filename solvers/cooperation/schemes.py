@@ -8,9 +8,9 @@ ce   layer by layer with rows in proportion to speed; neighbours send each other
 
 All are computed on the tables of the problem: times of tiles, links, split of rows. Where a paper leaves
 something open the best choice is taken: how many layers EFL fuses, on which device the rest runs, how many
-devices serve each layer in CE, how rows are split. A request has left all devices before the next one comes, so that the period
-is the latency. What it takes from and to the host is left out. CE knows where rows lie by bytes from the
-first one on, which is exact where each layer reads one other (cooperation, section 6).
+devices serve each layer in CE, how rows are split. A request has left all devices before the next one comes,
+so that the period is the latency. What it takes from and to the host is left out. CE knows where rows lie by
+bytes from the first one on, which is exact where each layer reads one other (cooperation, section 6).
 """
 
 from __future__ import annotations
