@@ -46,6 +46,25 @@ def chain_network(pieces: int, rows: int = 224) -> SpatialNetwork:
     return SpatialNetwork(name=f"chain{pieces}", nodes=tuple(nodes), outputs=(pieces,))
 
 
+def in_pieces(network: SpatialNetwork, pieces: Sequence[int]) -> Network:
+    """Return a network with a layer for each piece; `pieces`: that of each of its nodes."""
+    nodes, count = network.nodes, max(pieces) + 1
+    members: list[list[SpatialNode]] = [[] for _ in range(count)]
+    tensors = []
+    for index, (node, piece) in enumerate(zip(nodes, pieces, strict=True)):
+        if piece >= 0:
+            members[piece].append(node)
+        targets = sorted({pieces[reader] for reader in network.readers[index]} - {piece})
+        targets += [count] if index in network.outputs else []
+        if targets:
+            tensors.append(Tensor(name=node.name, bytes=node.bytes, source=piece, targets=tuple(targets)))
+    layers = tuple(
+        Layer(name=f"p{n}", weight_bytes=sum(o.weight_bytes for o in own), flops=sum(o.flops for o in own))
+        for n, own in enumerate(members)
+    )
+    return Network(name=network.name, layers=layers, tensors=tuple(tensors))
+
+
 def group_problem(
     network: SpatialNetwork,
     pieces: Sequence[int],
@@ -69,37 +88,15 @@ def group_problem(
     mbit_per_second
         Rate of each link.
     """
-    names = tuple(f"d{number}" for number in range(len(gflops)))
-    nodes, count = network.nodes, max(pieces) + 1
-    flops = [0] * count
-    weights = [0] * count
-    for node, piece in zip(nodes, pieces, strict=True):
-        if piece >= 0:
-            flops[piece] += node.flops
-            weights[piece] += node.weight_bytes
-    tensors = []
-    for index, node in enumerate(nodes):
-        targets = sorted({pieces[reader] for reader in network.readers[index]} - {pieces[index]})
-        targets += [count] if index in network.outputs else []
-        if targets:
-            tensors.append(
-                Tensor(name=node.name, bytes=node.bytes, source=pieces[index], targets=tuple(targets))
-            )
-    layer_us = tuple(tuple(max(1, round(work / speed / 1000)) for speed in gflops) for work in flops)
+    names, table = tuple(f"d{number}" for number in range(len(gflops))), in_pieces(network, pieces)
+    layer_us = tuple(
+        tuple(max(1, round((layer.flops or 0) / speed / 1000)) for speed in gflops) for layer in table.layers
+    )
     link = int(mbit_per_second * 1e6 / 8)
     kinds = sorted(set(types or names))
     return Problem(
         platform=Platform(name="cluster", units=tuple(ProcessingUnit(name=name) for name in names)),
-        networks=(
-            Network(
-                name=network.name,
-                layers=tuple(
-                    Layer(name=f"p{piece}", weight_bytes=weights[piece], flops=flops[piece])
-                    for piece in range(count)
-                ),
-                tensors=tuple(tensors),
-            ),
-        ),
+        networks=(table,),
         costs=CostTable(units=names, networks=(NetworkCosts(network=network.name, layer_us=layer_us),)),
         objective=Objective.parse(objective),
         data=Cooperation(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from rich.console import Console
 from rich.table import Table
@@ -21,6 +22,8 @@ from gapless.formulations.errors import GaplessError
 from gapless.formulations.spatial import SAME, SpatialNetwork, SpatialNode, Window
 from gapless.profiler.zoo.tables import grouped
 from gapless.solvers.pieces.finding import PieceMethod, find_pieces
+
+from .pico.printing import WIDTH, show, titled
 
 PRINTED = {
     "vgg16": "n 19, w 1: 19 pieces in 0.10 s",
@@ -45,17 +48,24 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--repeat", type=int, default=3, help="the fastest of so many runs counts")
     asked = parser.parse_args()
+    names, methods = asked.networks.split(","), asked.methods.split(",")
+    show(Console(width=WIDTH), pieces_table(names, methods, asked.time_limit, asked.repeat))
+
+
+def pieces_table(names: Sequence[str], methods: Sequence[str], limit_s: float, repeat: int = 3) -> Table:
+    """Return what methods find for networks; the fastest of `repeat` runs counts."""
     numbers = ("layers", "width", "pieces", "largest extra MFLOP", "at least", "sum", "seconds")
-    table = Table("network", *numbers[:2], "paper", "method", *numbers[2:], "proven")
-    for name in asked.networks.split(","):
+    table = titled(
+        "pieces of networks (Table 4)", "network", *numbers[:2], "paper", "method", *numbers[2:], "proven"
+    )
+    for name in names:
         network = network_of(name)
         layers = sum(node.is_layer for node in network.nodes)
         head = [name, str(layers), str(width(network)), PRINTED.get(name, "-")]
-        for method in asked.methods.split(","):
-            table.add_row(*head, method, *measured(network, method, asked.time_limit, asked.repeat))
+        for method in methods:
+            table.add_row(*head, method, *measured(network, method, limit_s, repeat))
             head = [""] * 4
-        table.add_section()
-    Console(width=150).print(table)
+    return table
 
 
 def measured(network: SpatialNetwork, method: str, limit_s: float, repeat: int) -> Iterator[str]:
@@ -78,6 +88,7 @@ def measured(network: SpatialNetwork, method: str, limit_s: float, repeat: int) 
     yield "yes" if found.proven else "largest" if found.bound == found.largest else "no"
 
 
+@cache
 def network_of(name: str) -> SpatialNetwork:
     """Return a built-in network, or a random one of some width."""
     if name.startswith("width-"):

@@ -107,6 +107,8 @@ class DeviceType:
         What one of them holds, or None for no limit.
     power_mw
         Power of one at work, milliwatts; None: not known.
+    idle_mw
+        Power of one that waits, at most that at work, milliwatts; None: not known.
     speed
         How fast one computes. None: it has inner units.
     units
@@ -125,6 +127,7 @@ class DeviceType:
     kind: UnitKind = UnitKind.OTHER
     memory_bytes: int | None = None
     power_mw: int | None = None
+    idle_mw: int | None = None
     speed: Speed | None = None
     units: tuple[InnerUnit, ...] = ()
     port_bytes_per_second: int | None = None
@@ -135,9 +138,16 @@ class DeviceType:
         defects.check_name("name", self.name)
         if defects.check_count("count", self.count, least=1) and self.count > MAX_UNITS:
             defects.add(f"count is {self.count}, at most {MAX_UNITS} devices can be planned")
-        for field, least in (("memory_bytes", 0), ("power_mw", 0), ("port_bytes_per_second", 1)):
+        for field, least in (
+            ("memory_bytes", 0),
+            ("power_mw", 0),
+            ("idle_mw", 0),
+            ("port_bytes_per_second", 1),
+        ):
             if getattr(self, field) is not None:
                 defects.check_count(field, getattr(self, field), least=least)
+        if self.idle_mw is not None and (self.power_mw is None or self.power_mw < self.idle_mw):
+            defects.add(f"idle_mw is {self.idle_mw}, needs a power_mw of at least that")
         if (self.speed is None) == (not self.units):
             defects.add("needs either a speed or inner units, not both: costs are estimated from them")
         if len(self.units) > MOST_INNER_UNITS:
@@ -312,6 +322,12 @@ class ClusterPlatform:
             switch_bytes_per_second=self.switch_bytes_per_second,
             power_mw=tuple(known) if len(known) == len(powers) else (),
         )
+
+    @property
+    def idle_mw(self) -> tuple[int, ...]:
+        """Power of each device while it waits, milliwatts; empty where that of one is not known."""
+        known = [one.idle_mw for one in self.types for _ in one.devices if one.idle_mw is not None]
+        return tuple(known) if len(known) == len(self.devices) else ()
 
     def _links(self) -> Iterator[Link]:
         """Yield the links in both directions, then those that follow from ports."""

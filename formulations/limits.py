@@ -18,6 +18,8 @@ class Limits:
     ----------
     max_period_us
         Largest period, microseconds.
+    max_latency_us
+        Largest latency of one request that nothing waits for, microseconds.
     min_units, max_units
         Fewest and most units in use.
     min_balance_permille
@@ -32,6 +34,7 @@ class Limits:
     __pydantic_config__: ClassVar[Any] = STRICT
 
     max_period_us: int | None = None
+    max_latency_us: int | None = None
     min_units: int | None = None
     max_units: int | None = None
     min_balance_permille: int | None = None
@@ -75,6 +78,9 @@ class LimitInfo:
 LIMITS = {
     "max_period_us": LimitInfo(
         sense=1, read=lambda plan: int(plan.period_us), text="the period is at most {} us"
+    ),
+    "max_latency_us": LimitInfo(
+        sense=1, read=lambda plan: int(plan.latency_us), text="the latency is at most {} us"
     ),
     "min_units": LimitInfo(sense=-1, read=lambda plan: len(plan.busy_us), text="at least {} units are used"),
     "max_units": LimitInfo(sense=1, read=lambda plan: len(plan.busy_us), text="at most {} units are used"),

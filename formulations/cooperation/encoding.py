@@ -210,6 +210,8 @@ class _Columns:
         found: dict[str, list[BoolExpr]] = {}
         if limits.max_period_us is not None:
             found["max_period_us"] = [quantities.number(Q.PERIOD) <= limits.max_period_us]
+        if limits.max_latency_us is not None:
+            found["max_latency_us"] = [quantities.number(Q.LATENCY) <= limits.max_latency_us]
         if limits.min_units is not None:
             found["min_units"] = [used >= limits.min_units]
         if limits.max_units is not None:

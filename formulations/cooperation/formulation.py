@@ -32,7 +32,7 @@ class CooperationFormulation(Formulation[Groups, Parts]):
     terms = TERMS
     tie_break: ClassVar[tuple[str, ...]] = (GroupTerm.DEVICES, GroupTerm.PERIOD, GroupTerm.LATENCY)
     quantities = QUANTITIES
-    limits: ClassVar[tuple[str, ...]] = ("max_period_us", "min_units", "max_units")
+    limits: ClassVar[tuple[str, ...]] = ("max_period_us", "max_latency_us", "min_units", "max_units")
     one_network: ClassVar[bool] = True
     operation = CooperationOperation()
     incomplete: ClassVar[str] = (
@@ -73,16 +73,19 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         return judge.broken(numbers)
 
     def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
-        """Return by device its chunk, rows, time of computing and of its group, halo and bytes."""
+        """Return by device its chunk, rows, time of computing and of its group, halo, bytes and energy."""
         assert isinstance(numbers, GroupValues)
         found = {
             "busy_us": numbers.busy_us,
             "stage_us": numbers.stage_us,
             "rows": numbers.rows,
             "extra_permille": numbers.extra_permille,
+            "weight_bytes": numbers.weight_bytes,
             "memory_bytes": numbers.memory_bytes,
             "chunk": {device: index + 1 for device, index in numbers.place.items()},
         }
+        if numbers.groups.data.devices.power_mw:
+            found |= {"computing_nj": numbers.computing_nj, "standby_nj": numbers.standby_nj}
         devices = range(numbers.groups.device_count)
         return {name: tuple(map(row.get, devices)) for name, row in found.items()}
 

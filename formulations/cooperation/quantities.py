@@ -126,6 +126,7 @@ class GroupValues(PlanNumbers):
         self.busy_us = by_device("compute_us")
         self.extra_permille = by_device("extra_permille")
         self.memory_bytes = by_device("memory_bytes")
+        self.weight_bytes = {d: service.weight_bytes for service in services for d in service.part[2]}
         self.leaders = frozenset(service.leader for service in services)
         self.stage_us = {d: self.stages[place].stage_us for d, place in self.place.items()}
         self.period_us = max(stage.stage_us for stage in self.stages)
@@ -134,6 +135,18 @@ class GroupValues(PlanNumbers):
         self.extra_flops = sum(service.extra_flops for service in services)
         self.energy_nj = sum(s.energy_nj for s in services) + self.period_us * sum(groups.idle_mw)
         self.peak_bytes = sum(self.memory_bytes.values())
+
+    @property
+    def computing_nj(self) -> dict[int, int]:
+        """By device in use the energy of computing for one request."""
+        power = self.groups.power_mw
+        return {device: power[device] * busy_us for device, busy_us in self.busy_us.items()}
+
+    @property
+    def standby_nj(self) -> dict[int, int]:
+        """By device, in use or not, the energy of waiting from one result to the next."""
+        idle = enumerate(self.groups.idle_mw)
+        return {d: mw * (self.period_us - self.busy_us.get(d, 0)) for d, mw in idle}
 
     def _on(self, layer: int, device: int) -> int:
         return int(any(i <= layer < j and device in group for i, j, group in self.parts))

@@ -74,8 +74,10 @@ class Service:
         By device of the group, what of its operations others do, too: halos.
     extra_flops
         What all devices together compute twice.
+    weight_bytes
+        What each device of the group holds of weights: those of the chunk.
     memory_bytes
-        By device of the group.
+        By device of the group, weights included.
     energy_nj
         Of computing, beyond what waiting takes.
     """
@@ -87,6 +89,7 @@ class Service:
     message_us: int
     extra_permille: tuple[int, ...]
     extra_flops: int
+    weight_bytes: int
     memory_bytes: tuple[int, ...]
     energy_nj: int
 
@@ -247,7 +250,8 @@ class Groups:
             message_us=message_us,
             extra_permille=tuple(-(-1000 * more // max(1, done)) for more, done in extra),
             extra_flops=sum(more for more, _ in extra),
-            memory_bytes=self._memory(start, stop, rows),
+            weight_bytes=self.weight_bytes(start, stop),
+            memory_bytes=self.memory_bytes(start, stop, rows),
             energy_nj=sum((self.power_mw[d] - self.idle_mw[d]) * us for d, us in power),
         )
 
@@ -332,14 +336,17 @@ class Groups:
             found.append((max(0, done - whole * (last - first) // segment.rows), done))
         return found
 
-    def _memory(self, start: int, stop: int, rows: Rows) -> tuple[int, ...]:
+    def weight_bytes(self, start: int, stop: int) -> int:
+        """Return the weights of a chunk."""
+        return self.chain.weight_prefix[stop] - self.chain.weight_prefix[start]
+
+    def memory_bytes(self, start: int, stop: int, rows: Rows) -> tuple[int, ...]:
         """Return the bytes of each device: all weights of the chunk, and its share of the tensors.
 
         Its share is that of the operations which it does; it is an estimate where halos differ by layer.
         """
-        segment, chain = self.segments.of(start, stop), self.chain
-        weights = chain.weight_prefix[stop] - chain.weight_prefix[start]
-        live = chain.memory_bytes(start, stop) - weights
+        segment, weights = self.segments.of(start, stop), self.weight_bytes(start, stop)
+        live = self.chain.memory_bytes(start, stop) - weights
         whole = sum(work.of(0, segment.rows) for work in segment.work)
         shares = [sum(work.of(*tile) for work in segment.work) for tile in self.tiles(rows)]
         data = self.data.devices

@@ -77,9 +77,16 @@ def cluster_problem(
     >>> len(problem.platform.units), problem.costs.provenance.estimated
     (6, True)
     """
-    cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
-    cluster = cluster.with_counts(devices) if devices else cluster
+    cluster = cluster_named(platform, devices)
     return with_pipelines(estimated_problem(network_of(model, shapes), cluster, batch=batch), pipelines)
+
+
+def cluster_named(
+    platform: ClusterPlatform | str | Path, devices: Mapping[str, int] | None = None
+) -> ClusterPlatform:
+    """Return the cluster that is meant; parameters and errors as for `cluster_problem`."""
+    cluster = platform if isinstance(platform, ClusterPlatform) else _cluster(platform)
+    return cluster.with_counts(devices) if devices else cluster
 
 
 def network_of(model: Planned, shapes: Shapes | None = None) -> Network:

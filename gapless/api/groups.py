@@ -13,7 +13,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.groups import Cooperation
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
-from .clusters import cluster_problem
+from .clusters import cluster_named, cluster_problem
 from .problems import refuse_rules
 
 if TYPE_CHECKING:
@@ -78,11 +78,12 @@ def group_problem(
     >>> problem.formulation.name, len(problem.platform.units)
     ('cooperation', 6)
     """
-    opened = _opened(model, shapes)
-    problem = cluster_problem(opened.network, platform, batch=batch, devices=devices, pipelines="one")
-    found = with_groups(
+    opened, cluster = _opened(model, shapes), cluster_named(platform, devices)
+    problem = cluster_problem(opened.network, cluster, batch=batch, pipelines="one")
+    grouped = with_groups(
         problem, opened, groups=groups, axis=axis, interstage=interstage, overlap=overlap, batch=batch
     )
+    found = replace(grouped, data=replace(grouped.data, idle_mw=cluster.idle_mw))
     return chunks_over_graph(found, opened) if over_graph else found
 
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.problem import Problem
-from ..profiler.clusters.catalog import load_cluster
 from ..solvers.protocol import SolveOptions
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
-from .clusters import cluster_problem
+from .clusters import cluster_named, cluster_problem
 from .groups import chunks_over_graph, group_problem
 from .models import open_model
 from .planning import default_backend
@@ -113,7 +112,7 @@ def compare_kinds(
     if unknown or not kinds:
         name = f"{unknown[0]!r} is no kind of plan" if unknown else "no kind of plan is named"
         raise InvalidInputError(f"{name}; there are {', '.join(KINDS)}")
-    cluster = platform if isinstance(platform, ClusterPlatform) else load_cluster(platform)
+    cluster = cluster_named(platform, devices)
     opened = {
         granularity: open_model(model, shapes=shapes, granularity=granularity)
         for granularity in dict.fromkeys(_GRANULARITY[kind] for kind in kinds)
@@ -126,11 +125,9 @@ def compare_kinds(
         try:
             divided = opened[_GRANULARITY[kind]]
             if kind in ("one", "many"):
-                problem = cluster_problem(divided, cluster, pipelines=kind, batch=batch, devices=devices)
+                problem = cluster_problem(divided, cluster, pipelines=kind, batch=batch)
             else:
-                problem = group_problem(
-                    divided, cluster, overlap=cluster.overlap, batch=batch, devices=devices
-                )
+                problem = group_problem(divided, cluster, overlap=cluster.overlap, batch=batch)
             if kind == "graph":
                 problem = chunks_over_graph(problem, divided, time_limit_s=options.time_limit_s)
             result = solve(problem, default_backend(problem), options)

@@ -42,6 +42,7 @@ NAMES = (
     "over_graph",
     "objective",
     "max_period_us",
+    "max_latency_us",
     "min_units",
     "max_units",
     "min_balance",
@@ -50,7 +51,7 @@ NAMES = (
 )
 """Options that say which problem is meant, and what is asked of it."""
 
-_COUNTS = ("task_slots", "max_period_us", "min_units", "max_units", "max_gapness_us")
+_COUNTS = ("task_slots", "max_period_us", "max_latency_us", "min_units", "max_units", "max_gapness_us")
 """Whole numbers; the limits of a problem among them stand behind the first."""
 
 _PERCENTAGES = ("min_balance", "min_utilisation")

@@ -116,7 +116,9 @@ class LimitSet(Limits):
 
     Attributes
     ----------
-    max_period_us, min_units, max_units, min_balance_permille, max_gapness_us, min_utilisation_permille
+    max_period_us, max_latency_us, min_units, max_units
+        As in a problem file.
+    min_balance_permille, max_gapness_us, min_utilisation_permille
         As in a problem file.
     label
         What it is called in tables; empty: made from its limits.

@@ -34,6 +34,7 @@ def caps_of(problem: Problem) -> dict[str, int]:
     limits, formulation = problem.limits, problem.formulation
     given = [
         (T.PERIOD, limits.max_period_us),
+        (T.LATENCY, limits.max_latency_us),
         (T.DEVICES, limits.max_units),
         (T.PEAK_MEMORY, groups_of(problem).chain.device_memory),
     ]

@@ -23,6 +23,7 @@ from ...formulations.cooperation.quantities import GroupTerm as T
 from ...formulations.cooperation.tables import Groups, groups_of
 from ...formulations.costs import CostTable
 from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.limits import Limits
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ..pipelines.arrays import NEVER, Ints
@@ -54,7 +55,7 @@ def mean_problem(problem: Problem) -> Problem:
     )
     layer_us = tuple((_harmonic(row),) * len(names) for row in own.layer_us)
     most_us = caps_of(problem).get(T.LATENCY)
-    mean = replace(
+    return replace(
         problem,
         platform=Platform(
             name=problem.platform.name, units=tuple(ProcessingUnit(name=name) for name in names)
@@ -63,7 +64,7 @@ def mean_problem(problem: Problem) -> Problem:
             units=names,
             networks=(replace(own, layer_us=layer_us, transfer_in_us=(), transfer_out_us=()),),
         ),
-        limits=replace(problem.limits, max_period_us=None, min_units=None, max_units=None),
+        limits=Limits(max_latency_us=most_us),
         objective=Objective(terms=(T.PERIOD, T.LATENCY)),
         rules=(),
         data=replace(
@@ -75,7 +76,6 @@ def mean_problem(problem: Problem) -> Problem:
             fixed_us=tuple((sum(row) // len(row),) * len(names) for row in data.fixed_us),
         ),
     )
-    return mean if most_us is None else mean.with_rules(lambda view: view.latency_us() <= most_us)
 
 
 def _harmonic(times: tuple[int | None, ...]) -> int:

@@ -51,6 +51,7 @@ def samples() -> Samples:
             {"min_units": 2},
             {"min_units": 2, "max_units": 2},
             {"min_units": 3, "max_units": 2},
+            {"max_latency_us": 80},
             {"max_period_us": 45},
             {"max_period_us": 5},
         ),

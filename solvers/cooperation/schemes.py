@@ -8,16 +8,17 @@ ce   layer by layer with rows in proportion to speed; neighbours send each other
 
 All are computed on the tables of the problem: times of tiles, links, split of rows. Where a paper leaves
 something open the best choice is taken: how many layers EFL fuses, on which device the rest runs, how many
-devices serve each layer in CE. A request has left all devices before the next one comes, so that the period
-is the latency. What it takes from and to the host is left out. CE knows where rows lie by bytes from the
-first one on, which is exact where each layer reads one other (cooperation, section 6).
+devices serve each layer in CE, how rows are split. A request has left all devices before the next one comes,
+so that the period is the latency. What it takes from and to the host is left out. CE knows where rows lie by
+bytes from the first one on, which is exact where each layer reads one other (cooperation, section 6).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import add
 
 from ...formulations.cooperation.tables import Devices, Groups
 
@@ -39,6 +40,8 @@ class Scheme:
         By device how long it computes.
     extra_permille
         By device the part of its operations that others do, too; 0 when it does nothing.
+    weight_bytes, memory_bytes
+        By device the weights of all that it computes, and with them the most that tensors of a block take.
     blocks
         (first layer, one past the last, devices) of what is computed without messages in between.
     """
@@ -47,6 +50,8 @@ class Scheme:
     period_us: int
     busy_us: tuple[int, ...]
     extra_permille: tuple[int, ...]
+    weight_bytes: tuple[int, ...]
+    memory_bytes: tuple[int, ...]
     blocks: tuple[tuple[int, int, Devices], ...]
 
     @property
@@ -67,7 +72,7 @@ class _Block:
     time_us: int
 
 
-def scheme(groups: Groups, name: str) -> Scheme | None:
+def scheme(groups: Groups, name: str, *, even: bool = False) -> Scheme | None:
     """Return what a request takes under a scheme; None: no device can run all that it has to.
 
     Parameters
@@ -76,29 +81,38 @@ def scheme(groups: Groups, name: str) -> Scheme | None:
         The tables of a problem.
     name
         One of `SCHEMES`.
+    even
+        Whether all but CE give each device as many rows, as PICO has it (6.4.1), instead of the best split.
     """
-    makers: dict[str, Callable[[Groups], tuple[int, list[_Block]] | None]] = {
+    makers: dict[str, Callable[..., tuple[int, list[_Block]] | None]] = {
         "lw": _layer_wise,
         "efl": _early_fused,
         "ofl": _optimal_fused,
         "ce": _exchanging,
     }
-    found = makers[name](groups)
+    found = makers[name](groups, even=even)
     if found is None:
         return None
     period_us, blocks = found
-    busy, more, done = ([0] * groups.device_count for _ in range(3))
+    busy, more, done, weights, tensors = ([0] * groups.device_count for _ in range(5))
     for block in blocks:
         extra = groups.extra(block.start, block.stop, block.rows)
-        for device, time, (twice, all_) in zip(block.devices, block.compute_us, extra, strict=True):
+        held = groups.memory_bytes(block.start, block.stop, block.rows)
+        own = groups.weight_bytes(block.start, block.stop)
+        numbers = zip(block.devices, block.compute_us, extra, held, strict=True)
+        for device, time, (twice, all_), size in numbers:
             busy[device] += time
             more[device] += twice
             done[device] += all_
+            weights[device] += own
+            tensors[device] = max(tensors[device], size - own)
     return Scheme(
         name=name,
         period_us=period_us,
         busy_us=tuple(busy),
         extra_permille=tuple(-(-1000 * a // max(1, b)) for a, b in zip(more, done, strict=True)),
+        weight_bytes=tuple(weights),
+        memory_bytes=tuple(map(add, weights, tensors)),
         blocks=tuple((block.start, block.stop, block.devices) for block in blocks),
     )
 
@@ -109,11 +123,15 @@ def _fastest(groups: Groups, start: int, stop: int) -> list[int]:
     return sorted(able, key=lambda device: (groups.chain.busy_us(start, stop, device), device))
 
 
-def _served(groups: Groups, start: int, stop: int, devices: int | None = None) -> _Block | None:
+def _served(
+    groups: Groups, start: int, stop: int, devices: int | None = None, *, even: bool
+) -> _Block | None:
     """Return a block on so many of the fastest devices, or on all; on fewer where it has too few rows."""
     order = _fastest(groups, start, stop)
     most = min(len(order), groups.segments.of(start, stop).rows, groups.most_group)
     for count in range(min(most, devices or most), 0, -1):
+        if even and count > 1 and (block := _even(groups, start, stop, order[:count])) is not None:
+            return block
         service = groups.service((start, stop, tuple(sorted(order[:count]))))
         if service is not None:
             return _Block(
@@ -132,31 +150,34 @@ def _in_sequence(blocks: list[_Block | None]) -> tuple[int, list[_Block]] | None
     return (sum(block.time_us for block in known), known) if len(known) == len(blocks) else None
 
 
-def _layer_wise(groups: Groups) -> tuple[int, list[_Block]] | None:
-    return _in_sequence([_served(groups, *pair) for pair in pairwise(groups.chain.cuts)])
+def _layer_wise(groups: Groups, *, even: bool) -> tuple[int, list[_Block]] | None:
+    return _in_sequence([_served(groups, *pair, even=even) for pair in pairwise(groups.chain.cuts)])
 
 
-def _early_fused(groups: Groups) -> tuple[int, list[_Block]] | None:
+def _early_fused(groups: Groups, *, even: bool) -> tuple[int, list[_Block]] | None:
     last = groups.chain.layer_count
-    plans = [[_served(groups, 0, cut), _served(groups, cut, last, 1)] for cut in groups.chain.cuts[1:-1]]
-    found = [plan for blocks in (*plans, [_served(groups, 0, last)]) if (plan := _in_sequence(blocks))]
+    cuts = groups.chain.cuts[1:-1]
+    plans = [[_served(groups, 0, cut, even=even), _served(groups, cut, last, 1, even=even)] for cut in cuts]
+    found = [
+        plan for blocks in (*plans, [_served(groups, 0, last, even=even)]) if (plan := _in_sequence(blocks))
+    ]
     return min(found, key=lambda plan: plan[0], default=None)
 
 
-def _optimal_fused(groups: Groups) -> tuple[int, list[_Block]] | None:
+def _optimal_fused(groups: Groups, *, even: bool) -> tuple[int, list[_Block]] | None:
     best: dict[int, tuple[int, list[_Block]]] = {0: (0, [])}
     for stop in groups.chain.cuts[1:]:
         ways = [
             (best[start][0] + block.time_us, [*best[start][1], block])
             for start in groups.chain.cuts
-            if start < stop and start in best and (block := _served(groups, start, stop))
+            if start < stop and start in best and (block := _served(groups, start, stop, even=even))
         ]
         if ways:
             best[stop] = min(ways, key=lambda way: way[0])
     return best.get(groups.chain.layer_count)
 
 
-def _exchanging(groups: Groups) -> tuple[int, list[_Block]] | None:
+def _exchanging(groups: Groups, *, even: bool) -> tuple[int, list[_Block]] | None:
     """Choose how many devices serve each layer, by a dynamic program over layers and numbers of devices."""
     order = _fastest(groups, 0, groups.chain.layer_count)
     if not order:
@@ -184,6 +205,25 @@ def _proportional(groups: Groups, start: int, stop: int, devices: list[int]) -> 
     speed = [1 / max(1, groups.chain.busy_us(start, stop, device)) for device in devices]
     rows = [1 + int((total - len(devices)) * each / sum(speed)) for each in speed]
     rows[0] += total - sum(rows)
+    return _divided(groups, start, stop, devices, rows)
+
+
+def _even(groups: Groups, start: int, stop: int, devices: list[int]) -> _Block | None:
+    """Return a block with as many rows for each device; the fastest one leads. None: a link is missing."""
+    segment, count = groups.segments.of(start, stop), len(devices)
+    rows = [(segment.rows + place) // count for place in range(count)]
+    received, sent = segment.received.by_rows(count), segment.sent.by_rows(count)
+    message_us = groups.messages_us(tuple(devices), 0, [received[own] + sent[own] for own in rows])
+    if message_us is None:
+        return None
+    block = _divided(groups, start, stop, devices, rows)
+    overlap = groups.data.devices.overlap
+    time_us = max(block.time_us, message_us) if overlap else block.time_us + message_us
+    return replace(block, time_us=time_us)
+
+
+def _divided(groups: Groups, start: int, stop: int, devices: list[int], rows: list[int]) -> _Block:
+    """Return a block without its messages."""
     if len(devices) == 1:
         times: tuple[int, ...] = (groups.chain.busy_us(start, stop, devices[0]),)
     else:

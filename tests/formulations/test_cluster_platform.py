@@ -18,7 +18,7 @@ from gapless.formulations.cluster_platform import (
     Speed,
     parse_counts,
 )
-from gapless.formulations.errors import InvalidInputError, SchemaVersionError
+from gapless.formulations.errors import InvalidInputError, InvalidProblemError, SchemaVersionError
 from gapless.formulations.files import dump, load
 
 SPEED = Speed(flops_per_second=10**11, memory_bytes_per_second=10**10, launch_us=5)
@@ -73,6 +73,11 @@ def test_powers_count_only_where_all_are_known() -> None:
     assert LAB.pipelines().power_mw == ()
     both = replace(LAB, types=(replace(PI, power_mw=6000), NANO))
     assert both.pipelines().power_mw == (6000, 6000, 9000)
+    assert both.idle_mw == ()
+    rests = replace(both, types=(replace(both.types[0], idle_mw=2700), replace(NANO, idle_mw=0)))
+    assert rests.idle_mw == (2700, 2700, 0)
+    with pytest.raises(InvalidProblemError, match="idle_mw is 6001, needs a power_mw of at least that"):
+        replace(both.types[0], idle_mw=6001)
 
 
 def test_what_is_asked_of_the_devices_becomes_the_data() -> None:

@@ -152,6 +152,7 @@ RulesOption = Annotated[
     ),
 ]
 MaxPeriodOption = Annotated[int | None, _asked_option(min=0, help="Largest period, microseconds.")]
+MaxLatencyOption = Annotated[int | None, _asked_option(min=0, help="Largest latency of --groups.")]
 MinUnitsOption = Annotated[int | None, _asked_option(min=0, help="Fewest units in use.")]
 MaxUnitsOption = Annotated[int | None, _asked_option(min=1, help="Most units in use.")]
 MinBalanceOption = Annotated[
@@ -209,6 +210,7 @@ class ProblemOptions:
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None
+    max_latency_us: MaxLatencyOption = None
     min_units: MinUnitsOption = None
     max_units: MaxUnitsOption = None
     min_balance: MinBalanceOption = None

@@ -16,10 +16,11 @@ from ...formulations.groups import Cooperation
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
+from ...formulations.terms import Dimension
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.layer_times import layer_map
-from ..words import counted, millis, share, size
+from ..words import amount, counted, millis, share, size
 
 
 class CooperationPresenter(Presenter):
@@ -64,7 +65,8 @@ class CooperationPresenter(Presenter):
         rate = 1e6 / max(1, values.period_us)
         head = f"{counted(values.chunks, 'chunk')} over {devices}: {rate:,.3g} requests/s"
         table = indented(_groups_table(values))
-        words = f"{self.pace_words(problem, plan)} Cuts are {self._cuts(values.groups.data)}."
+        words = f"{self.pace_words(problem, plan)}{_energy_words(values)}"
+        words += f" Cuts are {self._cuts(values.groups.data)}."
         return [Text(head, style="bold"), "", table, "", Text(words)]
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
@@ -130,7 +132,7 @@ def _messages_us(stage: Stage) -> int:
 
 def _groups_table(values: GroupValues) -> Table:
     """Return one line a device in use, by chunk: its rows, what it computes, its halo, its memory."""
-    numbers = ("rows", "computes", "messages", "group takes", "done twice", "memory")
+    numbers = ("rows", "computes", "busy", "messages", "group takes", "done twice", "weights", "memory")
     table = plain_table("layers", "device", *numbers, numbers=numbers)
     groups = values.groups
     for stage in values.stages:
@@ -144,9 +146,11 @@ def _groups_table(values: GroupValues) -> Table:
                 _named(groups, device, leads=device == service.leader and len(group) > 1),
                 _rows(tiles[place]) if len(group) > 1 else "all",
                 millis(service.compute_us[place]),
+                share(service.compute_us[place], values.period_us),
                 (millis(_messages_us(stage)) if _messages_us(stage) else "-") if first else "",
                 _paced(stage, values) if first else "",
                 f"{service.extra_permille[place] / 10:.1f} %" if len(group) > 1 else "-",
+                size(service.weight_bytes),
                 size(service.memory_bytes[place]),
             )
     unused = [name for device, name in enumerate(groups.devices) if device not in values.place]
@@ -165,7 +169,17 @@ def _rows(tile: tuple[int, int]) -> str:
 
 def _paced(stage: Stage, values: GroupValues) -> Text:
     style = "green" if stage.stage_us == values.period_us else ""
-    return Text(f"{millis(stage.stage_us)} ({share(stage.stage_us, values.period_us)})", style=style)
+    return Text(millis(stage.stage_us), style=style)
+
+
+def _energy_words(values: GroupValues) -> str:
+    if not values.groups.data.devices.power_mw:
+        return ""
+    computing, standby = (sum(of.values()) for of in (values.computing_nj, values.standby_nj))
+    parts = f"{amount(Dimension.NANOJOULES, computing)} of computing"
+    if values.groups.data.idle_mw:
+        parts += f" and {amount(Dimension.NANOJOULES, standby)} of standby of all devices"
+    return f" Energy of a request, estimated from the powers that the platform says: {parts}."
 
 
 def _path(plan: Plan) -> str:

@@ -39,13 +39,18 @@ def _devices(found: ClusterPlatform) -> Table:
             Text(one.name, style="bold"),
             str(one.count),
             size(one.memory_bytes),
-            "-" if one.power_mw is None else f"{one.power_mw / 1000:g} W",
+            _power(one),
             _gigaflops(one.speed),
             size(None if one.speed is None else one.speed.memory_bytes_per_second),
             _speed(one.port_bytes_per_second),
             _inner(one),
         )
     return table
+
+
+def _power(one: DeviceType) -> str:
+    idle = "" if one.idle_mw is None else f", {one.idle_mw / 1000:g} W idle"
+    return "-" if one.power_mw is None else f"{one.power_mw / 1000:g} W{idle}"
 
 
 def _inner(one: DeviceType) -> str:

@@ -94,6 +94,9 @@ def test_a_group_of_two_by_hand() -> None:
     assert judged.value("latency") == 1400 + 700 + 1000 + 4000
     assert judged.value("redundancy") == 0  # one convolution computes nothing twice
     assert judged.value("energy") == 1200 * 2 + 1400 * 4 + 4000 * 2 + 3 * 4000
+    assert judged.columns["computing_nj"] == (1200 * 3, 1400 * 5, 4000 * 3)
+    assert judged.columns["standby_nj"] == (2800, 2600, 0)
+    assert judged.columns["weight_bytes"] == (7, 7, 9)
     assert not judged.violations
 
 

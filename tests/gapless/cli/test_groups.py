@@ -15,8 +15,9 @@ from gapless.formulations.files import load_problem
 from gapless.formulations.groups import Cooperation
 
 from ...executor.graph.models import residual
-from ..conftest import Cli
+from ..conftest import Cli, Run
 
+ENERGIES = ("computing_nj", "standby_nj")
 ON_PIS = ("--platform", "raspberry-pis", "--devices", "pi5=1,pi4=2")
 
 
@@ -40,6 +41,22 @@ def test_groups_are_planned_kept_and_simulated(cli: Cli, model: str, tmp_path: P
     played = cli("simulate", out, "--requests", "5")
     assert played.code == 0, played.err
     assert "makespan" in played.out
+
+
+def test_the_latency_has_a_limit_and_energy_is_told_apart(cli: Cli, model: str, tmp_path: Path) -> None:
+    def planned(*words: str) -> Run:
+        own = "--platform", "pico-testbed", "--devices", "nx=0,pi15=1,pi12=1", "--groups", "1"
+        return cli("plan", model, *own, "--backend", "exhaustive", *words)
+
+    soonest = planned("--objective", "latency", "--json").document["candidates"][0]["score"]
+    assert soonest["energy_nj"] == sum(n or 0 for k in ENERGIES for n in soonest[k].values())
+    least = soonest["latency_us"]
+    out = str(tmp_path / "plan.json")
+    kept = planned("--max-latency-us", str(least), "--out", out)  # tight to the last unit
+    assert kept.code == 0
+    assert "of computing and" in " ".join(kept.out.split())
+    assert json.loads(Path(out).read_text())["asked"]["max_latency_us"] == str(least)
+    assert planned("--max-latency-us", str(least - 1)).code == 3
 
 
 def test_groups_are_no_worse_than_one_pipeline(cli: Cli, model: str) -> None:

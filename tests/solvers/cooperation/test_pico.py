@@ -53,6 +53,8 @@ def test_with_one_device_every_scheme_is_that_device(name: str) -> None:
     assert found.period_us == groups.chain.busy_us(0, 5, 0)
     assert found.utilisation == (1.0,)
     assert found.extra_permille == (0,)
+    assert found.weight_bytes == (groups.weight_bytes(0, 5),)
+    assert found.memory_bytes == (max(groups.memory_bytes(0, 5, (groups.segments.of(0, 5).rows,))),)
 
 
 def test_schemes_on_unlike_devices() -> None:
@@ -63,6 +65,10 @@ def test_schemes_on_unlike_devices() -> None:
     # Blocks of one layer are blocks, too; halos that neighbours exchange are less than whole maps.
     assert period["ofl"] <= period["lw"]
     assert period["ce"] < period["lw"]
+    evenly = {name: scheme(groups, name, even=True) for name in SCHEMES}
+    for name, one in evenly.items():  # even parts are what slow devices hold up
+        assert one is not None
+        assert one.period_us == period[name] if name == "ce" else one.period_us > period[name]
     # Layers that are fused compute halos twice; one by one they do not.
     for name, one in found.items():
         assert one is not None

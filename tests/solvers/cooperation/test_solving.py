@@ -26,6 +26,7 @@ def test_limits_on_the_latency_may_be_tight_to_the_last_unit() -> None:
             limited = problem.with_rules(latency_cap(most_us=most))
             known = values(limited, "exhaustive")
             assert values(limited, "native") == known, f"seed {seed}, {most} us"
+            assert values(problem.with_limits(max_latency_us=most), "native") == known
             tight += known is not None and known != found.values
     assert tight > 4
 

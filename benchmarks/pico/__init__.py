@@ -1,0 +1,1 @@
+"""PICO's figures and tables recomputed beside its prints: `python -m benchmarks.pico`."""
