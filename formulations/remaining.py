@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Any, TypeVar
 
@@ -16,6 +17,14 @@ from .problem import Problem
 
 Entry = TypeVar("Entry")
 
+Entries = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+"""Makes a row with an entry for each device of now from one of before."""
+
+
+def unchanged(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row: the devices are those of before."""
+    return row
+
 
 class DevicesOperation(StreamOperation):
     """How plans over devices that links join run: they go on without a device, or without a link."""
@@ -25,15 +34,15 @@ class DevicesOperation(StreamOperation):
         """Return what joins the devices of a problem."""
 
     @abstractmethod
-    def data(self, problem: Problem, devices: Pipelines, lost: int | None = None) -> Any:
+    def data(self, problem: Problem, devices: Pipelines, entries: Entries = unchanged) -> Any:
         """Return the data of a problem whose devices are joined otherwise.
 
         Parameters
         ----------
         problem, devices
             The problem, and what joins its devices now.
-        lost
-            Index of a device that is there no more; None: all are.
+        entries
+            Makes rows with an entry for each device of now from those of before.
         """
 
     def without_device(self, problem: Problem, device: str) -> Problem:
@@ -66,8 +75,8 @@ class DevicesOperation(StreamOperation):
         return replace(
             problem,
             platform=replace(problem.platform, units=without(problem.platform.units, index)),
-            costs=_without_column(problem.costs, index),
-            data=self.data(problem, left, index),
+            costs=with_columns(problem.costs, partial(without, index=index)),
+            data=self.data(problem, left, partial(without, index=index)),
         )
 
     def without_link(self, problem: Problem, source: str, target: str) -> Problem:
@@ -110,13 +119,15 @@ def without(entries: tuple[Entry, ...], index: int) -> tuple[Entry, ...]:
     return (*entries[:index], *entries[index + 1 :])
 
 
-def _without_column(table: CostTable, index: int) -> CostTable:
+def with_columns(table: CostTable, entries: Entries, units: tuple[str, ...] = ()) -> CostTable:
+    """Return a cost table with other columns; `units`: their names, where they are no names of before."""
+
     def rows(given: Sequence[tuple[Entry, ...]]) -> tuple[tuple[Entry, ...], ...]:
-        return tuple(without(row, index) for row in given)
+        return tuple(map(entries, given))
 
     return replace(
         table,
-        units=without(table.units, index),
+        units=units or entries(table.units),
         networks=tuple(
             replace(
                 costs,

@@ -8,6 +8,7 @@ from typing import ClassVar
 from ..formulation import Formulation
 from ..groups import Cooperation
 from ..model import Encoded
+from ..other_devices import other_devices
 from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
@@ -88,6 +89,10 @@ class CooperationFormulation(Formulation[Groups, Parts]):
             found |= {"computing_nj": numbers.computing_nj, "standby_nj": numbers.standby_nj}
         devices = range(numbers.groups.device_count)
         return {name: tuple(map(row.get, devices)) for name, row in found.items()}
+
+    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
+        """Yield the problem with fewer devices, and with one more of each kind."""
+        return other_devices(problem)
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return the requests a second."""

@@ -14,7 +14,7 @@ from ..history import History, SteadyState, executed, is_message, simulated
 from ..operation import Line, Server, ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
-from ..remaining import DevicesOperation, without
+from ..remaining import DevicesOperation, Entries, unchanged
 from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
 from ..stations import intervals
 from ..usage import Usage, usage_of
@@ -54,13 +54,11 @@ class CooperationOperation(DevicesOperation):
         """Return what joins the devices of the groups."""
         return groups_of(problem).data.devices
 
-    def data(self, problem: Problem, devices: Pipelines, lost: int | None = None) -> Cooperation:
-        """Return the data with other devices, and without what is said about a lost one."""
-        data = replace(groups_of(problem).data, devices=devices)
-        if lost is None:
-            return data
-        fixed = tuple(without(row, lost) for row in data.fixed_us)
-        return replace(data, idle_mw=without(data.idle_mw, lost), fixed_us=fixed)
+    def data(self, problem: Problem, devices: Pipelines, entries: Entries = unchanged) -> Cooperation:
+        """Return the data with other devices, and with what is said about each of them."""
+        data = groups_of(problem).data
+        idle_mw = entries(data.idle_mw) if data.idle_mw else ()
+        return replace(data, devices=devices, idle_mw=idle_mw, fixed_us=tuple(map(entries, data.fixed_us)))
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

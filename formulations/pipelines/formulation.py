@@ -8,6 +8,7 @@ from typing import ClassVar
 from ..cluster import Pipelines
 from ..formulation import Formulation
 from ..model import Encoded
+from ..other_devices import other_devices
 from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
@@ -15,7 +16,6 @@ from ..terms import PlanNumbers
 from . import judge
 from .encoding import encode_pipelines
 from .operation import PipelinesOperation
-from .other_devices import other_devices
 from .plans import Pipes, plan_of
 from .quantities import QUANTITIES, TERMS, PipelineTerm, PipelineValues
 from .space import all_pipes, count_pipes

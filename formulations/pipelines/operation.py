@@ -13,7 +13,7 @@ from ..history import History, SteadyState, link_name
 from ..operation import Line, Server, ServerKind
 from ..plan import Plan
 from ..problem import Problem
-from ..remaining import DevicesOperation
+from ..remaining import DevicesOperation, Entries, unchanged
 from ..stations import Station
 from ..usage import Usage
 from . import history
@@ -57,7 +57,7 @@ class PipelinesOperation(DevicesOperation):
         """Return the data of the problem."""
         return cluster_of(problem).data
 
-    def data(self, problem: Problem, devices: Pipelines, lost: int | None = None) -> Pipelines:
+    def data(self, problem: Problem, devices: Pipelines, entries: Entries = unchanged) -> Pipelines:
         """Return what joins the devices: there is nothing else."""
         return devices
 

@@ -6,7 +6,7 @@ import pytest
 
 import gapless
 from gapless.formulations.judge import check, score
-from gapless.formulations.pipelines.other_devices import other_devices
+from gapless.formulations.other_devices import other_devices
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.solvers.exhaustive import all_plans

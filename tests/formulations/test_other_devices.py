@@ -8,9 +8,10 @@ import pytest
 
 import gapless
 from gapless.formulations.judge import check, score
-from gapless.formulations.pipelines.other_devices import one_more, other_devices
+from gapless.formulations.other_devices import one_more, other_devices
 from gapless.formulations.pipelines.tables import cluster_of
 from gapless.formulations.rules import named
+from tests.cooperation_instances import drawn_problem as drawn_groups
 from tests.pipeline_boards import TWO, one_board, six_devices
 from tests.pipeline_instances import drawn_problem
 
@@ -47,6 +48,22 @@ def test_rules_stay_what_they_are() -> None:
     kept = problem.with_rules(named("no xavier", "xavier is not used", lambda view: ~view.uses("xavier")))
     larger = one_more(kept, 5)
     assert [violation.rule for violation in check(larger, TWO)] == ["no xavier"]
+
+
+@pytest.mark.parametrize("seed", [0, 2, 9])
+def test_one_more_device_is_never_worse_for_groups(seed: int) -> None:
+    problem = drawn_groups(seed, layers=3, devices=2).with_objective("period")
+    alone = gapless.plan(problem, backend="exhaustive").objective
+    assert alone is not None
+    tried = 0
+    for text, variant in other_devices(problem):
+        found = gapless.plan(variant, backend="exhaustive").objective
+        assert found is None or found >= alone or text.startswith("one more")
+        if text.startswith("one more"):
+            assert found is not None
+            assert found <= alone
+            tried += 1
+    assert tried or not problem.data.devices.links
 
 
 @pytest.mark.parametrize("seed", [3, 5, 8, 11, 14])
