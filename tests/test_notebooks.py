@@ -34,7 +34,7 @@ def measures(path: Path) -> bool:
     return bool(re.search(r"gapless\.(profile|tune)\(", code))
 
 
-def test_there_are_six() -> None:
+def test_there_are_seven() -> None:
     assert [path.stem for path in PATHS] == [
         "01_first_plan",
         "02_exact_and_heuristic",
@@ -42,6 +42,7 @@ def test_there_are_six() -> None:
         "04_profile_and_tune",
         "05_contention",
         "06_over_devices",
+        "07_groups",
     ]
 
 
