@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gapless.executor.cluster.loss import Loss
 from gapless.executor.cluster.pipeline import ClusterPipeline
 from gapless.executor.cluster.routes import ARRIVED, END, SENT, START
 from gapless.executor.cluster.station import Station
+from gapless.executor.cluster.stream import ClusterTask, run_stream
 from gapless.executor.cluster.verify import verify_on_cluster
 from gapless.executor.graph.onnx_model import OnnxModel
 from gapless.executor.pipeline.trace_export import trace_parts
@@ -155,6 +157,23 @@ def test_a_link_that_stalls_and_a_member_that_hangs_are_told_from_the_leader(
                 hangs.add("b")
     assert numbers == list(range(24))
     assert seen == [("", ("c", "a")), ("b", ())]
+
+
+@pytest.mark.slow
+def test_tasks_in_groups_follow_each_other_on_every_device(four: Started, model: OnnxModel) -> None:
+    last = len(model.network.layers)
+    led_by_c = replace(stream(model, (last, "cab", [4, 8])), leaders=(0,))
+    tasks = [
+        ClusterTask(model=model, engine="onnxruntime", deployment=Deployment(streams=(parts,)), items=15)
+        for parts in (in_groups(model), led_by_c, in_groups(model))
+    ]
+    found = run_stream(four[0], tasks).tasks
+    assert [(task.items, set(task.devices)) for task in found] == [
+        (15, {*names}) for names in ("abcd", "abc", "abcd")
+    ]
+    for before, after in pairwise(found):
+        for name in before.devices.keys() & after.devices.keys():
+            assert after.devices[name][0] >= before.devices[name][1]
 
 
 @pytest.mark.slow
