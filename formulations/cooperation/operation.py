@@ -16,8 +16,9 @@ from ..serving import checked_slots, saturated, served, slots_in_line, steady_vi
 from ..stations import intervals
 from ..usage import Usage, usage_of
 from .judge import well_formed
-from .plans import Parts, plan_of
-from .tables import Groups, Part, groups_of
+from .plans import Parts, plan_of, services_of
+from .service import Part, Service, in_steps, together
+from .tables import Groups, groups_of
 from .timing import stations_of
 
 
@@ -28,7 +29,7 @@ class CooperationOperation(StreamOperation):
         """Return the stream, of one request at a time where the latency counts first."""
         alone = task_slots is None and self.pace(problem) == "latency"
         groups = groups_of(problem)
-        stream = _stream(groups, well_formed(groups, plan))
+        stream = _stream(groups, services_of(groups, well_formed(groups, plan)))
         return Deployment(streams=(replace(stream, task_slots=1 if alone else task_slots),))
 
     def check_executable(self, problem: Problem) -> None:
@@ -75,7 +76,7 @@ class CooperationOperation(StreamOperation):
         """Return the stations of the groups; a group is called by its first device."""
         groups = groups_of(problem)
         servers = []
-        for station in stations_of(groups, well_formed(groups, plan)):
+        for station in stations_of(groups, services_of(groups, well_formed(groups, plan))):
             computing = [work.row for work in station.works if work.row in groups.devices]
             kind = ServerKind.COMPUTES if computing else ServerKind.SENDS
             unit = computing[0] if computing else station.works[0].row.partition(" ")[0]
@@ -94,13 +95,15 @@ class CooperationOperation(StreamOperation):
         """Play a number of requests."""
         count, slots = checked_slots(requests, interval_us, task_slots)
         groups = groups_of(problem)
-        line = stations_of(groups, well_formed(groups, plan))
+        parts = well_formed(groups, plan)
+        services, plan = services_of(groups, parts), plan_of(groups, parts)
+        line = stations_of(groups, services)
         times = [station.time_us for station in line]
         pace = max(times) if interval_us is None else interval_us
         arrivals = tuple(number * pace for number in range(count))
         events = intervals(line, served(times, arrivals, slots), 0, engines=False)
         # A plan lists the devices of a group by name, a stream by their tiles.
-        chunks = _stream(groups, well_formed(groups, plan)).chunks
+        chunks = _stream(groups, services).chunks
         events = [replace(event, chunk=plan.chunks.index(chunks[event.chunk])) for event in events]
         return simulated(plan, events, units=groups.devices, arrivals_us=arrivals)
 
@@ -120,7 +123,7 @@ class CooperationOperation(StreamOperation):
         """Play requests of each stream that wait for task slots."""
         groups, events = groups_of(problem), []
         for index, stream in enumerate(deployment.streams):
-            line = stations_of(groups, _parts(groups, stream))
+            line = stations_of(groups, _services(groups, stream))
             times = [station.time_us for station in line]
             visits = saturated(times, _slots(stream, len(line)), rounds)
             events += intervals(line, visits, index, engines=True)
@@ -130,7 +133,7 @@ class CooperationOperation(StreamOperation):
         """Return what each stream does over and over."""
         groups, found = groups_of(problem), []
         for index, stream in enumerate(deployment.streams):
-            line = stations_of(groups, _parts(groups, stream))
+            line = stations_of(groups, _services(groups, stream))
             period_us, visits = steady_visits(
                 [station.time_us for station in line], _slots(stream, len(line))
             )
@@ -139,14 +142,13 @@ class CooperationOperation(StreamOperation):
         return tuple(found)
 
 
-def _stream(groups: Groups, parts: Parts) -> Stream:
+def _stream(groups: Groups, services: Sequence[Service]) -> Stream:
     """Return the stream of a plan: a chunk for each device of a group, in the order of their tiles."""
     network, side = groups.chain.network, groups.data.side
     chunks, tiles = list[Chunk](), list[Tile | None]()
-    for start, stop, group in parts:
-        service = groups.service((start, stop, group))
-        assert service is not None
-        for device, (first, last) in zip(group, groups.tiles(service.rows), strict=True):
+    for step in (step for service in services for step in service.steps):
+        start, stop, group = step.part
+        for device, (first, last) in zip(group, groups.tiles(step.rows), strict=True):
             chunks.append(Chunk(network=network, start=start, stop=stop, unit=groups.devices[device]))
             tiles.append(Tile(axis=side, start=first, stop=last) if len(group) > 1 else None)
     divided = tuple(tiles) if any(tiles) else ()
@@ -154,7 +156,7 @@ def _stream(groups: Groups, parts: Parts) -> Stream:
 
 
 def _parts(groups: Groups, stream: Stream) -> Parts:
-    """Return the chunks of a stream by index, each with its group."""
+    """Return the chunks of a stream by index, or each step of them, with their groups."""
     return tuple(
         (
             stream.chunks[group[0]].start,
@@ -165,8 +167,20 @@ def _parts(groups: Groups, stream: Stream) -> Parts:
     )
 
 
+def _services(groups: Groups, stream: Stream) -> tuple[Service, ...]:
+    """Return what a request takes of the groups of a stream, in the steps that it has."""
+    steps = [step for part in _parts(groups, stream) if (step := groups.at_once(part)) is not None]
+    if not groups.data.steps:
+        return tuple(steps)
+    return tuple(
+        in_steps(group, [step for step in steps if start <= step.part[0] < stop]) if len(group) > 1 else only
+        for start, stop, group in together([step.part for step in steps])
+        for only in [next(step for step in steps if step.part[0] == start)]
+    )
+
+
 def _compute_us(groups: Groups, part: Part) -> tuple[int | None, ...]:
-    service = groups.service(part)
+    service = groups.at_once(part)
     return (None,) * len(part[2]) if service is None else service.compute_us
 
 

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ...formulations.cooperation.tables import Devices, Groups
+from ...formulations.cooperation.service import Devices
+from ...formulations.cooperation.tables import Groups
 
 SCHEMES = ("lw", "efl", "ofl", "ce")
 """Their names."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from gapless.formulations.problem import Problem
-from tests.cooperation_instances import drawn_problem, restricted_problem
+from tests.cooperation_instances import drawn_problem, restricted_problem, stepping_problem
 from tests.solvers.agreement import native_agrees, third_party_agrees, without_starts
 
 
@@ -20,7 +20,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("top", [1, 4])
-@pytest.mark.parametrize("draw", [drawn_problem, restricted_problem])
+@pytest.mark.parametrize("draw", [drawn_problem, restricted_problem, stepping_problem])
 def test_native_agrees_with_the_oracle(draw: Callable[[int], Problem], top: int) -> None:
     native_agrees(draw, top)
 
