@@ -17,6 +17,7 @@ from ..stations import intervals
 from ..usage import Usage, usage_of
 from .judge import well_formed
 from .plans import Parts, plan_of, services_of
+from .rules import some_group
 from .service import Part, Service, in_steps, together
 from .tables import Groups, groups_of
 from .timing import stations_of
@@ -41,11 +42,17 @@ class CooperationOperation(StreamOperation):
             )
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
-        """Yield the problem with pipelines in the place of groups."""
+        """Yield the problem of plans in which devices share a chunk, then of several pipelines, and of one.
+
+        Without messages no group has less period than as many devices in line, so that prediction alone would
+        leave groups out; what pipelines wait for each other it does not know.
+        """
         data = groups_of(problem).data.devices
+        yield problem.with_rules(some_group(2))
         if problem.rules or not set(problem.objective.terms) <= {"period", "latency", "energy"}:
             return
-        yield replace(problem, data=replace(data, overlap=True, most=None), rules=())
+        for most in (None, 1):
+            yield replace(problem, data=replace(data, overlap=True, most=most), rules=())
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

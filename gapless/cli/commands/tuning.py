@@ -66,6 +66,14 @@ RoundsOption = Annotated[
         show_default=True,
     ),
 ]
+GroupsOption = Annotated[
+    str | None,
+    _tuning_option(
+        metavar="all|N",
+        help="Groups of at most N units compute a chunk together, each some of its rows; plans of one and "
+        "of several pipelines race beside them. For one ONNX model, which is cut into pieces.",
+    ),
+]
 ModeOption = Annotated[
     str,
     _tuning_option(
@@ -124,6 +132,7 @@ def tune(
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
     pipelines: PipelinesOption = None,
+    groups: GroupsOption = None,
     objective: ObjectiveOption = None,
     rules: RulesOption = None,
     backends: BackendsOption = "native",
@@ -149,9 +158,14 @@ def tune(
     from ..tasks import measuring
 
     _check_simulated(engine, truth, noise)
+    if groups is not None and engine == SIMULATED:
+        raise InvalidInputError(
+            "--groups measures tiles of a model: leave out --engine simulated, or the groups"
+        )
     choice = measuring.TuneChoice(
         workload=workload,
         pipelines=pipelines,
+        groups=groups,
         objective=objective,
         rules=rules,
         backends=parse_names(backends),
