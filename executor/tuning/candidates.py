@@ -179,9 +179,9 @@ def _runs_all(problem: Problem, unit: int) -> bool:
 
 
 def strongest_first(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
-    """Return candidates by prediction, but the best of those that are unlike each other before everybody else.
+    """Return candidates by prediction, but the best of each sort before everybody else.
 
-    These are the best plan, the best baseline, and the best of which units share a chunk.
+    Sorts are plans, baselines, and those of which units share a chunk.
     """
     ordered = sorted(candidates, key=lambda candidate: candidate.expected_us)
     best = [next((one for one in ordered if one.kind is kind), None) for kind in CandidateKind]

@@ -108,7 +108,7 @@ class CooperationOperation(StreamOperation):
         times = [station.time_us for station in line]
         pace = max(times) if interval_us is None else interval_us
         arrivals = tuple(number * pace for number in range(count))
-        events = intervals(line, served(times, arrivals, slots), 0, engines=False)
+        events = intervals(line, served(times, arrivals, slots), 0, engines=groups.data.steps)
         # A plan lists the devices of a group by name, a stream by their tiles.
         chunks = _stream(groups, services).chunks
         events = [replace(event, chunk=plan.chunks.index(chunks[event.chunk])) for event in events]

@@ -40,7 +40,7 @@ def stations_of(groups: Groups, services: Sequence[Service]) -> tuple[Station, .
 
 def _computing(groups: Groups, service: Service, first: int) -> Station:
     """Return the station of a group that computes; `first`: the index of its first chunk."""
-    works, at = list[Work](), 0
+    works, at, copies = list[Work](), 0, groups.chain
     for step in service.steps:
         works += [
             Work(
@@ -48,7 +48,10 @@ def _computing(groups: Groups, service: Service, first: int) -> Station:
                 chunk=first + len(works) + place,
                 start_us=at,
                 end_us=at + time_us,
-                engine_us=(at, at + time_us),  # copies are part of it
+                engine_us=(
+                    at + copies.transfer_in_us[step.part[0]][device],
+                    at + time_us - copies.transfer_out_us[step.part[1]][device],
+                ),
             )
             for place, (device, time_us) in enumerate(zip(step.part[2], step.compute_us, strict=True))
         ]

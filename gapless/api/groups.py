@@ -174,8 +174,8 @@ def tables_of_groups(
     taken: Profile,
     model: Model,
     engine: Engine,
-    *,
     groups: str | int,
+    *,
     ledger: Ledger,
     report: Report,
 ) -> dict[str, Problem]:

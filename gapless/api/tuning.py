@@ -12,7 +12,7 @@ from ..executor.graph.grouping import Granularity
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
-from ..executor.progress import Afresh, Report, silent
+from ..executor.progress import Afresh, Ledger, Report, silent
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
@@ -183,9 +183,7 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
         asked for a workload.
     """
-    wanted = checked(
-        subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups
-    )
+    goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     models = _opened(subject, in_pieces=groups is not None)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
@@ -206,13 +204,8 @@ def tune(
                 report=report,
                 resume=resume,
             )
-            first = costs or default_costs(wanted)
-            tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
-            if groups is not None:
-                ledger = kept if resume else Afresh(kept)
-                tables = tables_of_groups(
-                    tables, taken, model, found, groups=groups, ledger=ledger, report=report
-                )
+            first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
+            tables = _tables(taken, model, found, first, groups=groups, ledger=ledger, report=report)
         placed = next(iter(tables.values())).platform
         runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
         asked = _asked(tables, pipelines, objective, rules)
@@ -318,6 +311,23 @@ def _opened(
     if in_pieces:
         check_in_pieces(model)
     return {model.network.name: model}
+
+
+def _tables(
+    taken: Profile,
+    model: Model,
+    engine: Engine,
+    first: str,
+    *,
+    groups: str | int | None,
+    ledger: Ledger,
+    report: Report,
+) -> dict[str, Problem]:
+    """Return the problem with each table of costs, the first one being that which plans are made from."""
+    tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
+    if groups is None:
+        return tables
+    return tables_of_groups(tables, taken, model, engine, groups, ledger=ledger, report=report)
 
 
 def _facts(taken: Profile) -> TableFacts:

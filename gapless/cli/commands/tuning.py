@@ -157,11 +157,6 @@ def tune(
     from ...files.run import Entry
     from ..tasks import measuring
 
-    _check_simulated(engine, truth, noise)
-    if groups is not None and engine == SIMULATED:
-        raise InvalidInputError(
-            "--groups measures tiles of a model: leave out --engine simulated, or the groups"
-        )
     choice = measuring.TuneChoice(
         workload=workload,
         pipelines=pipelines,
@@ -180,7 +175,7 @@ def tune(
     )
     entry = Entry(resume=resume, overwrite=overwrite)
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    if engine == SIMULATED:
+    if _is_simulated(engine, truth, noise):
         problems = measuring.simulated_problems(subjects, choice, truth=truth)
         return _tuned_there(*problems, choice, out, entry, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
@@ -227,9 +222,10 @@ def _code(tuned: Tuned) -> ExitCode:
     return ExitCode.FAILURE if tuned.result.winner is None else ExitCode.OK
 
 
-def _check_simulated(engine: str | None, truth: str | None, noise: str) -> None:
-    """Refuse options that would say nothing."""
+def _is_simulated(engine: str | None, truth: str | None, noise: str) -> bool:
+    """Return whether the device is a simulated one; refuse options that would say nothing."""
     given = {"--truth": truth is not None, "--noise": noise != _NOISE}
     stray = [option for option, is_given in given.items() if is_given]
     if stray and engine != SIMULATED:
         raise InvalidInputError(f"{' and '.join(stray)} is about --engine {SIMULATED}: give that, too")
+    return engine == SIMULATED

@@ -279,8 +279,10 @@ def simulated_problems(
     Raises
     ------
     InvalidInputError
-        It is not one shipped problem or problem file.
+        It is not one shipped problem or problem file, or groups are asked for.
     """
+    if choice.groups is not None:
+        raise InvalidInputError("--groups measures tiles of a model: leave it out, or --engine simulated")
     if len(subjects) != 1:
         raise InvalidInputError("--engine simulated takes one shipped problem or problem file")
     name = subjects[0]

@@ -53,6 +53,10 @@ class CooperationPresenter(Presenter):
         """Return the chunks with their groups in brackets."""
         return f"[{_path(plan)}]"
 
+    def shape(self, problem: Problem, plan: Plan) -> object:
+        """Return the chunks with their groups: in which steps these compute them is no part of a plan."""
+        return problem.formulation.code(problem, plan)
+
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
     ) -> list[RenderableType]:
@@ -124,6 +128,8 @@ class CooperationPresenter(Presenter):
             for group in stream.groups:
                 chunk = stream.chunks[group[0]]
                 tiles = [tile for index in group if (tile := stream.tile(index)) is not None]
+                if not tiles:
+                    found[stream.name, group[0]] = ("all", "-", "-")
                 extra = groups.extra(chunk.start, chunk.stop, tuple(tile.stop - tile.start for tile in tiles))
                 for index, tile, (more, done) in zip(group, tiles, extra, strict=False):
                     read = _reads(groups, chunk, (tile.start, tile.stop))
