@@ -14,6 +14,7 @@ from ..formulations.cluster import Pipelines, parse_most
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.groups import Cooperation
+from ..formulations.hardware import Platform
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.spatial import Axis
@@ -146,11 +147,41 @@ def with_groups(
         axis=axis,
         devices=devices,
         interstage=interstage,
-        most_group=parse_most("groups", groups, {"all": None}, most=10**6),
+        most_group=parse_groups(groups),
         fixed_us=() if fixed_shares is None else _fixed_us(problem, fixed_shares),
         steps=not devices.links,
     )
     return replace(problem, data=data, objective=Objective(terms=("period",)))
+
+
+def parse_groups(groups: str | int) -> int | None:
+    """Return the most units of a group from "all" (None) or a number.
+
+    Raises
+    ------
+    InvalidInputError
+        It is neither.
+    """
+    return parse_most("groups", groups, {"all": None}, most=10**6)
+
+
+def groupable(platform: Platform) -> tuple[str, ...]:
+    """Return the units that can be in a group with another one.
+
+    Raises
+    ------
+    InvalidInputError
+        There are none.
+    """
+    names, conflicts = platform.unit_names, set(platform.conflicts)
+    pairs = (pair for pair in combinations(range(len(names)), 2) if pair not in conflicts)
+    able = sorted({unit for pair in pairs for unit in pair})
+    if not able:
+        raise InvalidInputError(
+            f"no two of the units {', '.join(names)} can be in one group: each shares cores with all others; "
+            "choose others with --units, or leave the groups out"
+        )
+    return tuple(names[unit] for unit in able)
 
 
 def check_in_pieces(model: Model) -> None:
@@ -196,7 +227,7 @@ def tables_of_groups(
     Raises
     ------
     InvalidInputError
-        No two units can be in one group.
+        The first table is one that is left out, or no two units can be in one group.
     ProfilingError, ExecutionError
         A tile could not be measured.
     """
@@ -217,22 +248,16 @@ def _measured_shares(
 ) -> FixedShares:
     """Measure tiles of every piece that splits, on every unit that another one can be in a group with."""
     platform, network = taken.platform, taken.network
-    names, conflicts = platform.unit_names, set(platform.conflicts)
-    able = sorted({u for pair in combinations(range(len(names)), 2) if pair not in conflicts for u in pair})
-    if not able:
-        raise InvalidInputError(
-            f"no two of the units {', '.join(names)} can be in one group: each shares cores with all others; "
-            "choose others with --units, or leave the groups out"
-        )
     tiler, table = Tiler(model), taken.tables[0].of(network.name).layer_us
     bounds = pairwise([0, *network.legal_cuts, len(network.layers)])
     spans = [(start, stop) for start, stop in bounds if _splits(tiler, start, stop)]
     overhead_us = {fit.unit: fit.overhead_us for fit in taken.fits if fit.method is Method.ISOLATED}
     found: dict[tuple[str, int], float] = {}
-    for unit in able:
-        own = [span for span in spans if all(table[layer][unit] is not None for layer in range(*span))]
+    for unit in groupable(platform):
+        at = platform.unit_names.index(unit)
+        own = [span for span in spans if all(table[layer][at] is not None for layer in range(*span))]
         times = measure_tiles(
-            model, platform, engine, own, units=[names[unit]], effort=TILES, ledger=ledger, report=report
+            model, platform, engine, own, units=[unit], effort=TILES, ledger=ledger, report=report
         )
         for each in times:
             share = each.fixed_share(overhead_us.get(each.unit, 0.0))

@@ -50,7 +50,7 @@ from .execution import (
     resolve_model,
     take_profile,
 )
-from .groups import check_in_pieces, tables_of_groups
+from .groups import check_in_pieces, groupable, tables_of_groups
 from .models import open_model
 from .planning import Comparison, with_objective_and_rules
 from .problems import with_pipelines
@@ -192,7 +192,7 @@ def tune(
         if isinstance(subject, Problem):
             tables = {subject.costs.provenance.method or "given": subject}
         else:
-            units = this_device(engine=found) if platform is None else platform
+            units = _units(platform, found, grouped=groups is not None)
             (model,) = models.values()
             taken = take_profile(
                 model,
@@ -311,6 +311,14 @@ def _opened(
     if in_pieces:
         check_in_pieces(model)
     return {model.network.name: model}
+
+
+def _units(platform: Platform | None, engine: Engine, *, grouped: bool) -> Platform:
+    """Return the units: those that are given, or those of this device."""
+    found = this_device(engine=engine) if platform is None else platform
+    if grouped:
+        groupable(found)
+    return found
 
 
 def _tables(

@@ -6,6 +6,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from .closed_loop import check_rounds
+from .groups import parse_groups
 
 MOST_SUSTAINED_S = 86_400.0
 """Longest time that finalists run: a day."""
@@ -34,6 +35,7 @@ def checked(
             "them out"
         )
     if groups is not None:
+        parse_groups(groups)
         _check_groups(subject, rounds=rounds, pipelines=pipelines)
     several = isinstance(subject, Problem) and not subject.formulation.correctable
     if rounds > 1 and (pipelines is not None or (several and not _has_workload(subject))):
