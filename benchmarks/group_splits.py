@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from gapless.formulations.cooperation.tables import Groups, Part, groups_of
+from gapless.formulations.cooperation.service import Part
+from gapless.formulations.cooperation.tables import Groups, groups_of
 from gapless.formulations.spatial import SpatialNetwork, SpatialNode, Window
 
 from .group_instances import group_problem

@@ -295,13 +295,19 @@ def replicas(network: str, layers: int, units: tuple[str, ...]) -> Deployment:
 
 
 def side_by_side(deployment: Deployment) -> Deployment:
-    """Return what a deployment runs as streams without a plan, called like those of `replicas`."""
+    """Return what a deployment runs as streams without a plan, called like those of `replicas`.
+
+    A single one is called like its network: it is the same, whatever problem its plan is of.
+    """
+    alone = len(deployment.streams) == 1
     return replace(
         deployment,
         streams=tuple(
             replace(
                 stream,
-                name=_beside(stream.network, *(chunk.unit for chunk in stream.chunks)),
+                name=stream.network
+                if alone
+                else _beside(stream.network, *(chunk.unit for chunk in stream.chunks)),
                 chunks=tuple(replace(chunk, request="") for chunk in stream.chunks),
             )
             for stream in deployment.streams

@@ -73,6 +73,9 @@ class Cooperation:
         By layer and device what of its time does not depend on how many rows are computed; empty: nothing.
     over_graph
         Where the layers are chunks over the graph: what was compared to find them. None: they are pieces.
+    steps
+        Whether a group may compute its chunk in steps, one after the other: each of them by all its devices
+        in tiles, or by one of them alone. For units of one board, which need no messages in between.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -88,6 +91,7 @@ class Cooperation:
     idle_mw: tuple[int, ...] = ()
     fixed_us: tuple[tuple[int, ...], ...] = ()
     over_graph: GraphOptimum | None = None
+    steps: bool = False
 
     def __post_init__(self) -> None:
         defects = Defects("cooperation")
@@ -104,6 +108,8 @@ class Cooperation:
             defects.add("devices with units of their own cannot be in groups: list their units instead")
         if self.devices.switch_bytes_per_second is not None:
             defects.add("switch_bytes_per_second is for pipelines, not for groups")
+        if self.steps and self.devices.links:
+            defects.add("steps are for units of one board, not for devices that links join")
         if self.devices.most not in (None, 1):
             defects.add(f"most is {self.devices.most}: groups serve one pipeline")
         defects.raise_as(InvalidProblemError)

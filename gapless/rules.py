@@ -18,7 +18,7 @@ from .formulations.chunking.rules import (
     together,
 )
 from .formulations.chunking.view import PlanView
-from .formulations.cooperation.rules import largest_group, never_together, redundancy_cap, serves
+from .formulations.cooperation.rules import largest_group, never_together, redundancy_cap, serves, some_group
 from .formulations.cooperation.view import GroupView
 from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
 from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
@@ -81,6 +81,7 @@ __all__ = [
     "same_pipeline",
     "separate",
     "serves",
+    "some_group",
     "together",
     "traffic_cap",
 ]

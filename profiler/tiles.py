@@ -3,7 +3,8 @@
 A tile is measured alone on its unit, on the real tensors, for a few numbers of rows. The fixed part holds
 what every session takes, and the rows that tiles inside a map compute beside their own: those that are
 measured lie in the middle. Source: PICO 3.2.2 (Eq. 5) takes the time as proportional to the operations; here
-its two parts are fitted to measurements.
+its two parts are fitted to measurements. Fitted to operations instead of rows, the fixed part has no halo in
+it: that is what costs of groups of units take, whose halos are counted with their operations.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import Any, ClassVar
 from ..executor.engine import Engine, PlacementReceipt
 from ..executor.graph.tiling import Tiler
 from ..executor.model import Model
-from ..executor.progress import Report, Step, silent
+from ..executor.progress import Forgetful, Ledger, Report, Step, silent
 from ..formulations.hardware import Platform
 from ..formulations.spatial import Axis, Interval
 from ..formulations.validation import STRICT
 from .feed import Feed
 from .measuring import PreparedPiece, WorkerBench
-from .probes import Span
+from .probes import Probe, Span
+from .records import MeasuringProgress, RecordedBench, setting_of
 from .sampling import Effort
 
 EIGHTHS = (1, 2, 4, 6)
@@ -32,12 +34,22 @@ EIGHTHS = (1, 2, 4, 6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileSample:
-    """One size of a tile, measured: `rows`, and the median of its copies and run together."""
+    """One size of a tile, measured.
+
+    Attributes
+    ----------
+    rows, work
+        Its rows, and its share of the operations of the chunk, halo included.
+    busy_us, run_us
+        Medians of its copies and run together, and of its run.
+    """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     rows: int
     busy_us: float
+    work: float = 0.0
+    run_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +89,15 @@ class TileTimes:
         """Return what a tile of so many rows takes by the line."""
         return self.fixed_us + self.row_us * rows
 
+    def fixed_share(self, overhead_us: float) -> float:
+        """Return which share of the run of the whole chunk does not grow with operations.
+
+        The overhead of the session, which any chunk has once, does not count.
+        """
+        fixed_us, varying_us = line([s.work for s in self.samples], [s.run_us for s in self.samples])
+        fixed_us = max(0.0, fixed_us - overhead_us)
+        return fixed_us / (fixed_us + varying_us) if fixed_us else 0.0
+
     @property
     def misfit(self) -> float:
         """Largest difference between a sample and the line, relative to the sample."""
@@ -93,6 +114,7 @@ def measure_tiles(
     axis: Axis = Axis.ROWS,
     effort: Effort = Effort(),
     seed: int = 0,
+    ledger: Ledger = Forgetful(),
     report: Report = silent,
 ) -> tuple[TileTimes, ...]:
     """Measure tiles of some chunks on some units.
@@ -111,6 +133,8 @@ def measure_tiles(
         How long to measure each size of a tile.
     seed
         Of the sample inputs.
+    ledger
+        Where each finished measurement is kept: what it holds already is not measured again.
     report
         Told before each chunk.
 
@@ -129,15 +153,29 @@ def measure_tiles(
     chunks = _prepared(Tiler(model), engine, spans, axis)
     names = platform.unit_names if units is None else tuple(units)
     feed = Feed(model, seed=seed)
-    feed.announce(tile.piece for chunk in chunks for tile in chunk.tiles.values())
+    feed.announce(tile.probe.prepared.piece for chunk in chunks for tile in chunk.tiles)
     found = []
     try:
-        with WorkerBench(platform, feed) as bench:
+        with WorkerBench(platform, feed) as own:
+            bench = RecordedBench(
+                bench=own,
+                platform=platform,
+                setting=setting_of(engine),
+                ledger=ledger,
+                effort=effort,
+                retries=0,
+                progress=MeasuringProgress(report=silent),
+            )
             for number, (chunk, unit) in enumerate(product(chunks, names)):
                 text = f"tiles of layers {chunk.span[0]} to {chunk.span[1] - 1} on {unit}"
                 report(Step(text=text, done=number, total=len(chunks) * len(names)))
-                times = {rows: bench.timing(unit, tile, effort=effort) for rows, tile in chunk.tiles.items()}
-                samples = [TileSample(rows=rows, busy_us=t.busy.typical_us) for rows, t in times.items()]
+                times = {tile: bench.timing(unit, tile.probe) for tile in chunk.tiles}
+                samples = [
+                    TileSample(
+                        rows=tile.rows, busy_us=t.busy.typical_us, work=tile.work, run_us=t.run.typical_us
+                    )
+                    for tile, t in times.items()
+                ]
                 fixed_us, row_us = fitted(samples)
                 found.append(
                     TileTimes(
@@ -156,43 +194,62 @@ def measure_tiles(
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tile:
+    """A tile of so many rows, with its share of the operations."""
+
+    rows: int
+    work: float
+    probe: Probe
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chunk:
-    """A chunk with its tiles by their number of rows."""
+    """A chunk with its tiles."""
 
     span: Span
     total: int
-    tiles: dict[int, PreparedPiece]
+    tiles: tuple[_Tile, ...]
 
 
 def _prepared(tiler: Tiler, engine: Engine, spans: Sequence[Span], axis: Axis) -> list[_Chunk]:
     totals = [tiler.rows(*span, axis) for span in spans]
     parts = [list(_parts(total)) for total in totals]
     pieces = [tiler.piece(*span, axis, part) for span, own in zip(spans, parts, strict=True) for part in own]
-    ready = iter(
-        PreparedPiece(piece=piece, artifact=artifact)
-        for piece, artifact in zip(pieces, engine.prepare(pieces), strict=True)
-    )
-    return [
-        _Chunk(span=span, total=total, tiles={stop - start: next(ready) for start, stop in own})
-        for span, total, own in zip(spans, totals, parts, strict=True)
-    ]
+    artifacts = zip(pieces, engine.prepare(pieces), strict=True)
+    ready = (PreparedPiece(piece=piece, artifact=artifact) for piece, artifact in artifacts)
+    found = []
+    for span, total, own in zip(spans, totals, parts, strict=True):
+        tiles = tuple(
+            _Tile(
+                rows=part[1] - part[0],
+                work=tiler.work(*span, axis, part),
+                probe=Probe(span=span, prepared=next(ready)),
+            )
+            for part in own
+        )
+        found.append(_Chunk(span=span, total=total, tiles=tiles))
+    return found
 
 
 def fitted(samples: Sequence[TileSample]) -> tuple[float, float]:
-    """Return (fixed part, time a row) of the line that fits some samples best; neither is negative.
+    """Return (fixed part, time a row) of the line that fits some samples best (`line`)."""
+    return line([float(s.rows) for s in samples], [s.busy_us for s in samples])
+
+
+def line(sizes: Sequence[float], times_us: Sequence[float]) -> tuple[float, float]:
+    """Return (fixed part, slope) of the line that fits some times best by least squares; neither is negative.
 
     A line that would begin below zero goes through zero; one that would fall is level.
     """
-    rows, times_us = [float(s.rows) for s in samples], [s.busy_us for s in samples]
-    if len(set(rows)) == 1:
-        return 0.0, sum(times_us) / sum(rows)
-    line = linear_regression(rows, times_us)
-    if line.slope < 0:
+    if len(set(sizes)) == 1:
+        return 0.0, sum(times_us) / sum(sizes)
+    found = linear_regression(sizes, times_us)
+    if found.slope < 0:
         return sum(times_us) / len(times_us), 0.0
-    if line.intercept < 0:
-        return 0.0, linear_regression(rows, times_us, proportional=True).slope
-    return line.intercept, line.slope
+    if found.intercept < 0:
+        return 0.0, linear_regression(sizes, times_us, proportional=True).slope
+    return found.intercept, found.slope
 
 
 def _parts(total: int) -> Iterator[Interval]:

@@ -131,6 +131,15 @@ def drawn_problem(seed: int, *, layers: int | None = None, devices: int | None =
     )
 
 
+def stepping_problem(seed: int, *, layers: int | None = None, devices: int | None = None) -> Problem:
+    """Return a drawn problem of the units of a board, whose groups may take steps."""
+    problem = restricted_problem(seed, layers=layers, devices=devices)
+    data = problem.data
+    assert isinstance(data, Cooperation)
+    own = replace(data.devices, links=(), host="", overlap=False)
+    return replace(problem, data=replace(data, devices=own, steps=True))
+
+
 def divided_network(spatial: SpatialNetwork, pieces: tuple[int, ...], layers: int) -> Network:
     """Return a network in pieces: its layers with their weights, and the tensors between them."""
     nodes = spatial.nodes

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
-from gapless.formulations.cooperation.tables import Groups, Service, groups_of
+from gapless.formulations.cooperation.service import Service
+from gapless.formulations.cooperation.tables import Groups, groups_of
 from gapless.formulations.spatial import SpatialNetwork, SpatialNode
 
 from ..group_instances import group_problem

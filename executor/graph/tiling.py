@@ -18,7 +18,7 @@ from onnx.numpy_helper import from_array
 
 from ...formulations.errors import InvalidPlanError
 from ...formulations.spatial import Axis, Interval, Window
-from ...formulations.tiles import needs, obstacles, reference_rows, tile_of
+from ...formulations.tiles import flops_of, needs, obstacles, reference_rows, tile_of
 from ..model import Model, Piece, TensorPart, check_range
 from .onnx_model import OnnxModel
 from .operators import Operator
@@ -137,6 +137,15 @@ class Tiler:
         for operator in self.cutter.operators(start, stop):
             drawing.add(operator)
         return drawing.piece(start, stop, asked, f"{side} {rows[0]} to {rows[1] - 1} of {total}")
+
+    def work(self, start: int, stop: int, axis: Axis, rows: Interval) -> float:
+        """Return which share of the operations of a chunk a tile of it does, its halo included."""
+        members = self._members(start, stop)
+        whole = sum(self.network.nodes[index].flops for index in members)
+        needed = needs(self.network, members, tile_of(self.network, members, rows, axis), axis)
+        total = reference_rows(self.network, members, axis)
+        own = flops_of(self.network, members, needed, axis)
+        return own / whole if whole else (rows[1] - rows[0]) / total
 
     def node(self, operator: int) -> int:
         """Return which node of the network an operator is."""

@@ -179,9 +179,13 @@ def _runs_all(problem: Problem, unit: int) -> bool:
 
 
 def strongest_first(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
-    """Return candidates by prediction, but the best plan and the best baseline before everybody else."""
+    """Return candidates by prediction, but the best of each sort before everybody else.
+
+    Sorts are plans, baselines, and those of which units share a chunk.
+    """
     ordered = sorted(candidates, key=lambda candidate: candidate.expected_us)
     best = [next((one for one in ordered if one.kind is kind), None) for kind in CandidateKind]
+    best.append(next((one for one in ordered if one.deployment.is_divided), None))
     return tuple(dict.fromkeys([*(one for one in best if one is not None), *ordered]))
 
 

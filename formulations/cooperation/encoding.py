@@ -19,7 +19,8 @@ from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
 from .plans import Parts
 from .quantities import GroupQuantity as Q
-from .tables import Part, Service, groups_of
+from .service import Part, Service
+from .tables import groups_of
 
 
 def encode_groups(problem: Problem) -> Encoded[Parts]:
@@ -175,7 +176,7 @@ class _Columns:
         found[Q.PERIOD, ()] = period = max_of(self._stages)
         own = self._sum(
             parts,
-            lambda part: max(services[part].compute_us) + services[part].message_us + self._received(part),
+            lambda part: services[part].time_us + services[part].message_us + self._received(part),
         )
         found[Q.LATENCY, ()] = linear([(1, own), *((1, sends) for sends in self._sends.values())])
         energy = self._sum(parts, lambda part: services[part].energy_nj)

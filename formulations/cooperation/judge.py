@@ -10,11 +10,15 @@ from ..plan import Chunk, Plan
 from ..scores import Violation
 from .plans import Parts
 from .quantities import GroupValues
-from .tables import Groups, Part
+from .service import Part, together
+from .tables import Groups
 
 
 def well_formed(groups: Groups, plan: Plan) -> Parts:
     """Return the chunks of a plan by index, those of a group as one.
+
+    Where groups may take steps, chunks that share devices are steps of one. How many there are, and how they
+    share rows, is no part of a plan: it is worked out anew (`Groups.service`).
 
     Raises
     ------
@@ -33,7 +37,9 @@ def well_formed(groups: Groups, plan: Plan) -> Parts:
         (start, stop, tuple(sorted(place[chunk.unit] for chunk in chunks)))
         for (start, stop), chunks in groupby(sorted(plan.chunks, key=interval), key=interval)
     )
-    wrong = tuple(_malformations(groups, parts))
+    wrong = tuple(_not_covered(groups, parts))
+    parts = together(parts) if groups.data.steps else parts
+    wrong += tuple(_malformations(groups, parts))
     if wrong:
         raise MalformedPlanError(plan, wrong)
     return parts
@@ -49,15 +55,22 @@ def _unknown(groups: Groups, plan: Plan) -> Iterator[Violation]:
         yield Violation(rule="names", message=f"groups serve one stream, the plan lists {plan.order}")
 
 
-def _malformations(groups: Groups, parts: Parts) -> Iterator[Violation]:
-    """Yield what keeps a plan from having a score at all."""
-    at, seen = 0, set[int]()
-    for start, stop, group in parts:
-        where = _where(groups, (start, stop, group))
+def _not_covered(groups: Groups, parts: Parts) -> Iterator[Violation]:
+    """Yield layers that nobody computes, or more than one group."""
+    at = 0
+    for start, stop, _ in (*parts, (groups.chain.layer_count,) * 2 + ((),)):
         if start != at:
             kind = "are covered twice" if start < at else "are not covered"
             text = f"layers {min(start, at)} to {max(start, at) - 1} {kind}"
             yield Violation(rule="coverage", message=text)
+        at = max(at, stop)
+
+
+def _malformations(groups: Groups, parts: Parts) -> Iterator[Violation]:
+    """Yield what else keeps a plan from having a score at all."""
+    seen = set[int]()
+    for start, stop, group in parts:
+        where = _where(groups, (start, stop, group))
         for device in group:
             if not groups.chain.runs(start, stop, device):
                 name = groups.devices[device]
@@ -68,10 +81,6 @@ def _malformations(groups: Groups, parts: Parts) -> Iterator[Violation]:
             seen.add(device)
         if len(set(group)) == len(group) and groups.service((start, stop, group)) is None:
             yield Violation(rule="group", message=f"{where}: {_why_not(groups, (start, stop, group))}")
-        at = max(at, stop)
-    if at != groups.chain.layer_count:
-        text = f"layers {at} to {groups.chain.layer_count - 1} are not covered"
-        yield Violation(rule="coverage", message=text)
 
 
 def _why_not(groups: Groups, part: Part) -> str:
@@ -79,6 +88,8 @@ def _why_not(groups: Groups, part: Part) -> str:
     rows = groups.segments.of(start, stop).rows
     if len(group) > groups.most_group:
         return f"at most {groups.most_group} devices may be in a group"
+    if groups.data.steps:
+        return "no step of it can be split among all of them"
     if len(group) > rows:
         return f"its result has {rows} rows to share" if rows > 1 else "these layers cannot be split"
     return "no device of the group is linked with all others, both ways"

@@ -19,8 +19,10 @@ from ..serving import checked_slots, saturated, served, slots_in_line, steady_vi
 from ..stations import intervals
 from ..usage import Usage, usage_of
 from .judge import well_formed
-from .plans import Parts, plan_of
-from .tables import Groups, Part, groups_of
+from .plans import Parts, plan_of, services_of
+from .rules import some_group
+from .service import Part, Service, in_steps, together
+from .tables import Groups, groups_of
 from .timing import stations_of
 
 
@@ -31,7 +33,7 @@ class CooperationOperation(DevicesOperation):
         """Return the stream, of one request at a time where the latency counts first."""
         alone = task_slots is None and self.pace(problem) == "latency"
         groups = groups_of(problem)
-        stream = _stream(groups, well_formed(groups, plan))
+        stream = _stream(groups, services_of(groups, well_formed(groups, plan)))
         return Deployment(streams=(replace(stream, task_slots=1 if alone else task_slots),))
 
     def check_executable(self, problem: Problem) -> None:
@@ -44,11 +46,17 @@ class CooperationOperation(DevicesOperation):
             )
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
-        """Yield the problem with pipelines in the place of groups."""
+        """Yield the problem of plans in which devices share a chunk, then of several pipelines, and of one.
+
+        Without messages no group has less period than as many devices in line, so that prediction alone would
+        leave groups out; what pipelines wait for each other it does not know.
+        """
         data = groups_of(problem).data.devices
+        yield problem.with_rules(some_group(2))
         if problem.rules or not set(problem.objective.terms) <= {"period", "latency", "energy"}:
             return
-        yield replace(problem, data=replace(data, overlap=True, most=None), rules=())
+        for most in (None, 1):
+            yield replace(problem, data=replace(data, overlap=True, most=most), rules=())
 
     def devices(self, problem: Problem) -> Pipelines:
         """Return what joins the devices of the groups."""
@@ -89,7 +97,7 @@ class CooperationOperation(DevicesOperation):
         """Return the stations of the groups; a group is called by its first device."""
         groups = groups_of(problem)
         servers = []
-        for station in stations_of(groups, well_formed(groups, plan)):
+        for station in stations_of(groups, services_of(groups, well_formed(groups, plan))):
             computing = [work.row for work in station.works if work.row in groups.devices]
             kind = ServerKind.COMPUTES if computing else ServerKind.SENDS
             unit = computing[0] if computing else station.works[0].row.partition(" ")[0]
@@ -108,13 +116,15 @@ class CooperationOperation(DevicesOperation):
         """Play a number of requests."""
         count, slots = checked_slots(requests, interval_us, task_slots)
         groups = groups_of(problem)
-        line = stations_of(groups, well_formed(groups, plan))
+        parts = well_formed(groups, plan)
+        services, plan = services_of(groups, parts), plan_of(groups, parts)
+        line = stations_of(groups, services)
         times = [station.time_us for station in line]
         pace = max(times) if interval_us is None else interval_us
         arrivals = tuple(number * pace for number in range(count))
-        events = intervals(line, served(times, arrivals, slots), 0, engines=False)
+        events = intervals(line, served(times, arrivals, slots), 0, engines=groups.data.steps)
         # A plan lists the devices of a group by name, a stream by their tiles.
-        chunks = _stream(groups, well_formed(groups, plan)).chunks
+        chunks = _stream(groups, services).chunks
         events = [replace(event, chunk=plan.chunks.index(chunks[event.chunk])) for event in events]
         return simulated(plan, events, units=groups.devices, arrivals_us=arrivals)
 
@@ -134,7 +144,7 @@ class CooperationOperation(DevicesOperation):
         """Play requests of each stream that wait for task slots."""
         groups, events = groups_of(problem), []
         for index, stream in enumerate(deployment.streams):
-            line = stations_of(groups, _parts(groups, stream))
+            line = stations_of(groups, _services(groups, stream))
             times = [station.time_us for station in line]
             visits = saturated(times, _slots(stream, len(line)), rounds)
             events += intervals(line, visits, index, engines=True)
@@ -144,7 +154,7 @@ class CooperationOperation(DevicesOperation):
         """Return what each stream does over and over."""
         groups, found = groups_of(problem), []
         for index, stream in enumerate(deployment.streams):
-            line = stations_of(groups, _parts(groups, stream))
+            line = stations_of(groups, _services(groups, stream))
             period_us, visits = steady_visits(
                 [station.time_us for station in line], _slots(stream, len(line))
             )
@@ -153,15 +163,14 @@ class CooperationOperation(DevicesOperation):
         return tuple(found)
 
 
-def _stream(groups: Groups, parts: Parts) -> Stream:
+def _stream(groups: Groups, services: Sequence[Service]) -> Stream:
     """Return the stream of a plan: a chunk for each device of a group, in the order of their tiles."""
     network, side = groups.chain.network, groups.data.side
     chunks, tiles, leaders = list[Chunk](), list[Tile | None](), list[int]()
-    for start, stop, group in parts:
-        service = groups.service((start, stop, group))
-        assert service is not None
-        leaders.append(len(chunks) + group.index(service.leader))
-        for device, (first, last) in zip(group, groups.tiles(service.rows), strict=True):
+    for step in (step for service in services for step in service.steps):
+        start, stop, group = step.part
+        leaders.append(len(chunks) + group.index(step.leader))
+        for device, (first, last) in zip(group, groups.tiles(step.rows), strict=True):
             chunks.append(Chunk(network=network, start=start, stop=stop, unit=groups.devices[device]))
             tiles.append(Tile(axis=side, start=first, stop=last) if len(group) > 1 else None)
     is_divided = any(tiles)
@@ -174,7 +183,7 @@ def _stream(groups: Groups, parts: Parts) -> Stream:
 
 
 def _parts(groups: Groups, stream: Stream) -> Parts:
-    """Return the chunks of a stream by index, each with its group."""
+    """Return the chunks of a stream by index, or each step of them, with their groups."""
     return tuple(
         (
             stream.chunks[group[0]].start,
@@ -185,8 +194,20 @@ def _parts(groups: Groups, stream: Stream) -> Parts:
     )
 
 
+def _services(groups: Groups, stream: Stream) -> tuple[Service, ...]:
+    """Return what a request takes of the groups of a stream, in the steps that it has."""
+    steps = [step for part in _parts(groups, stream) if (step := groups.at_once(part)) is not None]
+    if not groups.data.steps:
+        return tuple(steps)
+    return tuple(
+        in_steps(group, [step for step in steps if start <= step.part[0] < stop]) if len(group) > 1 else only
+        for start, stop, group in together([step.part for step in steps])
+        for only in [next(step for step in steps if step.part[0] == start)]
+    )
+
+
 def _compute_us(groups: Groups, part: Part) -> tuple[int | None, ...]:
-    service = groups.service(part)
+    service = groups.at_once(part)
     return (None,) * len(part[2]) if service is None else service.compute_us
 
 

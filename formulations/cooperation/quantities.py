@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ..deployment import UNQUEUED
 from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
-from .plans import Parts, stages_of
+from .plans import Parts, services_of, stages_of
 from .tables import Groups
 
 
@@ -110,8 +110,8 @@ class GroupValues(PlanNumbers):
 
     def __init__(self, groups: Groups, parts: Parts) -> None:
         self.groups, self.parts = groups, parts
-        self.stages = stages_of(groups, parts)
-        services = [stage.service for stage in self.stages]
+        services = services_of(groups, parts)
+        self.stages = stages_of(groups, services)
         self.place = {device: index for index, part in enumerate(parts) for device in part[2]}
         """Index of the chunk of each device in use."""
 
@@ -126,7 +126,7 @@ class GroupValues(PlanNumbers):
         self.busy_us = by_device("compute_us")
         self.extra_permille = by_device("extra_permille")
         self.memory_bytes = by_device("memory_bytes")
-        self.weight_bytes = {d: service.weight_bytes for service in services for d in service.part[2]}
+        self.weight_bytes = by_device("weight_bytes")
         self.leaders = frozenset(service.leader for service in services)
         self.stage_us = {d: self.stages[place].stage_us for d, place in self.place.items()}
         self.period_us = max(stage.stage_us for stage in self.stages)
@@ -168,12 +168,17 @@ def most_message_us(groups: Groups) -> int:
 
 def most_busy_us(groups: Groups, device: int) -> int:
     """Return an upper bound on the time that a device computes for one request."""
-    return groups.chain.most_busy_us(device) + 1
+    found = groups.chain.most_busy_us(device) + 1
+    if not groups.data.steps:
+        return found
+    rows = (*groups.chain.transfer_in_us, *groups.chain.transfer_out_us)
+    return found + sum(row[device] for row in rows)
 
 
 def most_stage_us(groups: Groups) -> int:
     """Return an upper bound on the time that one request takes of a group."""
-    busy = max(most_busy_us(groups, device) for device in range(groups.device_count))
+    each = [most_busy_us(groups, device) for device in range(groups.device_count)]
+    busy = sum(each) if groups.data.steps else max(each)
     return busy + 2 * most_message_us(groups)
 
 
@@ -184,8 +189,9 @@ def _most_latency_us(groups: Groups) -> int:
 def most_memory_bytes(groups: Groups, *_: int) -> int:
     """Return an upper bound on the bytes that a device needs."""
     chain, data, sizes = groups.chain, groups.data.devices, groups.boundary_bytes
-    held = chain.weight_prefix[chain.layer_count] + max(chain.working_bytes, default=0)
-    return held + (data.in_slots + data.out_slots) * max(sizes) + data.resident_bytes + 1
+    steps = chain.layer_count if groups.data.steps else 1
+    own = max(chain.working_bytes, default=0) + (data.in_slots + data.out_slots) * max(sizes)
+    return chain.weight_prefix[chain.layer_count] + steps * (own + data.resident_bytes + 1)
 
 
 def _most_energy_nj(groups: Groups) -> int:

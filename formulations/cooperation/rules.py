@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..device_view import LayerRef
-from ..expr import BoolExpr, all_of
+from ..expr import BoolExpr, all_of, any_of
 from ..rules import RuleFunction, named
 from .view import GroupView
 
@@ -22,6 +22,16 @@ def largest_group(count: int) -> RuleFunction:
         return all_of(view.group_size(layer) <= count for layer in range(len(view.layers)))
 
     return named(f"largest_group({count})", text, build)
+
+
+def some_group(count: int) -> RuleFunction:
+    """Return the rule "some group has at least so many devices"."""
+    text = f"at least {count} devices in some group"
+
+    def build(view: GroupView) -> BoolExpr:
+        return any_of(view.group_size(layer) >= count for layer in range(len(view.layers)))
+
+    return named(f"some_group({count})", text, build)
 
 
 def never_together(one: str, other: str) -> RuleFunction:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from math import comb
 
 from .plans import Parts
-from .tables import Groups, Part
+from .service import Part
+from .tables import Groups
 
 
 def all_parts(groups: Groups) -> Iterator[Parts]:

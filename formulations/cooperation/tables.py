@@ -14,13 +14,8 @@ from ..cluster import Link
 from ..groups import Cooperation
 from ..problem import Problem
 from .segments import Amount, Segment, Segments
+from .service import Devices, Part, Service, in_steps
 from .splitting import Group, Rows, best_split
-
-Devices = tuple[int, ...]
-"""The devices of a group by index, ascending."""
-
-Part = tuple[int, int, Devices]
-"""A chunk: first layer, one past the last, and the group that serves it."""
 
 PER_US = 10**6
 """Times of single rows are counted in picoseconds."""
@@ -52,46 +47,6 @@ class SegmentTable(Protocol):
 
     def of(self, start: int, stop: int) -> Segment:
         """Return the chunk [start, stop)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Service:
-    """A chunk and the group that serves it: what a request takes of them.
-
-    Attributes
-    ----------
-    part
-        The chunk.
-    leader
-        Index of the device that takes the inputs, sends them to the others and gathers results.
-    rows
-        Rows of the result that each device of the group computes, from the first row on.
-    compute_us
-        By device of the group.
-    message_us
-        All messages between the leader and the others.
-    extra_permille
-        By device of the group, what of its operations others do, too: halos.
-    extra_flops
-        What all devices together compute twice.
-    weight_bytes
-        What each device of the group holds of weights: those of the chunk.
-    memory_bytes
-        By device of the group, weights included.
-    energy_nj
-        Of computing, beyond what waiting takes.
-    """
-
-    part: Part
-    leader: int
-    rows: Rows
-    compute_us: tuple[int, ...]
-    message_us: int
-    extra_permille: tuple[int, ...]
-    extra_flops: int
-    weight_bytes: int
-    memory_bytes: tuple[int, ...]
-    energy_nj: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed properties below are kept
@@ -176,10 +131,9 @@ class Groups:
 
     def stage_us(self, service: Service, *messages_us: int) -> int:
         """Return what a request takes of a group, with what its leader sends to others (Eq. 11)."""
-        compute_us = max(service.compute_us)
         if self.data.devices.overlap:
-            return max(compute_us, service.message_us, *messages_us)
-        return compute_us + service.message_us + sum(messages_us)
+            return max(service.time_us, service.message_us, *messages_us)
+        return service.time_us + service.message_us + sum(messages_us)
 
     @cached_property
     def spans(self) -> Sequence[tuple[int, int]]:
@@ -190,7 +144,8 @@ class Groups:
         """Yield every chunk with every group that can serve it: all devices can run all its layers."""
         for start, stop in self.spans:
             able = [d for d in range(self.device_count) if self.chain.runs(start, stop, d)]
-            most = min(self.most_group, self.segments.of(start, stop).rows, len(able)) if able else 0
+            rows = len(able) if self.data.steps else self.segments.of(start, stop).rows
+            most = min(self.most_group, rows, len(able)) if able else 0
             for size in range(1, most + 1):
                 for group in combinations(able, size):
                     if self.service((start, stop, group)) is not None:
@@ -199,8 +154,47 @@ class Groups:
     def service(self, part: Part) -> Service | None:
         """Return what a request takes of a group whose devices can run a chunk; None: it cannot serve it.
 
-        It cannot if the chunk does not split, or if no device of it is linked with all others.
+        It cannot if the chunk does not split, or if no device of it is linked with all others; if it may
+        take steps, if no step of it splits.
         """
+        start, stop, group = part
+        if len(group) == 1 or not self.data.steps:
+            return self.at_once(part)
+        if len(group) > self.most_group:
+            return None
+        if (start, group) not in self._ways:
+            self._ways[start, group] = self._fastest_ways(start, group)
+        way = self._ways[start, group].get(stop)
+        return None if way is None else in_steps(group, way)
+
+    @cached_property
+    def _ways(self) -> dict[tuple[int, Devices], dict[int, tuple[Service, ...]]]:
+        return {}
+
+    def _fastest_ways(self, start: int, group: Devices) -> dict[int, tuple[Service, ...]]:
+        """Return by its end the steps in which a group takes least time for a chunk, one at least in tiles.
+
+        A step is served by all devices of the group, or by one of them alone; of equally fast ways it is the
+        one with the fewest steps.
+        """
+        free: dict[int, tuple[Service, ...]] = {start: ()}
+        tiled: dict[int, tuple[Service, ...]] = {}
+        for stop in (cut for cut in self.chain.cuts if cut > start):
+            all_ways, tiled_ways = [], []
+            for begin in [*free]:
+                alone = [self.at_once((begin, stop, (d,))) for d in group if self.chain.runs(begin, stop, d)]
+                together = self.at_once((begin, stop, group)) if len(alone) == len(group) else None
+                steps = sorted((step for step in alone if step is not None), key=_time_us)[:1]
+                all_ways += [(*free[begin], step) for step in (*steps, together) if step is not None]
+                tiled_ways += [(*tiled[begin], step) for step in steps if begin in tiled]
+                tiled_ways += [(*free[begin], together)] if together is not None else []
+            for found, ways in ((free, all_ways), (tiled, tiled_ways)):
+                if ways:
+                    found[stop] = min(ways, key=lambda way: (sum(map(_time_us, way)), len(way)))
+        return tiled
+
+    def at_once(self, part: Part) -> Service | None:
+        """Return what a request takes of a group that computes a chunk in one step; None: it cannot."""
         known = self._services
         if part not in known:
             known[part] = self._service(part)
@@ -240,7 +234,6 @@ class Groups:
             leader, rows, message_us = split.leader, split.rows, split.message_us
         alone = self.chain.busy_us(start, stop, group[0])
         computes = tuple(t[r] for t, r in zip(times, rows, strict=True)) if times else (alone,)
-        extra = self.extra(start, stop, rows)
         power = zip(group, computes, strict=True)
         return Service(
             part=part,
@@ -248,9 +241,8 @@ class Groups:
             rows=rows,
             compute_us=computes,
             message_us=message_us,
-            extra_permille=tuple(-(-1000 * more // max(1, done)) for more, done in extra),
-            extra_flops=sum(more for more, _ in extra),
-            weight_bytes=self.weight_bytes(start, stop),
+            extra=tuple(self.extra(start, stop, rows)),
+            weight_bytes=(self.weight_bytes(start, stop),) * len(group),
             memory_bytes=self.memory_bytes(start, stop, rows),
             energy_nj=sum((self.power_mw[d] - self.idle_mw[d]) * us for d, us in power),
         )
@@ -358,6 +350,10 @@ def scaled_ps(time_us: int, work: Amount, group: int) -> list[int]:
     """Return the time of a tile of r rows in a group of so many, by r: its share of that of all (Eq. 5)."""
     unit = -(-time_us * PER_US // work.of(0, work.rows))
     return [unit * done for done in work.by_rows(group)]
+
+
+def _time_us(service: Service) -> int:
+    return service.time_us
 
 
 def groups_of(problem: Problem) -> Groups:

@@ -243,7 +243,8 @@ def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
             speed *= common[1].comparable_us / common[0].comparable_us
         for row in result.rows:
             plan = row.candidate.deployment.plan
-            if plan is None or plan.order or row.candidate.deployment.pace != "period":
+            ran = row.candidate.deployment
+            if plan is None or plan.order or ran.is_divided or ran.pace != "period":
                 continue  # corrections and cost models are about the period of one pipeline
             if row.comparable_us is not None and row.period_us is not None:
                 today = speed * row.comparable_us / row.period_us.median

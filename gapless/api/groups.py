@@ -4,22 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..executor.graph.grouping import Granularity
+from ..executor.graph.tiling import Tiler
 from ..formulations.cluster import Pipelines, parse_most
 from ..formulations.cluster_platform import ClusterPlatform
-from ..formulations.errors import InvalidInputError
+from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.groups import Cooperation
+from ..formulations.hardware import Platform
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
+from ..formulations.spatial import Axis
+from ..profiler.profile import Method
+from ..profiler.sampling import Effort
+from ..profiler.tiles import measure_tiles
 from .clusters import cluster_named, cluster_problem
 from .problems import refuse_rules
 
 if TYPE_CHECKING:
+    from ..executor.engine import Engine
     from ..executor.graph.onnx_model import OnnxModel
     from ..executor.model import Model
+    from ..executor.progress import Ledger, Report
+    from ..profiler.profile import Profile
     from .models import Shapes
+
+FixedShares = Mapping[tuple[str, int], float]
+"""By unit and layer, which share of its time does not depend on how many rows are computed."""
+
+TILES = Effort(min_repetitions=8, min_seconds=0.02, max_seconds=0.25, warm_up_repetitions=2)
+"""How long each size of a tile is measured: there are four of each piece on each unit."""
 
 
 def group_problem(
@@ -96,8 +113,11 @@ def with_groups(
     interstage: bool = True,
     overlap: bool = False,
     batch: int = 1,
+    fixed_shares: FixedShares | None = None,
 ) -> Problem:
     """Return a problem of one network with groups of its units, or devices, that serve chunks together.
+
+    Units of one board (without links) may compute a chunk in steps, one after the other.
 
     Parameters
     ----------
@@ -109,6 +129,8 @@ def with_groups(
         As for `group_problem`.
     batch
         For how many inferences at once the costs of the problem are.
+    fixed_shares
+        By unit and layer, which share of its time does not depend on how many rows are computed; None: none.
 
     Raises
     ------
@@ -136,7 +158,9 @@ def with_groups(
         axis=axis,
         devices=devices,
         interstage=interstage,
-        most_group=parse_most("groups", groups, {"all": None}, most=10**6),
+        most_group=parse_groups(groups),
+        fixed_us=() if fixed_shares is None else _fixed_us(problem, fixed_shares),
+        steps=not devices.links,
     )
     return replace(problem, data=data, objective=Objective(terms=("period",)))
 
@@ -196,6 +220,136 @@ def chunks_over_graph(
             "pieces"
         )
     return replace(chunks, networks=(network,))
+
+
+def parse_groups(groups: str | int) -> int | None:
+    """Return the most units of a group from "all" (None) or a number.
+
+    Raises
+    ------
+    InvalidInputError
+        It is neither.
+    """
+    return parse_most("groups", groups, {"all": None}, most=10**6)
+
+
+def groupable(platform: Platform) -> tuple[str, ...]:
+    """Return the units that can be in a group with another one.
+
+    Raises
+    ------
+    InvalidInputError
+        There are none.
+    """
+    names, conflicts = platform.unit_names, set(platform.conflicts)
+    pairs = (pair for pair in combinations(range(len(names)), 2) if pair not in conflicts)
+    able = sorted({unit for pair in pairs for unit in pair})
+    if not able:
+        raise InvalidInputError(
+            f"no two of the units {', '.join(names)} can be in one group: each shares cores with all others; "
+            "choose others with --units, or leave the groups out"
+        )
+    return tuple(names[unit] for unit in able)
+
+
+def check_in_pieces(model: Model) -> None:
+    """Refuse a model that cannot be planned for groups.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not from one ONNX file, or not in pieces.
+    """
+    for ref in _opened(model).network.models:
+        if ref.granularity != Granularity.PIECE:
+            raise InvalidInputError(
+                f"the layers of {model.network.name!r} are {ref.granularity}s, groups need pieces: open the "
+                "model with granularity piece"
+            )
+
+
+def tables_of_groups(
+    tables: Mapping[str, Problem],
+    taken: Profile,
+    model: Model,
+    engine: Engine,
+    groups: str | int,
+    *,
+    ledger: Ledger,
+    report: Report,
+) -> dict[str, Problem]:
+    """Return the problem with each table of costs for groups of units; tiles are measured for it.
+
+    Parameters
+    ----------
+    tables, taken
+        The problem with each table, and the profile that these are from. Tables that tell the number of
+        units in use apart are left out: groups know none.
+    model, engine
+        What runs, opened in pieces, and by what.
+    groups
+        As for `group_problem`.
+    ledger, report
+        As for `profiler.tiles.measure_tiles`.
+
+    Raises
+    ------
+    InvalidInputError
+        The first table is one that is left out, or no two units can be in one group.
+    ProfilingError, ExecutionError
+        A tile could not be measured.
+    """
+    usable = {name: problem for name, problem in tables.items() if problem.co_run_costs is None}
+    if not usable or next(iter(tables)) not in usable:
+        raise InvalidInputError(
+            f"groups take one table of costs: plan with heavy or isolated, not with {next(iter(tables))}"
+        )
+    shares = _measured_shares(taken, model, engine, ledger=ledger, report=report)
+    return {
+        name: with_groups(problem, model, groups=groups, fixed_shares=shares)
+        for name, problem in usable.items()
+    }
+
+
+def _measured_shares(
+    taken: Profile, model: Model, engine: Engine, *, ledger: Ledger, report: Report
+) -> FixedShares:
+    """Measure tiles of every piece that splits, on every unit that another one can be in a group with."""
+    platform, network = taken.platform, taken.network
+    tiler, table = Tiler(model), taken.tables[0].of(network.name).layer_us
+    bounds = pairwise([0, *network.legal_cuts, len(network.layers)])
+    spans = [(start, stop) for start, stop in bounds if _splits(tiler, start, stop)]
+    overhead_us = {fit.unit: fit.overhead_us for fit in taken.fits if fit.method is Method.ISOLATED}
+    found: dict[tuple[str, int], float] = {}
+    for unit in groupable(platform):
+        at = platform.unit_names.index(unit)
+        own = [span for span in spans if all(table[layer][at] is not None for layer in range(*span))]
+        times = measure_tiles(
+            model, platform, engine, own, units=[unit], effort=TILES, ledger=ledger, report=report
+        )
+        for each in times:
+            share = each.fixed_share(overhead_us.get(each.unit, 0.0))
+            found |= {(each.unit, layer): share for layer in range(*each.span)}
+    return found
+
+
+def _splits(tiler: Tiler, start: int, stop: int) -> bool:
+    try:
+        return tiler.rows(start, stop, Axis.ROWS) > 1
+    except InvalidPlanError:
+        return False
+
+
+def _fixed_us(problem: Problem, shares: FixedShares) -> tuple[tuple[int, ...], ...]:
+    names = problem.platform.unit_names
+    rows = problem.costs.of(problem.network.name).layer_us
+    return tuple(
+        tuple(
+            round((time_us or 0) * shares.get((unit, layer), 0.0))
+            for unit, time_us in zip(names, row, strict=True)
+        )
+        for layer, row in enumerate(rows)
+    )
 
 
 def _opened(model: Model | str | Path, shapes: Shapes | None = None) -> OnnxModel:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..executor.engine import Engine
+from ..executor.graph.grouping import Granularity
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
-from ..executor.progress import Report, silent
+from ..executor.progress import Afresh, Ledger, Report, silent
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
@@ -38,7 +39,7 @@ from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
 from ..profiler.quality import defects
 from ..solvers.protocol import SolveOptions
-from .closed_loop import TuningSetup, check_rounds, close_loop
+from .closed_loop import TuningSetup, close_loop
 from .device import this_device
 from .execution import (
     DEFAULT_METHOD,
@@ -49,17 +50,17 @@ from .execution import (
     resolve_model,
     take_profile,
 )
+from .groups import check_in_pieces, groupable, tables_of_groups
+from .models import open_model
 from .planning import Comparison, with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import Loop, LoopStop
+from .tuning_checks import checked
 
 DEFAULT_TOP = 10
 
 RIVALS_S = 10.0
 """Longest search for plans of another shape that race beside those that were asked for."""
-
-MOST_SUSTAINED_S = 86_400.0
-"""Longest time that finalists run: a day."""
 
 PROFILING = ProfileOptions(most_far=2.0)
 """A noisy profile is no reason to give up: what it proposes is measured, beside the baselines."""
@@ -120,6 +121,7 @@ def tune(
     top: int = DEFAULT_TOP,
     distance: int = 1,
     pipelines: str | int | None = None,
+    groups: str | int | None = None,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     costs: str | None = None,
@@ -146,6 +148,10 @@ def tune(
         How many pipelines may run side by side, as for `plan`. None: plans of a single pipeline are made, and
         where nothing speaks against it (rules, the latency, several rounds) a third as many of several
         pipelines race beside them.
+    groups
+        Most units of a group that computes a chunk together, each some of its rows: "all" or a number. The
+        model is cut into pieces, and tiles of them are measured, too. Plans of one and of several pipelines
+        race beside, as above. For a model from one ONNX file. None: no unit shares a chunk.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
         Its predictions and those of the built-in ones are recorded. None: "heavy", or "isolated" where the
@@ -177,8 +183,8 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
         asked for a workload.
     """
-    wanted = _checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
-    models = _opened(subject)
+    goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
+    models = _opened(subject, in_pieces=groups is not None)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -186,7 +192,7 @@ def tune(
         if isinstance(subject, Problem):
             tables = {subject.costs.provenance.method or "given": subject}
         else:
-            units = this_device(engine=found) if platform is None else platform
+            units = _units(platform, found, grouped=groups is not None)
             (model,) = models.values()
             taken = take_profile(
                 model,
@@ -198,8 +204,8 @@ def tune(
                 report=report,
                 resume=resume,
             )
-            first = costs or default_costs(wanted)
-            tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
+            first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
+            tables = _tables(taken, model, found, first, groups=groups, ledger=ledger, report=report)
         placed = next(iter(tables.values())).platform
         runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
         asked = _asked(tables, pipelines, objective, rules)
@@ -256,7 +262,7 @@ def tune_simulated(
         problem.costs.provenance.method or "planned": problem,
         truth.costs.provenance.method or "truth": truth,
     }
-    _checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
+    checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
     with ExitStack() as stack:
         obeyed = truth if pipelines is None else with_pipelines(truth, pipelines)
         setup = TuningSetup(
@@ -292,57 +298,44 @@ def default_costs(objective: Objective) -> str:
     return str(Method.ISOLATED) if objective.first == "latency" else DEFAULT_METHOD
 
 
-def _checked(
-    subject: object,
-    objective: str | Objective | None,
-    *,
-    rounds: int,
-    sustain_s: float | None,
-    pipelines: str | int | None,
-) -> Objective:
-    """Return what counts, and refuse what cannot be done before anything is measured.
-
-    Raises
-    ------
-    InvalidInputError
-        A number is out of its range, or several rounds are asked of what has none.
-    """
-    wanted = _wanted(subject, objective)
-    if pipelines is not None and wanted.first == "latency":
-        raise InvalidInputError(
-            f"pipelines={pipelines} makes no request faster, and the latency counts first: leave one of "
-            "them out"
-        )
-    several = isinstance(subject, Problem) and not subject.formulation.correctable
-    if rounds > 1 and (pipelines is not None or (several and not _has_workload(subject))):
-        raise InvalidInputError(
-            f"rounds is {rounds}: corrections are learned from plans of a single pipeline; leave the rounds "
-            "out, or the pipelines side by side"
-        )
-    check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
-    if sustain_s is not None and not 0 < sustain_s <= MOST_SUSTAINED_S:
-        raise InvalidInputError(f"sustain_s is {sustain_s}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
-    return wanted
-
-
-def _wanted(subject: object, objective: str | Objective | None) -> Objective:
-    """Return what counts: what is asked for, or else what a problem says."""
-    if objective is None:
-        return subject.objective if isinstance(subject, Problem) else Objective()
-    return Objective.parse(objective) if isinstance(objective, str) else objective
-
-
-def _has_workload(subject: object) -> bool:
-    return isinstance(subject, Problem) and not subject.formulation.one_network
-
-
-def _opened(subject: Model | Problem | str | Path | Sequence[str | Path]) -> dict[str, Model]:
+def _opened(
+    subject: Model | Problem | str | Path | Sequence[str | Path], *, in_pieces: bool = False
+) -> dict[str, Model]:
     """Return the models that are tuned, by name."""
     if isinstance(subject, Problem):
         operation_of(subject).check_executable(subject)
         return models_for(subject)
+    if in_pieces and isinstance(subject, str | Path):
+        subject = open_model(subject, granularity=Granularity.PIECE)
     model = resolve_model(subject)
+    if in_pieces:
+        check_in_pieces(model)
     return {model.network.name: model}
+
+
+def _units(platform: Platform | None, engine: Engine, *, grouped: bool) -> Platform:
+    """Return the units: those that are given, or those of this device."""
+    found = this_device(engine=engine) if platform is None else platform
+    if grouped:
+        groupable(found)
+    return found
+
+
+def _tables(
+    taken: Profile,
+    model: Model,
+    engine: Engine,
+    first: str,
+    *,
+    groups: str | int | None,
+    ledger: Ledger,
+    report: Report,
+) -> dict[str, Problem]:
+    """Return the problem with each table of costs, the first one being that which plans are made from."""
+    tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
+    if groups is None:
+        return tables
+    return tables_of_groups(tables, taken, model, engine, groups, ledger=ledger, report=report)
 
 
 def _facts(taken: Profile) -> TableFacts:

@@ -134,6 +134,8 @@ def _profile_texts(taken: Profile, *, asked: Problem | None = None) -> dict[str,
     for model in possible_models(measured):
         name = "problem.json" if model == DEFAULT_METHOD else f"problem-{model}.json"
         problem = profiled_problem(taken, costs=model)
+        if asked is not None and problem.co_run_costs is not None and not asked.formulation.co_run_costs:
+            continue
         if asked is not None:
             problem = asked.with_costs(problem.costs, problem.co_run_costs)
         texts[name] = dump_problem(problem)

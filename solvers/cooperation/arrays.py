@@ -130,12 +130,12 @@ def build_arrays(
     for row, (start, stop) in enumerate(spans):
         number[place[start], place[stop]] = row
     shape = len(spans), kinds.states.number
-    tables = [np.full(shape, fill, np.int64) for fill in (NEVER, 0, 0)]
+    tables: list[Ints] = [np.full(shape, fill, np.int64) for fill in (NEVER, 0, 0)]
     amounts: dict[str, Ints] = {name: np.zeros(shape, np.int64) for name in sorted(terms & _DETAILED)}
     limited = any(capacity is not None for capacity in capacities)
     for entries in chain((_alone(groups, kinds, spans),), _together(groups, kinds, spans, deadline)):
         at = entries.row, entries.group
-        if limited or amounts:
+        if (limited or terms & _DETAILED) and not groups.data.steps:
             details = _Details(groups, spans, entries)
             fits = details.fits()
             for name, table in amounts.items():
@@ -146,6 +146,12 @@ def build_arrays(
         tables[1][at], tables[2][at] = entries.message_us, entries.leader
     amounts[T.DEVICES] = np.broadcast_to(kinds.sizes, shape)
     compute_us, message_us, leader = tables
+    several = kinds.sizes > 1
+    if groups.data.steps:
+        compute_us = _in_steps(groups, kinds, number, spans, compute_us)
+        leader[:, several] = (kinds.counts[several] > 0).argmax(axis=1).astype(np.int64)
+        if limited or terms & _DETAILED:
+            _detail(groups, kinds, spans, (compute_us, amounts), deadline)
     return GroupArrays(
         groups=groups,
         kinds=kinds,
@@ -216,6 +222,63 @@ def _led(deals: Deals, rows: Ints, asked: Asked) -> tuple[Ints, Asked, Ints]:
         best[chosen], at[chosen], leader[chosen] = time[better], place[better], kind
     there = np.flatnonzero(best < NEVER)
     return rows[there], Asked(asked.map[there], asked.group[there], leader[there]), at[there]
+
+
+def _in_steps(
+    groups: Groups, kinds: Kinds, number: Ints, spans: list[tuple[int, int]], at_once: Ints
+) -> Ints:
+    """Return the least times of groups that may take steps (`Groups._fastest_ways`), from those at once."""
+    strides, several = kinds.states.strides, kinds.sizes > 1
+    alone = np.full_like(at_once, NEVER)
+    able = np.ones_like(at_once, bool)
+    for kind, stride in enumerate(strides):
+        own = kinds.counts[:, kind] > 0
+        alone[:, own] = np.minimum(alone[:, own], at_once[:, [stride]])
+        able[:, own] &= at_once[:, [stride]] < NEVER
+    step = np.minimum(at_once, alone)
+    found = at_once.copy()
+    for start in range(len(number) - 1):
+        free = {start: np.zeros(len(kinds.sizes), np.int64)}
+        tiled: dict[int, Ints] = {}
+        for stop in range(start + 1, len(number)):
+            free[stop], tiled[stop] = (np.full(len(kinds.sizes), NEVER, np.int64) for _ in range(2))
+            for begin in range(start, stop):
+                row = number[begin, stop]
+                free[stop] = np.minimum(free[stop], free[begin] + step[row])
+                tiled[stop] = np.minimum(tiled[stop], free[begin] + at_once[row])
+                if begin > start:
+                    tiled[stop] = np.minimum(tiled[stop], tiled[begin] + alone[row])
+            row = number[start, stop]
+            best = np.where(able[row] & (kinds.sizes <= groups.most_group), tiled[stop], NEVER)
+            found[row] = np.where(several, np.minimum(best, NEVER), at_once[row])
+    return found
+
+
+def _detail(
+    groups: Groups,
+    kinds: Kinds,
+    spans: list[tuple[int, int]],
+    tables: tuple[Ints, Mapping[str, Ints]],
+    deadline: Deadline,
+) -> None:
+    """Work out what groups that may take steps add to each term, and leave out those without memory."""
+    fields = {T.ENERGY: "energy_nj", T.REDUNDANCY: "extra_flops"}
+    compute_us, amounts = tables
+    there = (compute_us < NEVER) & kinds.valid(groups)
+    for row, group in np.argwhere(there).tolist():
+        if deadline.passed:
+            raise TimeIsUpError
+        devices = kinds.devices(group)
+        service = groups.service((*spans[row], devices))
+        assert service is not None
+        for name, table in amounts.items():
+            if name == T.PEAK_MEMORY:
+                table[row, group] = min(sum(service.memory_bytes), LONGEST)
+            elif name in fields:
+                table[row, group] = getattr(service, fields[T(name)])
+        capacities = (groups.chain.unit_memory[device] for device in devices)
+        if any(c is not None and size > c for c, size in zip(capacities, service.memory_bytes, strict=True)):
+            compute_us[row, group] = NEVER
 
 
 class _Details:

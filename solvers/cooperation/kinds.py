@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formulations.cooperation.quantities import QUANTITIES
-from ...formulations.cooperation.tables import Devices, Groups
+from ...formulations.cooperation.service import Devices
+from ...formulations.cooperation.tables import Groups
 from ...formulations.expr import variables
 from ...formulations.problem import Problem
 from ..pipelines.arrays import Ints

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from ...formulations.cooperation.plans import Parts
 from ...formulations.cooperation.quantities import TERMS
 from ...formulations.cooperation.quantities import GroupQuantity as Q
-from ...formulations.cooperation.tables import Groups, Part, Service
+from ...formulations.cooperation.service import Part, Service
+from ...formulations.cooperation.tables import Groups
 from ...formulations.expr import Interval, IntVar, Variable
 
 _OF_DEVICE: dict[str, str] = {Q.BUSY: "compute_us", Q.EXTRA: "extra_permille", Q.MEMORY: "memory_bytes"}

@@ -9,12 +9,13 @@ import pytest
 
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.graph.tiling import Tiler
-from gapless.executor.progress import Step
+from gapless.executor.progress import Report, Step, silent
+from gapless.executor.tuning.store import Store
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.spatial import Axis
 from gapless.profiler.feed import Feed
 from gapless.profiler.sampling import Effort
-from gapless.profiler.tiles import TileSample, fitted, measure_tiles
+from gapless.profiler.tiles import TileSample, TileTimes, fitted, measure_tiles
 from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.fakes import platform
 
@@ -35,6 +36,24 @@ def samples(*pairs: tuple[int, float]) -> list[TileSample]:
 )
 def test_the_line_fits_by_least_squares(measured: list[TileSample], line: tuple[float, float]) -> None:
     assert fitted(measured) == pytest.approx(line)
+
+
+@pytest.mark.parametrize(
+    ("overhead_us", "share"),
+    [(0.0, 0.4), (10.0, 0.3 / 0.9), (50.0, 0.0)],  # 40 us are fixed, of 100
+)
+def test_the_fixed_share_is_that_of_operations_and_not_of_the_session(
+    overhead_us: float, share: float
+) -> None:
+    found = tuple(
+        TileSample(rows=rows, busy_us=1.0, work=work, run_us=40 + 60 * work)
+        for rows, work in ((1, 0.25), (4, 0.625), (6, 0.75))
+    )
+    times = TileTimes(
+        unit="a", span=(0, 1), axis=Axis.ROWS, total=8, samples=found, fixed_us=0.0, row_us=1.0,
+        receipt=None,  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert times.fixed_share(overhead_us) == pytest.approx(share)
 
 
 def test_parts_of_tensors_are_fed_to_tiles(tmp_path: Path) -> None:
@@ -58,20 +77,29 @@ def test_tiles_are_measured_on_each_unit(tmp_path: Path) -> None:
     model = load(residual(2, channels=16, size=48), tmp_path)
     spans = [(0, 2), (2, len(model.network.layers))]
     said: list[Step] = []
-    found = measure_tiles(
-        model,
-        platform("a", "b"),
-        get_engine("onnxruntime"),
-        spans,
-        effort=Effort(min_repetitions=10, min_seconds=0.02),
-        report=said.append,
-    )
+    ledger = Store(":memory:")
+
+    def measured(report: Report) -> tuple[TileTimes, ...]:
+        return measure_tiles(
+            model,
+            platform("a", "b"),
+            get_engine("onnxruntime"),
+            spans,
+            effort=Effort(min_repetitions=10, min_seconds=0.02),
+            ledger=ledger,
+            report=report,
+        )
+
+    found = measured(said.append)
+    assert measured(silent) == found  # from the ledger
     assert [(times.span, times.unit) for times in found] == [(s, u) for s in spans for u in "ab"]
     assert [step.done for step in said] == [0, 1, 2, 3]
     for times in found:
         assert times.total == 48
         assert [sample.rows for sample in times.samples] == [6, 12, 24, 36]
         assert times.samples[0].busy_us < times.samples[-1].busy_us
+        assert [sample.work for sample in times.samples] == sorted({sample.work for sample in times.samples})
+        assert all(0 < sample.run_us < sample.busy_us for sample in times.samples)
         assert times.row_us > 0
         assert times.receipt.unit == times.unit
         assert times.predicted_us(48) == times.fixed_us + 48 * times.row_us

@@ -58,6 +58,14 @@ RoundsOption = Annotated[
         show_default=True,
     ),
 ]
+GroupsOption = Annotated[
+    str | None,
+    _tuning_option(
+        metavar="all|N",
+        help="Groups of at most N units compute a chunk together, each some of its rows; plans of one and "
+        "of several pipelines race beside them. For one ONNX model, which is cut into pieces.",
+    ),
+]
 ModeOption = Annotated[
     str,
     _tuning_option(
@@ -116,6 +124,7 @@ def tune(
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
     pipelines: PipelinesOption = None,
+    groups: GroupsOption = None,
     objective: ObjectiveOption = None,
     rules: RulesOption = None,
     backends: BackendsOption = "native",
@@ -140,10 +149,10 @@ def tune(
     from ...files.run import Entry
     from ..tasks import measuring
 
-    _check_simulated(engine, truth, noise)
     choice = measuring.TuneChoice(
         workload=workload,
         pipelines=pipelines,
+        groups=groups,
         objective=objective,
         rules=rules,
         backends=parse_names(backends),
@@ -158,7 +167,7 @@ def tune(
     )
     entry = Entry(resume=resume, overwrite=overwrite)
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    if engine == SIMULATED:
+    if _is_simulated(engine, truth, noise):
         problems = measuring.simulated_problems(subjects, choice, truth=truth)
         return _tuned_there(*problems, choice, out, entry, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
@@ -205,9 +214,10 @@ def _code(tuned: Tuned) -> ExitCode:
     return ExitCode.FAILURE if tuned.result.winner is None else ExitCode.OK
 
 
-def _check_simulated(engine: str | None, truth: str | None, noise: str) -> None:
-    """Refuse options that would say nothing."""
+def _is_simulated(engine: str | None, truth: str | None, noise: str) -> bool:
+    """Return whether the device is a simulated one; refuse options that would say nothing."""
     given = {"--truth": truth is not None, "--noise": noise != _NOISE}
     stray = [option for option, is_given in given.items() if is_given]
     if stray and engine != SIMULATED:
         raise InvalidInputError(f"{' and '.join(stray)} is about --engine {SIMULATED}: give that, too")
+    return engine == SIMULATED

@@ -16,6 +16,7 @@ from ...api.models import open_each, open_models
 from ...api.problems import load_problem, with_workload
 from ...api.slowdown.side_by_side import Together, profile_together
 from ...api.tuning import Tuned, default_costs, tune, tune_simulated
+from ...executor.graph.grouping import Granularity
 from ...executor.graph.shapes import parse_shapes
 from ...executor.machine.load import machine_load
 from ...executor.model import Model
@@ -92,6 +93,7 @@ class TuneChoice:
 
     workload: str | None
     pipelines: str | None
+    groups: str | None
     objective: str | None
     rules: Path | None
     backends: tuple[str, ...]
@@ -112,6 +114,14 @@ class TuneChoice:
             self.rounds, workload=self.workload is not None, objective=self.wanted
         )  # before anything is profiled
         check_distance(self.distance, defined=self.workload is None)
+        if self.groups is not None:
+            if self.workload is not None:
+                raise InvalidInputError("--groups is for one network, --workload for several: leave one out")
+            if granularity not in {Granularity.LAYER, Granularity.PIECE}:
+                raise InvalidInputError(
+                    f"--groups needs the pieces of a network, --granularity is {granularity}: leave it out"
+                )
+            granularity = Granularity.PIECE
         if len(subjects) == 1 and subjects[0].endswith(".json"):
             return load_problem(subjects[0])
         how = opening(shape, granularity, materialize=materialize)
@@ -252,6 +262,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
             platform=platform,
             engine=target.engine,
             costs=choice.costs,
+            groups=choice.groups,
             report=line.report,
             **choice.shared(run),
         )
@@ -268,8 +279,10 @@ def simulated_problems(
     Raises
     ------
     InvalidInputError
-        It is not one shipped problem or problem file.
+        It is not one shipped problem or problem file, or groups are asked for.
     """
+    if choice.groups is not None:
+        raise InvalidInputError("--groups measures tiles of a model: leave it out, or --engine simulated")
     if len(subjects) != 1:
         raise InvalidInputError("--engine simulated takes one shipped problem or problem file")
     name = subjects[0]

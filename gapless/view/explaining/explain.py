@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from ...api.problems import given_problem
@@ -205,30 +205,33 @@ class _Explainer:
         missing = len(cuts) - len(found)
         return found, (f"{missing} of {len(cuts)} cuts",) if missing else ()
 
-    def _cut(self, before: Chunk, after: Chunk) -> CutReason:
-        chain_cuts = _legal_cuts(self._problem, before.network)
-        earlier = [cut for cut in chain_cuts if before.start < cut < before.stop]
-        later = [cut for cut in chain_cuts if after.start < cut < after.stop]
+    def _cut(self, before: _Group, after: _Group) -> CutReason:
+        first, second = before[0], after[0]
+        chain_cuts = _legal_cuts(self._problem, first.network)
+        earlier = [cut for cut in chain_cuts if first.start < cut < first.stop]
+        later = [cut for cut in chain_cuts if second.start < cut < second.stop]
         return CutReason(
-            network=before.network,
-            request=before.request,
-            boundary=before.stop,
-            before=before.unit,
-            after=after.unit,
+            network=first.network,
+            request=first.request,
+            boundary=first.stop,
+            before="+".join(chunk.unit for chunk in before),
+            after="+".join(chunk.unit for chunk in after),
             earlier=self._moved(before, after, earlier[-1]) if earlier else None,
             later=self._moved(before, after, later[0]) if later else None,
         )
 
-    def _moved(self, before: Chunk, after: Chunk, boundary: int) -> Alternative:
+    def _moved(self, before: _Group, after: _Group, boundary: int) -> Alternative:
         """Return the plan with one cut elsewhere, judged."""
-        kept = tuple(chunk for chunk in self._plan.chunks if chunk not in (before, after))
-        moved = replace(
-            self._plan, chunks=(*kept, replace(before, stop=boundary), replace(after, start=boundary))
-        )
+        kept = (chunk for chunk in self._plan.chunks if chunk not in (*before, *after))
+        ends = (replace(chunk, stop=boundary) for chunk in before)
+        starts = (replace(chunk, start=boundary) for chunk in after)
+        moved = replace(self._plan, chunks=(*kept, *ends, *starts))
         judged, broken = self._inquiry.judge(moved)
-        low, high = sorted((before.stop, boundary))
-        unit = after.unit if boundary < before.stop else before.unit
-        stuck = cannot_run(self._problem, before.network, range(low, high), unit)
+        network, old = before[0].network, before[0].stop
+        low, high = sorted((old, boundary))
+        units = [chunk.unit for chunk in (after if boundary < old else before)]
+        found = (cannot_run(self._problem, network, range(low, high), unit) for unit in units)
+        stuck = next(filter(None, found), "")
         reason = stuck if stuck and judged is None else "; ".join(map(self._broken, broken))
         values = None if judged is None else judged.values(self._problem.objective.terms)
         return Alternative(plan=moved, values=values, reason=reason)
@@ -298,11 +301,21 @@ class _Explainer:
         return Binding(name=item.name, text=item.text, binds=binds, without=without)
 
 
-def _cuts_of(plan: Plan) -> Iterator[tuple[Chunk, Chunk]]:
-    """Yield the chunks on both sides of each cut."""
-    for before, after in pairwise(plan.chunks):
-        if (before.request, before.network) == (after.request, after.network):
+_Group = tuple[Chunk, ...]
+"""Chunks of the same layers, which several units compute together; most often only one."""
+
+
+def _cuts_of(plan: Plan) -> Iterator[tuple[_Group, _Group]]:
+    """Yield the chunks on both sides of each cut, but for steps of one group, which are no decision."""
+    ranked = sorted(plan.chunks, key=_layers)
+    for before, after in pairwise(tuple(same) for _, same in groupby(ranked, key=_layers)):
+        steps = len(before) + len(after) > 2 and {c.unit for c in before} & {c.unit for c in after}
+        if _layers(before[0])[:2] == _layers(after[0])[:2] and not steps:
             yield before, after
+
+
+def _layers(chunk: Chunk) -> tuple[str, str, int, int]:
+    return chunk.request, chunk.network, chunk.start, chunk.stop
 
 
 def _legal_cuts(problem: Problem, network: str) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -11,16 +11,20 @@ from rich.text import Text
 
 from ...formulations.cooperation.plans import Stage
 from ...formulations.cooperation.quantities import GroupValues
+from ...formulations.cooperation.service import Service
 from ...formulations.cooperation.tables import Groups, groups_of
+from ...formulations.deployment import Deployment
 from ...formulations.groups import Cooperation
-from ...formulations.plan import Plan
+from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
+from ...formulations.spatial import Interval
 from ...formulations.terms import Dimension
+from ...formulations.tiles import needs, sources_of, tile_of
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.layer_times import layer_map
-from ..words import amount, counted, millis, share, size
+from ..words import amount, counted, listed, millis, share, size
 
 
 class CooperationPresenter(Presenter):
@@ -51,6 +55,10 @@ class CooperationPresenter(Presenter):
         """Return the chunks with their groups in brackets."""
         return f"[{_path(plan)}]"
 
+    def shape(self, problem: Problem, plan: Plan) -> object:
+        """Return the chunks with their groups: in which steps these compute them is no part of a plan."""
+        return problem.formulation.code(problem, plan)
+
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
     ) -> list[RenderableType]:
@@ -61,7 +69,7 @@ class CooperationPresenter(Presenter):
     def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
         """Return what each device of each group does for a request, and who sets the pace."""
         values = _values(problem, plan)
-        devices = f"{values.devices} of {counted(values.groups.device_count, 'device')}"
+        devices = f"{values.devices} of {counted(values.groups.device_count, _noun(values.groups))}"
         rate = 1e6 / max(1, values.period_us)
         head = f"{counted(values.chunks, 'chunk')} over {devices}: {rate:,.3g} requests/s"
         table = indented(_groups_table(values))
@@ -73,7 +81,7 @@ class CooperationPresenter(Presenter):
         """Return which group sets the pace, and what takes its time."""
         values = _values(problem, plan)
         slowest = max(values.stages, key=lambda stage: stage.stage_us)
-        compute_us, sent = max(slowest.service.compute_us), _messages_us(slowest)
+        compute_us, sent = slowest.service.time_us, _messages_us(slowest)
         group = "+".join(values.groups.devices[device] for device in slowest.service.part[2])
         words = f"{group} sets the pace with {millis(slowest.stage_us)}"
         if sent:
@@ -91,9 +99,16 @@ class CooperationPresenter(Presenter):
         """Yield how groups work, and what messages take."""
         groups = groups_of(problem)
         data = groups.data
-        yield "groups", f"at most {counted(groups.most_group, 'device')} in each, along {data.axis}"
+        yield "groups", f"at most {counted(groups.most_group, _noun(groups))} in each, along {data.axis}"
         yield "cuts", self._cuts(data)
         links = data.devices.links
+        if data.steps:
+            yield (
+                "steps",
+                "a group computes its chunk in one step or several: in tiles, or one unit of it alone",
+            )
+            yield "messages", "none: results lie in shared memory, and copies are in the times of the layers"
+            return
         if not links:
             yield "messages", "no links: messages take no time"
             return
@@ -112,6 +127,31 @@ class CooperationPresenter(Presenter):
             f"({share(found.given_pieces_us - found.period_us, found.period_us)} more)"
         )
 
+    def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
+        """Return how many units or devices share chunks."""
+        names, used, there = listed(deployment.networks), len(deployment.units), len(problem.platform.units)
+        over = f"over {used} of {counted(there, _noun(groups_of(problem)))}"
+        return f"{names} {over}{', which share chunks,' if deployment.is_divided else ''}"
+
+    def chunk_columns(
+        self, problem: Problem, deployment: Deployment
+    ) -> tuple[tuple[str, ...], Mapping[tuple[str, int], tuple[str, ...]]]:
+        """Return the tile of each chunk, what it reads of its largest input, and what others do, too."""
+        if not deployment.is_divided:
+            return (), {}
+        groups, found = groups_of(problem), {}
+        for stream in deployment.streams:
+            for group in stream.groups:
+                chunk = stream.chunks[group[0]]
+                tiles = [tile for index in group if (tile := stream.tile(index)) is not None]
+                if not tiles:
+                    found[stream.name, group[0]] = ("all", "-", "-")
+                extra = groups.extra(chunk.start, chunk.stop, tuple(tile.stop - tile.start for tile in tiles))
+                for index, tile, (more, done) in zip(group, tiles, extra, strict=False):
+                    read = _reads(groups, chunk, (tile.start, tile.stop))
+                    found[stream.name, index] = (str(tile), read, f"{100 * more / max(1, done):.1f} %")
+        return ("tile", "reads", "done twice"), found
+
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return what each device does in a period."""
         values = _values(problem, plan)
@@ -126,37 +166,64 @@ def _values(problem: Problem, plan: Plan) -> GroupValues:
     return GroupValues(groups_of(problem), problem.formulation.code(problem, plan))
 
 
+def _noun(groups: Groups) -> str:
+    """Return what is in groups: devices that links join, or units of one board."""
+    return "unit" if groups.data.steps else "device"
+
+
+def _reads(groups: Groups, chunk: Chunk, rows: Interval) -> str:
+    """Return which rows of its largest input a tile reads, its halo included."""
+    data = groups.data
+    members = [node for node, piece in enumerate(data.pieces) if chunk.start <= piece < chunk.stop]
+    asked = tile_of(data.spatial, members, rows, data.side)
+    needed = needs(data.spatial, members, asked, data.side)
+    sources = [source for source in sources_of(data.spatial, members) if source in needed]
+    largest = max(sources, key=lambda source: data.spatial.nodes[source].bytes)
+    first, last = needed[largest]
+    return f"{data.axis} {first}-{last - 1} of {data.spatial.nodes[largest].size[data.side]}"
+
+
 def _messages_us(stage: Stage) -> int:
     return stage.service.message_us + stage.receive_us + stage.send_us
 
 
 def _groups_table(values: GroupValues) -> Table:
-    """Return one line a device in use, by chunk: its rows, what it computes, its halo, its memory."""
-    numbers = ("rows", "computes", "busy", "messages", "group takes", "done twice", "weights", "memory")
-    table = plain_table("layers", "device", *numbers, numbers=numbers)
-    groups = values.groups
+    """Return one line a device in use, by chunk and step: its rows, time, halo and memory."""
+    in_steps = any(stage.service.ways for stage in values.stages)
+    takes = "step takes" if in_steps else "messages"
+    numbers = ("rows", "computes", "busy", takes, "group takes", "done twice", "weights", "memory")
+    table = plain_table("layers", _noun(values.groups), *numbers, numbers=numbers)
     for stage in values.stages:
-        service = stage.service
-        start, stop, group = service.part
-        tiles = groups.tiles(service.rows)
-        for place, device in enumerate(group):
-            first = place == 0
-            table.add_row(
-                f"{start}-{stop - 1}" if first else "",
-                _named(groups, device, leads=device == service.leader and len(group) > 1),
-                _rows(tiles[place]) if len(group) > 1 else "all",
-                millis(service.compute_us[place]),
-                share(service.compute_us[place], values.period_us),
-                (millis(_messages_us(stage)) if _messages_us(stage) else "-") if first else "",
-                _paced(stage, values) if first else "",
-                f"{service.extra_permille[place] / 10:.1f} %" if len(group) > 1 else "-",
-                size(service.weight_bytes),
-                size(service.memory_bytes[place]),
-            )
+        for step in stage.service.steps:
+            _add_step(table, values, stage, step, in_steps=in_steps)
+    groups = values.groups
     unused = [name for device, name in enumerate(groups.devices) if device not in values.place]
     if unused:
         table.add_row("", ", ".join(unused), "not used", style="dim")
     return table
+
+
+def _add_step(table: Table, values: GroupValues, stage: Stage, step: Service, *, in_steps: bool) -> None:
+    """Add the lines of a step; what holds for all of a group stands in its first line."""
+    groups = values.groups
+    start, stop, group = step.part
+    tiles, messages_us = groups.tiles(step.rows), _messages_us(stage)
+    takes = millis(step.time_us) if in_steps else millis(messages_us) if messages_us else "-"
+    for place, device in enumerate(group):
+        first = place == 0
+        leads = device == step.leader and len(group) > 1 and not groups.data.steps
+        table.add_row(
+            f"{start}-{stop - 1}" if first else "",
+            _named(groups, device, leads=leads),
+            _rows(tiles[place]) if len(group) > 1 else "all",
+            millis(step.compute_us[place]),
+            share(step.compute_us[place], values.period_us),
+            takes if first else "",
+            _paced(stage, values) if first and step is stage.service.steps[0] else "",
+            f"{step.extra_permille[place] / 10:.1f} %" if len(group) > 1 else "-",
+            size(step.weight_bytes[place]),
+            size(step.memory_bytes[place]),
+        )
 
 
 def _named(groups: Groups, device: int, *, leads: bool) -> str:

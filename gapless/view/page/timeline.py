@@ -36,13 +36,17 @@ _MOST_LEGEND = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One chunk of one request: where it lies, its colour, its label if it is wide enough, its lost time."""
+    """One chunk of one request: where it lies, its colour, its label if it is wide enough.
+
+    And, where known and shown, its lost time, and when it copies.
+    """
 
     x: float
     width: float
     colour: int
     label: str
     lost: Span | None = None
+    copies: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +138,8 @@ class Timeline:
         What the script shows of each block, in the order of the blocks.
     blocks
         How many.
-    strip, slowed, linked
-        Whether there are contention, lost time and messages to be marked.
+    strip, slowed, linked, copied
+        Whether there are contention, lost time, messages and copies to be marked.
     dense
         Whether blocks are so narrow, without zoom, that colours of requests would be a flicker.
     """
@@ -153,6 +157,7 @@ class Timeline:
     strip: bool
     slowed: bool
     linked: bool
+    copied: bool
     dense: bool
 
 
@@ -169,6 +174,8 @@ def timeline(subject: Subject) -> Timeline | None:
     bands, y = [], 0
     for trace in traces:
         band = _band(trace, lanes, units, end_us, y, above=above, strip=strip)
+        if subject.deployment.is_divided:
+            band = replace(band, rows=tuple(_with_copies(row, trace, end_us) for row in band.rows))
         bands.append(band)
         y += band.height + GAP
     named = bool(requests) and len(lanes) <= _MOST_LEGEND
@@ -186,6 +193,7 @@ def timeline(subject: Subject) -> Timeline | None:
         strip=strip,
         dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
         linked=any(row.link for band in bands for row in band.rows),
+        copied=any(block.copies for band in bands for row in band.rows for block in row.blocks),
         slowed=any(event.slowdown_ns for trace in traces for event in trace.events),
     )
 
@@ -286,6 +294,16 @@ def _block(event: Interval, lanes: Sequence[Lane], end_us: float) -> Block:
     return Block(
         x=place.x, width=place.width, colour=_colour(event, lanes), label=label if fits else "", lost=lost
     )
+
+
+def _with_copies(row: UnitRow, trace: Played, end_us: float) -> UnitRow:
+    """Return a row whose blocks show when they copy: the transfer between units that share chunks."""
+    blocks = []
+    for block, event in zip(row.blocks, trace.on(row.unit), strict=True):
+        parts = event.parts_ns[::2]  # of copy in, run and copy out
+        spans = (span(start / 1000, end / 1000, end_us) for start, end in parts)
+        blocks.append(replace(block, copies=tuple(part for part in spans if part.width)))
+    return replace(row, blocks=tuple(blocks))
 
 
 def _colour(event: Interval, lanes: Sequence[Lane]) -> int:

@@ -8,7 +8,13 @@ import pytest
 
 from gapless.formulations.chunking.rules import latency_cap
 from gapless.formulations.cluster import Link, Pipelines
-from gapless.formulations.cooperation.rules import largest_group, never_together, redundancy_cap, serves
+from gapless.formulations.cooperation.rules import (
+    largest_group,
+    never_together,
+    redundancy_cap,
+    serves,
+    some_group,
+)
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import InvalidProblemError, MalformedPlanError
 from gapless.formulations.files import dump_problem, parse_problem
@@ -159,6 +165,8 @@ def test_groups_have_limits() -> None:
         (serves(0, "a"), True),
         (serves("c1", "a"), False),
         (largest_group(1), False),
+        (some_group(2), True),
+        (some_group(3), False),
         (never_together("a", "b"), False),
         (never_together("a", "c"), True),
         (redundancy_cap("a", most_permille=0), True),

@@ -71,7 +71,14 @@ def test_groups_over_links_are_not_run_here() -> None:
     data = two_convolutions().data
     board = replace(two_convolutions(), data=replace(data, devices=replace(data.devices, links=())))
     operation_of(board).check_executable(board)
-    assert [rival.formulation.name for rival in operation_of(board).rivals(board)] == ["pipelines"]
+    shared, *others = operation_of(board).rivals(board)
+    assert [rule.name for rule in shared.rules] == ["some_group(2)"]
+    found = solve(shared, "native").plan
+    assert found is not None
+    assert len({chunk.start for chunk in found.chunks}) < len(found.chunks)
+    assert [(rival.formulation.name, rival.data.most) for rival in others] == [
+        ("pipelines", None), ("pipelines", 1)
+    ]  # fmt: skip
     names = [name for name, _ in operation_of(board).baselines(board, [("a",), ("a", "b")])]
     assert names == ["serial on a", "replicas on a+b"]
 

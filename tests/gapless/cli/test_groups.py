@@ -162,3 +162,51 @@ def test_rules_and_axes_in_python(model: str) -> None:
         gapless.with_groups(
             gapless.cluster_problem(model, "raspberry-pis"), gapless.open_model(model, granularity="operator")
         )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--workload", "net"), "--groups is for one network, --workload for several"),
+        (("--granularity", "block"), "--groups needs the pieces of a network, --granularity is block"),
+        (("--engine", "simulated"), "--groups measures tiles of a model"),
+    ],
+)
+def test_what_tuning_groups_does_not_go_with_is_told(
+    cli: Cli, model: str, words: tuple[str, ...], told: str
+) -> None:
+    answer = cli("tune", model, "--groups", "all", *words)
+    assert answer.code == 2
+    assert told in " ".join(answer.err.split())
+
+
+@pytest.mark.slow
+@pytest.mark.measures
+def test_groups_of_units_are_tuned_run_and_reported(cli: Cli, tmp_path: Path) -> None:
+    names = [unit.name for unit in gapless.this_device(engine="onnxruntime").units if len(unit.cores) == 1]
+    if len(names) < 2:
+        pytest.skip("two cores are needed")
+    out = tmp_path / "run"
+    onnx.save(residual(blocks=1), tmp_path / "net.onnx")
+    tuned = cli(
+        "tune", tmp_path / "net.onnx", "--groups", "2", "--engine", "onnxruntime", "--budget", "1",
+        "--units", ",".join(names[:2]), "--top", "1", "--out", out, "--json",
+    )  # fmt: skip
+    assert tuned.code == 0, tuned.err
+    shared = [row for row in tuned.document["rows"] if row["candidate"]["deployment"]["streams"][0]["tiles"]]
+    assert shared
+    problem = load_problem(out / "problem.json")
+    assert isinstance(problem.data, Cooperation)
+    assert problem.data.steps
+    assert len(problem.data.fixed_us) == len(problem.network.layers)
+    # What shares chunks runs from its file, whoever has won, and the page shows it.
+    deployment = {"format": "gapless.deployment", "version": 1, **shared[0]["candidate"]["deployment"]}
+    (tmp_path / "shared.json").write_text(json.dumps(deployment))
+    files = (str(out / "problem.json"), str(tmp_path / "shared.json"))
+    run = cli("run", *files, "--requests", "20", "--out", str(tmp_path / "m.json"))
+    assert run.code == 0, run.err
+    assert "numbers agree" in run.err
+    page = tmp_path / "page.html"
+    assert cli("report", *files, str(tmp_path / "m.json"), "--no-explain", "--out", str(page)).code == 0
+    assert "which share chunks" in page.read_text()
+    assert cli("export", *files, "--to", "onnx", "--out", str(tmp_path / "onnx")).code == 2

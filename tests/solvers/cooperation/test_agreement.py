@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from gapless.formulations.problem import Problem
-from tests.cooperation_instances import drawn_problem, restricted_problem
+from tests.cooperation_instances import drawn_problem, restricted_problem, stepping_problem
 from tests.solvers.agreement import native_agrees, third_party_agrees, without_starts
 
 
@@ -23,6 +23,10 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("draw", [drawn_problem, restricted_problem])
 def test_native_agrees_with_the_oracle(draw: Callable[[int], Problem], top: int) -> None:
     native_agrees(draw, top)
+
+
+def test_native_agrees_with_the_oracle_on_steps() -> None:
+    native_agrees(stepping_problem, 4)
 
 
 @pytest.mark.slow
