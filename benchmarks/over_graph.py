@@ -5,7 +5,7 @@
 
 PICO fixes the pieces of a network first, by their halos alone. Where the graph has few down-sets all chains
 of them are compared (`gapless plan --groups all --over-graph`). With transfers between groups charged, and
-without (`interstage`), as the paper counts. Costs are estimates of the cluster files.
+without (`interstage`), as the paper counts; computing and messages add up (Eq. 11). Costs are estimates.
 """
 
 from __future__ import annotations

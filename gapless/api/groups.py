@@ -46,7 +46,7 @@ def group_problem(
     groups: str | int = "all",
     axis: str = "rows",
     interstage: bool = True,
-    overlap: bool = False,
+    overlap: bool | None = None,
     over_graph: bool = False,
     batch: int = 1,
     shapes: Shapes | None = None,
@@ -71,7 +71,8 @@ def group_problem(
     interstage
         Whether sending the result of a chunk to the next group takes time (PICO leaves it out).
     overlap
-        Whether a group sends one result while it computes the next; PICO's Eq. 11 adds both.
+        Whether a group sends one result while it computes the next, as our runtime does; PICO's Eq. 11 adds
+        both. None: as the cluster says.
     over_graph
         Whether chunks may begin and end anywhere in the graph, where that can be compared
         (`chunks_over_graph`), and not only between the pieces.
@@ -111,7 +112,7 @@ def with_groups(
     groups: str | int = "all",
     axis: str = "rows",
     interstage: bool = True,
-    overlap: bool = False,
+    overlap: bool | None = None,
     batch: int = 1,
     fixed_shares: FixedShares | None = None,
 ) -> Problem:
@@ -151,7 +152,13 @@ def with_groups(
     divided = _opened(model)
     layers = (next(divided.makers[name] for name in op.outputs) for op in divided.graph.operators)
     pieces = (*(-1 for _ in divided.graph.inputs), *layers)
-    devices = replace(own or Pipelines(), overlap=overlap, most=None, switch_bytes_per_second=None)
+    given = own or Pipelines(overlap=False)
+    devices = replace(
+        given,
+        overlap=given.overlap if overlap is None else overlap,
+        most=None,
+        switch_bytes_per_second=None,
+    )
     data = Cooperation(
         spatial=divided.spatial().batched(batch),
         pieces=pieces,

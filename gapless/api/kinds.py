@@ -127,7 +127,7 @@ def compare_kinds(
             if kind in ("one", "many"):
                 problem = cluster_problem(divided, cluster, pipelines=kind, batch=batch)
             else:
-                problem = group_problem(divided, cluster, overlap=cluster.overlap, batch=batch)
+                problem = group_problem(divided, cluster, batch=batch)
             if kind == "graph":
                 problem = chunks_over_graph(problem, divided, time_limit_s=options.time_limit_s)
             result = solve(problem, default_backend(problem), options)
