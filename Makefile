@@ -16,7 +16,7 @@ help:
 	@echo "make bench   backends side by side; the pipeline runtime; tuned plans against baselines"
 	@echo "make docs    the documentation, out/docs/index.html"
 	@echo "make wheel   build the wheel, and try it in an environment of its own"
-	@echo "make picture the picture of a report in docs/images (needs chromium)"
+	@echo "make picture the pictures in docs/images (needs chromium)"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make format  rewrite the sources in the house style"
 	@echo "make clean   remove .venv and caches"
@@ -75,6 +75,7 @@ picture: $(READY)
 	$(BIN)/gapless report out/picture --out out/picture/report.html
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1.5 \
 	  --window-size=1200,900 --screenshot=docs/images/report.png file://$(CURDIR)/out/picture/report.html
+	$(BIN)/python -m benchmarks.pico --figures 5,12,13 --pictures docs/images
 
 WHEEL := out/wheel
 

@@ -72,7 +72,7 @@ def test_the_command_prints_and_is_told_what_is_wrong(
 ) -> None:
     assert command.main(["--figures", "18", "--pictures", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "devices estimated: 3 operations a cycle" in printed
+    assert "devices estimated: 1 operation(s) a cycle" in printed
     assert "\n| exact |" in printed
     assert "* Paper: busy with the search" in printed
     for words in (["--figures", "99"], ["--seconds", "0"], ["--pictures", str(tmp_path / "none")]):

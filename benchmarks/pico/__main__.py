@@ -89,9 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--tables", type=chosen(tuple(TABLES)), help="numbers, unlike, or none; otherwise all"
     )
     parser.add_argument("--seconds", type=positive, default=60.0, help="for each long search; 60")
-    parser.add_argument(
-        "--operations", type=positive, default=OPERATIONS, help="estimated, a cycle and core; 3"
-    )
+    parser.add_argument("--operations", type=positive, default=OPERATIONS, help="a cycle and core; 1")
     parser.add_argument(
         "--pictures", type=folder, metavar="FOLDER", help="also draw figures 5, 12 and 13 there"
     )
@@ -107,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(
         f"{date.today()}, {machine}, {cores} cores, load {os.getloadavg()[0]:.1f}, Python "
         f"{platform.python_version()}, gapless {gapless.__version__}; devices estimated: {bed.operations:g} "
-        "operations a cycle, 50 Mbit/s; what is not the paper's is computed here",
+        "operation(s) a cycle, 50 Mbit/s; what is not the paper's is computed here",
         soft_wrap=True,
     )
     try:

@@ -8,7 +8,7 @@ from gapless.formulations.spatial import Axis, SpatialNetwork
 from gapless.formulations.tiles import even_rows, flops_of, needs, reference_rows, tile_of
 
 from ..pieces import network_of
-from .printing import Part, Statement, titled
+from .printing import Part, Statement, near, titled
 from .testbed import PaperDevices, trunk
 
 CONV_SHARES = {"vgg16": 0.9919, "yolov2": 0.9959}
@@ -31,7 +31,7 @@ def figure_2(bed: PaperDevices) -> Iterator[Part]:
         yield table
         own = sum(node.flops for node in shown if "Conv" in node.op_type) / flops
         text = f"{name}: convolutions are {100 * printed:.2f} % of the operations"
-        yield Statement(text, f"{100 * own:.2f} %", abs(own - printed) < 0.005)
+        yield Statement(text, f"{100 * own:.2f} %", near(own, printed))
 
 
 def fused_flops(network: SpatialNetwork, layers: int, devices: int) -> list[int]:

@@ -43,6 +43,11 @@ def titled(title: str, *columns: str) -> Table:
     return table
 
 
+def near(own: float, printed: float) -> bool:
+    """Return whether a number is within a tenth of the paper's."""
+    return abs(own / printed - 1) <= 0.1
+
+
 def beside(own: str, printed: str | None) -> str:
     """Return a number with that of the paper behind it, if there is one."""
     return own if printed is None else f"{own} / {printed}"
