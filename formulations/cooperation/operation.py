@@ -48,8 +48,8 @@ class CooperationOperation(DevicesOperation):
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem of plans in which devices share a chunk, then of several pipelines, and of one.
 
-        Without messages no group has less period than as many devices in line, so that prediction alone would
-        leave groups out; what pipelines wait for each other it does not know.
+        Where layers are short against the period, devices in line have less of it than a group, which does
+        halos twice: prediction alone would leave groups out.
         """
         data = groups_of(problem).data.devices
         yield problem.with_rules(some_group(2))
