@@ -33,7 +33,7 @@ from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 
 from .group_instances import chain_problem, unlike_speeds
-from .pico.printing import titled
+from .pico.printing import show, titled
 
 SOLVED = ((4, 3), (6, 3), (6, 4), (8, 4))
 PLANNERS = ("pico", "pico-literal")
@@ -55,7 +55,7 @@ def main() -> None:
     )
     solve(chain_problem(4, unlike_speeds(2)), "native")  # what is loaded once is not timed
     for name in options.tables:
-        console.print(TABLES[name](options))
+        show(console, TABLES[name](options))
 
 
 def median_s(rounds: int, run: Callable[[], object]) -> str:
