@@ -95,7 +95,7 @@ class Cooperation:
 
     def __post_init__(self) -> None:
         defects = Defects("cooperation")
-        for text in check_pieces(self.spatial, self.pieces):
+        for text in check_pieces(self.spatial, self.pieces, passing=self.over_graph is not None):
             defects.add(text)
         if self.axis not in AXES:
             defects.add(f"axis is {self.axis!r}, must be one of {', '.join(AXES)}")

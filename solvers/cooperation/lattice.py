@@ -1,13 +1,13 @@
 """Chunks that any two down-sets of a graph of operators bound, as places and spans of the program.
 
-A chain of chunks over a graph is a chain of down-sets D0 < D1 < ... where each contains all readers of the
-one before, so that results go to the next group only. What a chunk (D, E) computes and sends follows from E
-alone, D says what of it counts; so one sweep backward from each E serves all chunks that end there
-(cooperation, section 3).
+A chain of chunks over a graph is a chain of down-sets D0 < D1 < ...; results may pass by chunks that do not
+read them. What tiles of a chunk (D, E) compute follows from its results backward, D says what of it counts;
+so one sweep serves all chunks that end at E with the same results (cooperation, section 3).
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,22 +85,14 @@ class Lattice:
     def _readers(self) -> list[Set]:
         return [sum(1 << reader for reader in readers) for readers in self.network.readers]
 
-    def _needed_next(self, done: Set) -> Set:
-        """Return the nodes that the chunk behind a down-set has to have: all readers of what is done."""
-        found = 0
-        for node in members(done):
-            found |= self._readers[node]
-        return found & ~done
-
     @cached_property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """The chunks: (place where it begins, place where it ends)."""
-        forced = [self._needed_next(done) for done in self.sets]
         return tuple(
             (start, stop)
             for start, done in enumerate(self.sets)
-            for stop, end in enumerate(self.sets)
-            if stop > start and (done | forced[start]) & ~end == 0
+            for stop in range(start + 1, len(self.sets))
+            if done & ~self.sets[stop] == 0
         )
 
     @cached_property
@@ -224,4 +216,5 @@ class _Sweep:
             a_row = -(-amount // nodes[node].size[side])
             starts += a_row * needs[node][0]
             ends += a_row * needs[node][1]
-        return Amount(starts=starts.tolist(), ends=ends.tolist())
+        # Arrays: lists of numbers would take five times as much memory, and there are thousands of chunks.
+        return Amount(starts=array("q", starts.tolist()), ends=array("q", ends.tolist()))

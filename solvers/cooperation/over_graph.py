@@ -31,7 +31,7 @@ from .lattice import Lattice, TooManySetsError, down_sets, members
 from .optimum import Optimum, wanted_terms
 from .program import Program
 
-MOST_SETS = 400
+MOST_SETS = 200
 """Most down-sets of a graph all of whose chains are compared."""
 
 
@@ -79,12 +79,8 @@ def solve_over_graph(
         sum(1 << node for node, piece in enumerate(groups.data.pieces) if 0 <= piece < cut) for cut in cuts
     )
     side = int(groups.data.side)
-    best, given = (_best(problem, groups, Lattice(network, side, some, deadline)) for some in (sets, between))
-    if best is None or given is None:
-        raise InvalidProblemError(f"network {problem.network.name!r} has no plan within the limits")
-    own, plan = best
-    facts = GraphOptimum(sets=len(sets), period_us=_period_us(own, plan), given_pieces_us=_period_us(*given))
-    return replace(own, data=replace(own.data, over_graph=facts)), plan
+    given = _best(problem, groups, Lattice(network, side, between, deadline), None)
+    return _best(problem, groups, Lattice(network, side, sets, deadline), _period_us(*given))
 
 
 def _period_us(problem: Problem, plan: Plan) -> int:
@@ -117,18 +113,34 @@ def _refuse(problem: Problem) -> None:
             )
 
 
-def _best(problem: Problem, groups: Groups, lattice: Lattice) -> tuple[Problem, Plan] | None:
-    """Return the best plan with cuts at some down-sets, and its problem."""
+def _best(problem: Problem, groups: Groups, lattice: Lattice, given_us: int | None) -> tuple[Problem, Plan]:
+    """Return the best plan with cuts at some down-sets, and its problem.
+
+    Parameters
+    ----------
+    problem, groups
+        What is asked.
+    lattice
+        The down-sets.
+    given_us
+        The least period given the pieces; None: that is asked for here.
+
+    Raises
+    ------
+    InvalidProblemError, TimeIsUpError
+        As for `solve_over_graph`.
+    """
     tables = _tables(groups, lattice)
     kinds = Kinds(kinds_of(problem, tables))
     arrays = build_arrays(tables, kinds, wanted_terms(problem, problem.objective.terms), lattice.deadline)
     program = Program(arrays, lattice.deadline)
     found = Optimum(problem, program).find()
     if found is None:
-        return None
+        raise InvalidProblemError(f"network {problem.network.name!r} has no plan within the limits")
     parts = next(copies(program, found.line))
     places = [0, *(stop for _, stop, _ in parts)]
-    own = _of_chunks(problem, tables, places)
+    facts = given_us and GraphOptimum(sets=len(lattice.sets), period_us=found.value, given_pieces_us=given_us)
+    own = _of_chunks(problem, tables, places, facts or None)
     plan = own.formulation.plan(own, tuple((i, i + 1, group) for i, (*_, group) in enumerate(parts)))
     assert _period_us(own, plan) == found.value, "the judge has another period than the program"
     return own, plan
@@ -190,7 +202,9 @@ def _tables(groups: Groups, lattice: Lattice) -> _Tables:
     )
 
 
-def _of_chunks(problem: Problem, tables: _Tables, places: Sequence[int]) -> Problem:
+def _of_chunks(
+    problem: Problem, tables: _Tables, places: Sequence[int], facts: GraphOptimum | None
+) -> Problem:
     """Return a problem whose layers are the chunks between some places of the tables."""
     chain, sets, spatial = tables.chain, tables.lattice.sets, tables.data.spatial
     spans = list(pairwise(places))
@@ -231,7 +245,7 @@ def _of_chunks(problem: Problem, tables: _Tables, places: Sequence[int]) -> Prob
         problem,
         networks=(network,),
         costs=replace(problem.costs, networks=(costs,)),
-        data=replace(tables.data, pieces=tuple(labels)),
+        data=replace(tables.data, pieces=tuple(labels), over_graph=facts),
     )
 
 

@@ -88,6 +88,14 @@ def test_groups_give_the_right_numbers_and_their_times(
 
 
 @pytest.mark.slow
+def test_results_pass_by_a_group_that_does_not_read_them(four: Started, model: OnnxModel) -> None:
+    assert any(max(tensor.targets) > tensor.source + 1 for tensor in model.network.tensors)
+    parts = stream(model, (1, "a", []), (2, "bc", [5]), (len(model.network.layers), "d", []))
+    with opened(four[0], model, replace(parts, leaders=(0, 2, 3))) as pipeline:
+        assert verify_on_cluster(pipeline, References({"net": model})).worst_error < 1e-5
+
+
+@pytest.mark.slow
 def test_scattering_and_gathering_do_not_wait_for_computing(model: OnnxModel) -> None:
     """Tiles go out and come back at the same time, and requests are on their way in all phases."""
     last, latency_us = len(model.network.layers), 50_000
