@@ -203,10 +203,11 @@ class PicoBackend(Proposing[Parts]):
     _printed: ClassVar[bool] = False
 
     def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Iterator[Parts]:
-        """Yield one plan; none if mean devices have none."""
-        stages = type(self)._stages(_mean(problem, deadline))
-        if stages:
-            yield given_out(groups_of(problem), stages, printed=self._printed)
+        """Yield one plan; none if mean devices have none, or real ones cannot be given out to it."""
+        groups, stages = groups_of(problem), type(self)._stages(_mean(problem, deadline))
+        parts = given_out(groups, stages, printed=self._printed)
+        if parts and all(groups.service(part) is not None for part in parts):
+            yield parts
 
     def whole(self, problem: Problem) -> Iterator[Parts]:
         """Yield the network whole on each device."""
