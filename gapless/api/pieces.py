@@ -32,7 +32,7 @@ from ..solvers.pieces.finding import PieceMethod, Pieces, find_pieces, usual_pie
 PIECES = Schema(format="gapless.pieces", version=1, content=Pieces)
 """Pieces of a network in the cache."""
 
-PIECES_VERSION = "1"
+PIECES_VERSION = "2"
 """Changed whenever the same network would get other pieces."""
 
 

@@ -10,6 +10,9 @@ from .beam import beam
 from .contraction import Contraction
 from .search import Chains, Effort, OutOfEffortError, bits
 
+_SOON = 20_000
+"""Candidates of pieces after which a search looks for a good chain first."""
+
 _BEAMS = ((1, 50), (2, 200), (4, 400))
 """States of a size that are followed, and candidates that are looked at for each: one beam after another."""
 
@@ -34,18 +37,32 @@ class Found:
 
 
 def exact(graph: Contraction, effort: Effort) -> Found:
-    """Return the best chain; where half of the effort ends before, the best that is known then.
+    """Return the best chain; where the effort ends before, the best that is known then.
 
-    With the other half a beam looks for a better one.
+    Where the search does not end soon, a beam looks for a good chain with half of the effort, and the search
+    goes on with the other half: to prove that nothing costs less takes one pass where the beam was right.
     """
-    chains = Chains(graph, effort.half())
+    half = effort.half()
+    soon = _SOON if half.candidates is None else min(_SOON, half.candidates)
+    chains = Chains(graph, Effort(deadline=effort.deadline, candidates=soon))
+    known: list[Sequence[int]] = [graph.finest()]
     try:
-        chains.finest(chains.least(max(graph.costs(graph.finest()))))
+        try:
+            chains.least(_largest(graph, known))
+        except OutOfEffortError:
+            known += [_labels(graph, chains.known)] if chains.known else []
+            known.append(by_beam(graph, half, known=known).labels)
+            chains.effort = Effort(deadline=effort.deadline, candidates=effort.half().candidates)
+            chains.least(_largest(graph, known), known=True)
+        chains.finest(chains.bound)
         return Found(labels=_labels(graph, chains.known), bound=chains.bound, proven=True)
     except OutOfEffortError:
-        known = [_labels(graph, chains.known)] if chains.known else []
-    found = [*known, by_beam(graph, effort.half(), known=known).labels]
-    return Found(labels=min(found, key=lambda labels: score(graph, labels)), bound=chains.bound)
+        known += [_labels(graph, chains.known)] if chains.known else []
+    return Found(labels=min(known, key=lambda labels: score(graph, labels)), bound=chains.bound)
+
+
+def _largest(graph: Contraction, known: Iterable[Sequence[int]]) -> int:
+    return min(max(graph.costs(labels)) for labels in known)
 
 
 def by_beam(graph: Contraction, effort: Effort, *, known: Iterable[Sequence[int]] = ()) -> Found:

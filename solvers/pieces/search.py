@@ -199,15 +199,22 @@ class Chains:
         self._weights[key] = found
         return found
 
-    def least(self, upper: int) -> int:
+    def least(self, upper: int, *, known: bool = False) -> int:
         """Return the least largest cost of all chains, given one that is known to be enough.
+
+        Parameters
+        ----------
+        upper
+            It.
+        known
+            Whether it is likely to be the least: then that is tried first.
 
         Raises
         ------
         OutOfEffortError
             `bound` and `known` tell what was found.
         """
-        limit = 0
+        limit = upper - 1 if known else 0
         while self.bound < upper:
             if self._is_enough(limit):
                 upper = max(cost for _, cost in self.priced(self.known))
