@@ -251,6 +251,8 @@ class Program:
             mine = self.leaders[row, groups] == own
             for other in range(self.class_count if stop < self._last else 1):
                 send = int(self.sends_us[own, other, stop])
+                if send >= NEVER:
+                    continue
                 stage = self.with_message(self.stage_us[row, groups], send)
                 behind = table[stop, other, rest]
                 possible = mine & (stage < NEVER) & (stage <= cost.most_us) & (behind < NEVER)

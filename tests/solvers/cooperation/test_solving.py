@@ -9,7 +9,7 @@ from gapless.formulations.chunking.rules import latency_cap
 from gapless.formulations.problem import Problem
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve
-from tests.cooperation_instances import drawn_problem
+from tests.cooperation_instances import drawn_problem, restricted_problem
 
 
 def values(problem: Problem, backend: str) -> tuple[int, ...] | None:
@@ -65,3 +65,8 @@ def test_many_devices_of_few_types_are_counted() -> None:
     result = solve(problem, "native", explain=False)
     assert result.status is SolveStatus.OPTIMAL
     assert result.statistics["sets"] == 49
+
+
+def test_links_that_are_missing_take_no_part_in_sums_of_several_terms() -> None:
+    problem = restricted_problem(1061)  # the time of a missing link, scaled, had more than 64 bits
+    assert values(problem, "native") == values(problem, "exhaustive")
