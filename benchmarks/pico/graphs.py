@@ -16,6 +16,8 @@ from math import ceil
 from gapless.formulations.cooperation.service import Service
 from gapless.formulations.cooperation.tables import Groups, groups_of
 from gapless.formulations.spatial import SpatialNetwork, SpatialNode
+from gapless.solvers.cooperation.lattice import down_sets
+from gapless.solvers.protocol import TimeIsUpError
 
 from ..group_instances import group_problem
 
@@ -39,10 +41,6 @@ class Optimum:
 
     period_us: int
     services: tuple[Service, ...]
-
-
-class TimeIsUpError(Exception):
-    """The search has not ended in time."""
 
 
 class GraphSearch:
@@ -91,7 +89,7 @@ class GraphSearch:
             It did not end in time.
         """
         best: dict[tuple[Mask, int], tuple[int, Mask, int]] = {(0, 0): (0, 0, 0)}
-        for begun in sorted(self._down_sets(), key=int.bit_count):
+        for begun in down_sets(self._network, most=1 << 40):
             used = [(n, best[begun, n][0]) for n in range(self._devices) if (begun, n) in best]
             if not used:
                 continue
@@ -117,15 +115,6 @@ class GraphSearch:
         for index in self._network.operators:
             if not done >> index & 1 and not self._needs[index] & ~done:
                 yield 1 << index
-
-    def _down_sets(self) -> set[Mask]:
-        found, waiting = {0}, [0]
-        while waiting:
-            done = waiting.pop()
-            new = {done | each for each in self._ready(done)} - found
-            found |= new
-            waiting += new
-        return found
 
     def _extensions(self, begun: Mask, devices: int) -> dict[Mask, int]:
         """Return how few devices compute what down-sets have beyond one in the time that is known."""

@@ -10,11 +10,12 @@ from statistics import mean
 from gapless.formulations.problem import Problem
 from gapless.formulations.spatial import SAME, SpatialNetwork, SpatialNode, Window
 from gapless.solvers.pieces.finding import usual_pieces
+from gapless.solvers.protocol import TimeIsUpError
 
 from ..group_instances import chain_problem, group_problem, unlike_speeds
 from ..groups_planning import median_s, solved_s
 from ..pieces import PRINTED, pieces_table
-from .graphs import GraphSearch, Optimum, TimeIsUpError
+from .graphs import GraphSearch, Optimum
 from .printing import Part, Statement, near, titled
 from .testbed import Account, PaperDevices, least_us, planned
 

@@ -139,8 +139,10 @@ def _best(problem: Problem, groups: Groups, lattice: Lattice, given_us: int | No
         raise InvalidProblemError(f"network {problem.network.name!r} has no plan within the limits")
     parts = next(copies(program, found.line))
     places = [0, *(stop for _, stop, _ in parts)]
-    facts = given_us and GraphOptimum(sets=len(lattice.sets), period_us=found.value, given_pieces_us=given_us)
-    own = _of_chunks(problem, tables, places, facts or None)
+    facts = None
+    if given_us is not None:
+        facts = GraphOptimum(sets=len(lattice.sets), period_us=found.value, given_pieces_us=given_us)
+    own = _of_chunks(problem, tables, places, facts)
     plan = own.formulation.plan(own, tuple((i, i + 1, group) for i, (*_, group) in enumerate(parts)))
     assert _period_us(own, plan) == found.value, "the judge has another period than the program"
     return own, plan
