@@ -1,0 +1,1 @@
+"""Requests that come while units work: who asks, how units behave, what policies see, the simulation."""

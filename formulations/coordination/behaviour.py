@@ -1,0 +1,148 @@
+"""How units behave at work, beyond the table of costs: in company, when cold, when hot, and their powers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..errors import InvalidProblemError
+from ..validation import STRICT, Defects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatModel:
+    """Temperature of a unit that follows its power: dT/dt = (power x resistance - (T - ambient)) / time.
+
+    Attributes
+    ----------
+    kelvin_per_w
+        How much warmer than its surroundings it becomes for each watt, in the end.
+    time_s
+        After this time 63 % of that is reached.
+    ambient_c
+        Temperature of the surroundings, Celsius.
+    limit_c
+        At this temperature it is lost.
+    back_c
+        At this temperature it is back.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    kelvin_per_w: float
+    time_s: float
+    limit_c: float
+    back_c: float
+    ambient_c: float = 25.0
+
+    def __post_init__(self) -> None:
+        defects = Defects("heat model")
+        for field in ("kelvin_per_w", "time_s"):
+            if not 0 < getattr(self, field) < MOST_HEAT:
+                defects.add(f"{field} is {getattr(self, field)}, must be above 0 and below {MOST_HEAT:g}")
+        if not -100 <= self.ambient_c <= self.back_c <= self.limit_c <= MOST_HEAT:
+            defects.add("temperatures must ascend: ambient_c, back_c, limit_c")
+        defects.raise_as(InvalidProblemError)
+
+
+MOST_HEAT = 1e6
+"""Larger numbers in a heat model are a mistake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitBehaviour:
+    """One unit at work.
+
+    Attributes
+    ----------
+    unit
+        Its name.
+    sharing_permille
+        How long one of 1, 2, 3, ... inferences at the same time takes, in permille of its time alone
+        (Band, Table 1). Behind the last number it grows by the same share for each more. Empty: in turns,
+        two take twice as long.
+    busy_mw, idle_mw
+        Its power; None: not known.
+    cold_permille
+        Time of a chunk that starts after a long idle time, in permille of that when warm (Band, Fig. 7).
+    cold_after_us
+        Idle time after which it is as slow as that; in between it grows in proportion.
+    tail_permille, tail_share_permille
+        So many of a thousand chunks take so much longer, drawn (Band, Fig. 7).
+    heat
+        None: it does not become too hot.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    unit: str
+    sharing_permille: tuple[int, ...] = ()
+    busy_mw: int | None = None
+    idle_mw: int | None = None
+    cold_permille: int = 1000
+    cold_after_us: int = 1_000_000
+    tail_permille: int = 1000
+    tail_share_permille: int = 0
+    heat: HeatModel | None = None
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"behaviour of unit {self.unit!r}")
+        defects.check_name("unit", self.unit)
+        if any(share < 1000 for share in self.sharing_permille):
+            defects.add("sharing_permille has less than 1000: company makes nothing faster")
+        if self.sharing_permille and self.sharing_permille[0] != 1000:
+            defects.add(f"sharing_permille begins with {self.sharing_permille[0]}, alone is 1000")
+        for field in ("busy_mw", "idle_mw"):
+            if (value := getattr(self, field)) is not None:
+                defects.check_count(field, value)
+        for field in ("cold_permille", "tail_permille"):
+            defects.check_count(field, getattr(self, field), least=1000)
+        defects.check_count("cold_after_us", self.cold_after_us, least=1)
+        if not 0 <= self.tail_share_permille <= 1000:
+            defects.add(f"tail_share_permille is {self.tail_share_permille}, must be from 0 to 1000")
+        if self.heat is not None and self.busy_mw is None:
+            defects.add("a heat model needs busy_mw")
+        defects.raise_as(InvalidProblemError)
+
+    def shared_permille(self, count: int) -> int:
+        """Return how long one of `count` inferences at the same time takes, in permille of its time alone."""
+        known = self.sharing_permille
+        if count <= len(known):
+            return known[count - 1]
+        return 1000 * count if not known else round(known[-1] * count / len(known))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """How the units of one platform behave at work; units that are not listed have the defaults.
+
+    Attributes
+    ----------
+    platform
+        Name of the platform.
+    units
+        Its units.
+    base_mw
+        Power of the rest of the device; None: not known.
+    source
+        Where the numbers come from, and which are estimated.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    platform: str
+    units: tuple[UnitBehaviour, ...] = ()
+    base_mw: int | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"behaviour of {self.platform!r}")
+        defects.check_name("platform", self.platform)
+        defects.check_unique("units", [unit.unit for unit in self.units])
+        if self.base_mw is not None:
+            defects.check_count("base_mw", self.base_mw)
+        defects.raise_as(InvalidProblemError)
+
+    def of(self, unit: str) -> UnitBehaviour:
+        """Return the behaviour of a unit."""
+        return next((each for each in self.units if each.unit == unit), UnitBehaviour(unit=unit))

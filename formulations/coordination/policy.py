@@ -1,0 +1,148 @@
+"""Policies: who decides, whenever something comes or ends, what runs next and where (Band, 4.3.1).
+
+A policy sees the frozen values of this module and `Times`, never the runtime, so the same object decides in
+the simulation and on a device.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+from .times import Times
+
+
+class Waiting(NamedTuple):
+    """A request, or what is left of it, that waits for a unit. Times are microseconds.
+
+    Attributes
+    ----------
+    number
+        Its own; requests that come later have larger ones.
+    network
+        Index of its network.
+    application
+        Index of who asked for it.
+    arrival_us
+        When it came.
+    deadline_us
+        When it has to be done, or None.
+    done
+        Number of its sections that are done: what is left begins there.
+    weight
+        How much it counts when it is late.
+    """
+
+    number: int
+    network: int
+    application: int
+    arrival_us: int
+    deadline_us: int | None = None
+    done: int = 0
+    weight: int = 1
+
+
+class UnitState(NamedTuple):
+    """What a policy sees of a unit.
+
+    Attributes
+    ----------
+    available
+        Whether it can be used at all: it may be too hot, withdrawn, or busy with measurements.
+    running
+        Number of chunks that it runs.
+    wait_us
+        How long, as far as is known, until it is free.
+    """
+
+    available: bool = True
+    running: int = 0
+    wait_us: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it can start something now."""
+        return self.available and not self.running
+
+
+class Decision(NamedTuple):
+    """Start a request, or go on with it.
+
+    Attributes
+    ----------
+    request
+        Its number.
+    stop
+        Number of its sections that are done afterwards: the chunk ends there.
+    unit
+        Index of the unit.
+    """
+
+    request: int
+    stop: int
+    unit: int
+
+
+class Place(StrEnum):
+    """Where the rest of a request waits when one of its chunks is done."""
+
+    HEAD = "head"
+    TAIL = "tail"
+
+
+class Conduct(StrEnum):
+    """How a policy uses the units.
+
+    CHUNKS
+        Each decision names a chunk that its unit can run all of; a unit runs one at a time.
+    WHOLE
+        Requests are placed whole. A unit stays reserved while layers that it cannot run go to the processor,
+        which nobody is told of (Band, 3.2.2: the silent fallback).
+    ALONE
+        As WHOLE, by applications that know nothing of each other: a unit runs whatever is sent to it at the
+        same time.
+    """
+
+    CHUNKS = "chunks"
+    WHOLE = "whole"
+    ALONE = "alone"
+
+
+class Policy(ABC):
+    """Decides which request runs next, how far, and on which unit."""
+
+    name: ClassVar[str]
+    """As `--policy` and reports call it."""
+
+    conduct: ClassVar[Conduct] = Conduct.CHUNKS
+    """How it uses the units."""
+
+    @abstractmethod
+    def next(
+        self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
+    ) -> Decision | None:
+        """Return what to start now; it is asked again until it has nothing.
+
+        Parameters
+        ----------
+        now_us
+            The time.
+        queue
+            What waits, in the order in which it was put there; at least one.
+        units
+            The units of the platform, in its order.
+        times
+            What chunks are expected to take.
+        """
+
+    def requeue(self, request: Waiting) -> Place:
+        """Return where the rest of a request waits; the paper's default policy says: at the head."""
+        return Place.HEAD
+
+    def changed(self, units: Sequence[UnitState]) -> None:  # noqa: B027 - most keep nothing
+        """Take note that a unit has left or is back."""
+
+    def begin(self, times: Times) -> None:  # noqa: B027 - most keep nothing
+        """Prepare for requests of these networks; called at the start, and when networks are added."""

@@ -1,0 +1,130 @@
+"""Networks in sections: consecutive layers that the same units can run (Band, 4.2).
+
+Band calls a section a *unit*, and consecutive sections with a unit in common a *subgraph*; here the latter
+is a chunk, as everywhere. A network whose layers all run everywhere is one section; further borders can be
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..chain import Chain
+from ..errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Consecutive layers [start, stop) of one network that the same units can run.
+
+    Attributes
+    ----------
+    start, stop
+        First layer, and one past the last.
+    units
+        Indices of the units that can run all of them; empty where layers cannot be cut apart and no unit
+        runs them all.
+    """
+
+    start: int
+    stop: int
+    units: frozenset[int]
+
+
+def sections_of(chain: Chain, borders: Collection[int] = ()) -> tuple[Section, ...]:
+    """Return the sections of a network, in order.
+
+    Layers that must not be cut apart are one layer here, which only those units can run that run all of them.
+
+    Parameters
+    ----------
+    chain
+        Its costs: which unit can run which layer.
+    borders
+        Cuts at which a section ends although the same units can run both sides.
+
+    Raises
+    ------
+    InvalidInputError
+        A border is no legal cut.
+    """
+    if strange := sorted(set(borders) - set(chain.cuts)):
+        raise InvalidInputError(
+            f"network {chain.network!r} cannot be cut at {', '.join(map(str, strange))}; it can at "
+            f"{', '.join(map(str, chain.cuts[1:-1])) or 'no place'}"
+        )
+    return tuple(_merged(chain, frozenset(borders)))
+
+
+def _merged(chain: Chain, borders: frozenset[int]) -> Iterator[Section]:
+    start, units = 0, _able(chain, 0, chain.cuts[1])
+    for cut, after in zip(chain.cuts[1:], chain.cuts[2:], strict=False):
+        following = _able(chain, cut, after)
+        if following != units or cut in borders:
+            yield Section(start=start, stop=cut, units=units)
+            start, units = cut, following
+    yield Section(start=start, stop=chain.layer_count, units=units)
+
+
+def _able(chain: Chain, start: int, stop: int) -> frozenset[int]:
+    return frozenset(unit for unit in range(chain.unit_count) if chain.runs(start, stop, unit))
+
+
+def chunks_of(sections: tuple[Section, ...]) -> tuple[tuple[int, int, frozenset[int]], ...]:
+    """Return all chunks of a network: first section, one past the last, and the units that can run it."""
+    found = []
+    for start, first in enumerate(sections):
+        units = first.units
+        for stop in range(start + 1, len(sections) + 1):
+            units &= sections[stop - 1].units
+            if not units:
+                break
+            found.append((start, stop, units))
+    return tuple(found)
+
+
+class Fallback(StrEnum):
+    """What happens to layers that a unit cannot run where networks are placed whole (Band, 6.2).
+
+    REST
+        Everything from the first such layer on runs on the processor: TensorFlow Lite.
+    BACK_AND_FORTH
+        Only those layers do; the unit goes on behind them: TensorFlow Lite with most partitions.
+    """
+
+    REST = "rest"
+    BACK_AND_FORTH = "back_and_forth"
+
+
+def legs_of(
+    sections: tuple[Section, ...], unit: int, fallback: Fallback, processor: int
+) -> tuple[tuple[int, int, int], ...]:
+    """Return where the parts of a network run that is placed whole on a unit.
+
+    Parameters
+    ----------
+    sections
+        Its sections.
+    unit
+        Index of the unit.
+    fallback
+        How layers that the unit cannot run go to the processor.
+    processor
+        Index of the unit that they go to; it can run all of them.
+
+    Returns
+    -------
+    tuple of (int, int, int)
+        First section, one past the last, unit; in order.
+    """
+    legs: list[tuple[int, int, int]] = []
+    for index, section in enumerate(sections):
+        fallen = bool(legs) and legs[-1][2] != unit and fallback is Fallback.REST
+        where = unit if unit in section.units and not fallen else processor
+        if legs and legs[-1][2] == where:
+            legs[-1] = (legs[-1][0], index + 1, where)
+        else:
+            legs.append((index, index + 1, where))
+    return tuple(legs)

@@ -1,0 +1,163 @@
+"""What policies know of times: expected ones, which follow what is observed (Band, 4.3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..chain import Chain
+from .sections import Fallback, Section, chunks_of, legs_of
+
+SMOOTHING = 0.1
+"""Share of the last observation in an expected time (Band, 4.3.2)."""
+
+
+class Option(NamedTuple):
+    """A chunk that a request can start with.
+
+    Attributes
+    ----------
+    stop
+        Number of sections that are done afterwards.
+    unit
+        Where it runs.
+    time_us
+        Its expected time.
+    """
+
+    stop: int
+    unit: int
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTimes:
+    """Expected times of one network, before anything is observed.
+
+    Attributes
+    ----------
+    sections
+        Number of its sections.
+    chunk_us
+        By first section, one past the last, and unit; what is not there cannot be asked for.
+    """
+
+    sections: int
+    chunk_us: Mapping[tuple[int, int, int], float]
+
+
+class Times:
+    """Expected times of chunks, by index of network, section and unit; microseconds.
+
+    Policies only read. Whoever runs chunks tells what they took (`observe`).
+
+    Parameters
+    ----------
+    units
+        Names of the units.
+    networks
+        What is expected at first.
+    smoothing
+        Share of the last observation in an expected time; 0: expectations stay as they are.
+
+    Attributes
+    ----------
+    version
+        Changes with every expectation.
+    """
+
+    def __init__(
+        self, units: Sequence[str], networks: Iterable[NetworkTimes] = (), *, smoothing: float = SMOOTHING
+    ) -> None:
+        self.units = tuple(units)
+        self.version = 0
+        self._smoothing = smoothing
+        self._sections: list[int] = []
+        self._options: list[list[tuple[Option, ...]]] = []
+        self._known: dict[tuple[int, int, int, int], float] = {}
+        for network in networks:
+            self.add(network)
+
+    def add(self, times: NetworkTimes) -> int:
+        """Take a network, and return its index."""
+        network = len(self._sections)
+        self._sections.append(times.sections)
+        options: list[list[Option]] = [[] for _ in range(times.sections)]
+        for (start, stop, unit), time_us in sorted(times.chunk_us.items()):
+            self._known[network, start, stop, unit] = time_us
+            options[start].append(Option(stop, unit, round(time_us)))
+        self._options.append([tuple(each) for each in options])
+        self.version += 1
+        return network
+
+    @property
+    def network_count(self) -> int:
+        """Number of networks."""
+        return len(self._sections)
+
+    def sections(self, network: int) -> int:
+        """Return the number of sections of a network."""
+        return self._sections[network]
+
+    def options(self, network: int, start: int) -> tuple[Option, ...]:
+        """Return the chunks that can run when `start` sections are done, shorter ones first."""
+        return self._options[network][start]
+
+    def chunk_us(self, network: int, start: int, stop: int, unit: int) -> int | None:
+        """Return the expected time of a chunk of sections [start, stop); None: the unit cannot run it."""
+        found = self._known.get((network, start, stop, unit))
+        return None if found is None else round(found)
+
+    def expect(self, network: int, start: int, stop: int, unit: int, time_us: float) -> None:
+        """Set the expected time of a chunk that the unit can run."""
+        self._known[network, start, stop, unit] = time_us
+        self._options[network][start] = tuple(
+            option._replace(time_us=round(time_us)) if option[:2] == (stop, unit) else option
+            for option in self._options[network][start]
+        )
+        self.version += 1
+
+    def observe(self, network: int, start: int, stop: int, unit: int, time_us: float) -> None:
+        """Take what a chunk took: time <- a new + (1 - a) old (Band, 4.3.2)."""
+        if self._smoothing:
+            before = self._known[network, start, stop, unit]
+            self.expect(network, start, stop, unit, before + self._smoothing * (time_us - before))
+
+
+def chunk_times(chain: Chain, sections: tuple[Section, ...]) -> NetworkTimes:
+    """Return the times of all chunks of a network by its costs, copies included."""
+    return NetworkTimes(
+        sections=len(sections),
+        chunk_us={
+            (start, stop, unit): chain.busy_us(sections[start].start, sections[stop - 1].stop, unit)
+            for start, stop, units in chunks_of(sections)
+            for unit in units
+        },
+    )
+
+
+def whole_times(
+    chain: Chain, sections: tuple[Section, ...], fallback: Fallback, processor: int
+) -> NetworkTimes:
+    """Return the times of a network that is placed whole: as one section that every unit can run.
+
+    Parameters
+    ----------
+    chain, sections
+        Its costs and its sections.
+    fallback
+        How layers that a unit cannot run go to the processor.
+    processor
+        Index of the unit that they go to.
+    """
+    return NetworkTimes(
+        sections=1,
+        chunk_us={
+            (0, 1, unit): sum(
+                chain.busy_us(sections[start].start, sections[stop - 1].stop, where)
+                for start, stop, where in legs_of(sections, unit, fallback, processor)
+            )
+            for unit in range(chain.unit_count)
+        },
+    )
