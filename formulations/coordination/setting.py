@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ..chain import Chain, build_chain
 from ..costs import CostTable, Interference
@@ -18,6 +19,9 @@ from .latency import shortest_latency_us
 from .policy import Conduct, Policy
 from .sections import Section, sections_of
 from .times import NetworkTimes, Times, chunk_times, whole_times
+
+if TYPE_CHECKING:
+    from ..problem import Problem
 
 MOST_SECTIONS = 200
 """Most sections of one network: the number of its chunks grows with the square."""
@@ -53,6 +57,28 @@ class Setting:
             self._check(network, sections)
         if strange := sorted(set(self.borders) - {network.name for network in self.networks}):
             raise InvalidInputError(f"borders of {strange[0]!r} are given; {self._meant(strange[0])}")
+
+    @classmethod
+    def of(cls, problem: Problem, behaviour: Behaviour | None = None) -> Setting:
+        """Return the platform, networks, costs and slowdowns of a problem, whatever else it asks.
+
+        Raises
+        ------
+        InvalidInputError
+            Its costs depend on the number of units in use, which changes here all the time.
+        """
+        if problem.co_run_costs is not None:
+            raise InvalidInputError(
+                "its costs depend on how many units a plan uses, and here that changes all the time; choose "
+                'one table: --costs isolated, in Python shipped_problem(NAME, method="isolated")'
+            )
+        return cls(
+            platform=problem.platform,
+            networks=problem.networks,
+            costs=problem.costs,
+            interference=problem.interference,
+            behaviour=behaviour,
+        )
 
     def _check(self, network: Network, sections: tuple[Section, ...]) -> None:
         if len(sections) > MOST_SECTIONS:

@@ -29,9 +29,7 @@ class _Ranked(Policy):
         if conduct is Conduct.WHOLE:
             self.name = f"{self.name}-whole"
 
-    def order(
-        self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times
-    ) -> Iterable[Waiting]:
+    def order(self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times) -> Iterable[Waiting]:
         """Return what waits, in the order in which it is considered."""
         raise NotImplementedError
 
@@ -95,9 +93,7 @@ class LeastSlack(_Ranked):
 
     name = "lst"
 
-    def order(
-        self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times
-    ) -> Iterable[Waiting]:
+    def order(self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times) -> Iterable[Waiting]:
         """Return what waits by slack."""
         slack: dict[tuple[int, int], float] = {}
 
@@ -118,9 +114,7 @@ class EarliestDeadline(_Ranked):
 
     name = "edf"
 
-    def order(
-        self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times
-    ) -> Iterable[Waiting]:
+    def order(self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times) -> Iterable[Waiting]:
         """Return what waits by deadline."""
         return sorted(queue, key=lambda r: (inf if r.deadline_us is None else r.deadline_us, r.number))
 
@@ -130,9 +124,7 @@ class _ByLength(_Ranked):
 
     sign: int
 
-    def order(
-        self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times
-    ) -> Iterable[Waiting]:
+    def order(self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times) -> Iterable[Waiting]:
         """Return what waits by its expected latency."""
 
         def key(request: Waiting) -> tuple[float, int]:
@@ -191,9 +183,7 @@ class EarliestFinish(_Ranked):
 
     name = "heft"
 
-    def order(
-        self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times
-    ) -> Iterable[Waiting]:
+    def order(self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times) -> Iterable[Waiting]:
         """Return what waits by the time that it takes alone."""
         ranks: dict[tuple[int, int], float] = {}
 
