@@ -158,8 +158,8 @@ _PHONES = (
 _NOTES = (
     "All other times are computed: rates fitted to the printed times of InceptionV4, bandwidths and the "
     "times of launches and copies guessed; one big core is its share, by the clocks, of the big cores of the "
-    "Kirin 990, and no time on a CPU is printed. Sizes of inputs, and which operators NPU and DSP lack besides the "
-    "transposed convolution, are assumed. See gapless.profiler.coordination.phones."
+    "Kirin 990, and no time on a CPU is printed. Sizes of inputs, and which operators NPU and DSP lack besides "
+    "the transposed convolution, are assumed. See gapless.profiler.coordination.phones."
 )
 
 
