@@ -129,23 +129,14 @@ def coordinate(
     multipliers: MultipliersOption = None,
     bound: BoundOption = None,
     bound_frames: FramesOption = 5,
-    picture: BoundOption = Annotated[
-    float | None,
-    _served_option(
-        "--bound",
-        metavar="SECONDS",
-        min=0.1,
-        help="Also solve the first frames, or the first requests, with everything known beforehand: so many "
-        "seconds each.",
-    ),
-]
-FramesOption = Annotated[int, _served_option("--bound-frames", min=1, max=1000, help="How many frames.")]
-PictureOption = None,
+    picture: PictureOption = None,
     report: PageOption = None,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
     """Serve the requests of applications as they come, in simulated time, by several policies."""
+    from rich.console import Group
+
     from ...api.coordination import coordinate as serve
     from ...api.coordination import coordinate_deadlines, given_scenario, with_power
     from ...api.coordination_bound import bound_coordination
@@ -154,7 +145,6 @@ PictureOption = None,
     from ...formulations.coordination.truth import Noise
     from ...view.terminal.coordination import bound_view, coordination_view, deadlines_view, overview
     from ..base.progress import StepLine
-    from rich.console import Group
 
     for path in (picture, report, out):
         check_writable(path)
@@ -210,7 +200,7 @@ PictureOption = None,
 
 def overview_document() -> documents.Document:
     """Return which scenarios, platforms and policies there are."""
-    from ...profiler.platforms.scenarios import scenario_names
+    from ...profiler.coordination.catalog import scenario_names
     from ...solvers.coordination.policies import policy_names
 
     return {

@@ -105,7 +105,7 @@ def deadline_words(found: Coordination) -> str:
 
 def overview() -> RenderableType:
     """Return which scenarios and policies there are."""
-    from ...profiler.platforms.scenarios import scenario_names, shipped_scenario
+    from ...profiler.coordination.catalog import scenario_names, shipped_scenario
 
     scenarios = plain_table("scenario", "asks for", "what")
     for name in scenario_names():
