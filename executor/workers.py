@@ -308,7 +308,6 @@ def unit_data(unit: ProcessingUnit) -> dict[str, Any]:
             "memory": str(unit.engine.memory),
         },
         "quota_permille": unit.quota_permille,
-        "unsupported": list(unit.unsupported),
     }
 
 
@@ -326,7 +325,6 @@ def parse_unit(data: Mapping[str, Any]) -> ProcessingUnit:
             memory=MemoryMode(engine["memory"]),
         ),
         quota_permille=data["quota_permille"],
-        unsupported=tuple(data["unsupported"]),
     )
 
 
