@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from ...formulations.chain import Chain, build_chain
 from ...formulations.coordination.behaviour import Behaviour
 from ...formulations.coordination.files import BEHAVIOUR, SCENARIO
 from ...formulations.coordination.scenario import Scenario
+from ...formulations.coordination.setting import Setting
 from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import NETWORK, PLATFORM, Document, Schema, parse
@@ -21,35 +20,6 @@ from ..analytic.costs import network_costs
 from ..analytic.model import ANALYTIC, AnalyticModel
 from ..platforms.catalog import shipped_platform
 from ..platforms.workloads import phone_model, phone_names, phone_network, phone_network_names
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What serves requests, and what they ask for: everything of a scenario but who asks when.
-
-    Attributes
-    ----------
-    platform
-        The device.
-    networks
-        What can be asked for.
-    costs
-        What their layers cost on its units, microseconds.
-    behaviour
-        How its units behave at work.
-    """
-
-    platform: Platform
-    networks: tuple[Network, ...]
-    costs: CostTable
-    behaviour: Behaviour
-
-    @property
-    def chains(self) -> tuple[Chain, ...]:
-        """Each network on the platform as tables of integers, in the order of the networks."""
-        return tuple(
-            build_chain(self.platform, network, self.costs.of(network.name)) for network in self.networks
-        )
 
 
 def coordinated_phone_names() -> tuple[str, ...]:

@@ -54,6 +54,7 @@ def test_the_four_phones_have_two_cores_and_accelerators() -> None:
         assert setting.platform.unit_names[:2] == ("cpu0", "cpu1")
         assert [unit.threads for unit in setting.platform.units[:2]] == [1, 1]
         assert setting.platform.unit_names == setting.costs.units
+        assert setting.behaviour is not None
         assert [unit.unit for unit in setting.behaviour.units] == list(setting.platform.unit_names)
         rules = [unit.unsupported for unit in setting_model(phone).units]
         assert [unit.unsupported for unit in setting.platform.units] == rules
