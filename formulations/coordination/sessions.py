@@ -35,8 +35,8 @@ class Loaded:
     bytes, dropped_bytes
         What they need.
     worst_permille
-        The shortest latency with the sessions that stay, in permille of the one with all, for the set of units
-        where that is largest; of those sets that still can run the network.
+        The shortest latency with the sessions that stay, in permille of the one with all, for the set of
+        units where that is largest; of those sets that still can run the network.
     mean_permille
         The same on average.
     lost_sets

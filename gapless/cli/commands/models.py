@@ -93,6 +93,8 @@ def inspect(
         model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
     )
     if support is not None:
+        if pieces is not None:
+            raise InvalidInputError("--pieces and --support show different things: give one of them")
         return _support(opened, support, split, session_memory)
     if session_memory is not None:
         raise InvalidInputError("--session-memory is about chunks on units: give --support PLATFORM, too")

@@ -89,9 +89,8 @@ def test_what_falls_back_is_what_the_paper_says(phone: str) -> None:
 def test_the_transposed_convolution_runs_on_cpu_and_gpu_alone() -> None:
     setting = shipped_setting("pixel4", ["fsrnet"])
     (network,), (costs,) = setting.networks, setting.costs.networks
-    (place,) = (
-        i for i, layer in enumerate(network.layers) if "ConvTranspose[kernel=4,stride=4]" in layer.op_types
-    )
+    up = "ConvTranspose[kernel=4,stride=4]"
+    (place,) = (index for index, layer in enumerate(network.layers) if up in layer.op_types)
     assert [time is None for time in costs.layer_us[place]] == [False, False, False, True, True]
 
 
