@@ -12,12 +12,12 @@ Redundant rows, which relaxations need:
     route     b[r, i] - b[r, 0] >= sum of d x that end by i;  e[r] - b[r, i] >= sum of d x from i on
     equal     equal requests are done in the order of their indices
     units     at most as many chunks at once as there are units
-    windows   on each unit, what begins at h or later and has q behind it takes makespan - h - q at most
+    windows   on each unit, what begins at h or later and has q behind it takes makespan - h - q at most,
+              where h + q is at most any makespan
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -186,23 +186,14 @@ class _JobsModel:
         """Yield for each unit what its chunks with late heads and long tails leave of the makespan."""
         if not self.paced:
             return
-        assert self.reach.head_us is not None
-        for unit in self.units:
-            works: dict[tuple[int, int], list[tuple[int, Expr]]] = defaultdict(list)
-            for request in self.requests:
-                heads, tails = self.reach.head_us[request], self.reach.tail_us[request]
-                for option, x in self.chosen[request].items():
-                    if option.unit == unit:
-                        works[heads[option.start], tails[option.stop]].append((option.time_us, x))
-            for head in sorted({head for head, _ in works}):
-                for tail in sorted({tail for other, tail in works if other >= head}):
-                    inside = [
-                        term
-                        for (begin, rest), terms in works.items()
-                        if begin >= head and rest >= tail
-                        for term in terms
-                    ]
-                    yield linear(inside, head + tail) <= self.makespan
+        for windows in self.reach.windows(range(self.tables.request_count), self.reach.longest_us):
+            for around_us, inside in windows:
+                works = (
+                    (option.time_us, x)
+                    for request, option in inside
+                    if (x := self.chosen[request].get(option)) is not None
+                )
+                yield linear(works, around_us) <= self.makespan
 
     # Units and memory
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from .tables import JobTables, Option
+
+Window = tuple[int, tuple[tuple[int, Option], ...]]
+"""Time before and behind all of some chunks of a unit, and these: each with its request."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
@@ -77,3 +82,44 @@ class Reach:
                     tails[border] = tails[border + 1]
             found[request] = tuple(tail for tail in tails if tail is not None)
         return tuple(found)
+
+    @cached_property
+    def longest_us(self) -> int:
+        """A lower bound on every makespan: the longest that a request, and what waits for it, takes."""
+        pairs = zip(self.head_us or (), self.tail_us, strict=False)
+        return max((heads[-1] + tails[-1] for heads, tails in pairs), default=0)
+
+    def windows(self, requests: Iterable[int], least_us: int) -> Iterator[list[Window]]:
+        """Yield for each unit what its chunks with late heads and long tails have around them.
+
+        On one unit, chunks that cannot begin before h and have at least q behind them take makespan - h - q
+        at most: if there are any. Where h + q is at most a lower bound on the makespan it holds always.
+
+        Parameters
+        ----------
+        requests
+            Whose chunks.
+        least_us
+            A lower bound on the makespan.
+        """
+        assert self.head_us is not None
+        asked = list(requests)
+        for unit in range(self.tables.unit_count):
+            works: dict[tuple[int, int], list[tuple[int, Option]]] = defaultdict(list)
+            for request in asked:
+                heads, tails = self.head_us[request], self.tail_us[request]
+                for option in self.of(request):
+                    if option.unit == unit:
+                        works[heads[option.start], tails[option.stop]].append((request, option))
+            found: dict[tuple[tuple[int, Option], ...], int] = {}
+            for head in {head for head, _ in works}:
+                for tail in {tail for _, tail in works}:
+                    inside = tuple(
+                        work
+                        for (begin, rest), own in works.items()
+                        if begin >= head and rest >= tail
+                        for work in own
+                    )
+                    if inside and head + tail <= least_us:
+                        found[inside] = max(head + tail, found.get(inside, 0))
+            yield [(around_us, inside) for inside, around_us in found.items()]
