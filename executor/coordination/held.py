@@ -72,9 +72,7 @@ class HeldNetwork:
 
     def settings(self, index: int, unit: int, memory: SharedMemory) -> NetworkSettings:
         """Return what the worker of a unit is told about it."""
-        offsets = {
-            spec.name: at for spec, at in zip(self.layout.tensors, self.layout.offsets, strict=True)
-        }
+        offsets = {spec.name: at for spec, at in zip(self.layout.tensors, self.layout.offsets, strict=True)}
         return NetworkSettings(
             network=index,
             parent=os.getpid(),
@@ -139,7 +137,9 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
                 f"no unit can run layer {layer.name!r} of {network.name!r} "
                 f"({', '.join(layer.op_types) or 'operators unknown'}); add a unit that can"
             )
-    known = replace(costs, layer_us=layer_us) if costs else NetworkCosts(network=network.name, layer_us=layer_us)
+    known = (
+        replace(costs, layer_us=layer_us) if costs else NetworkCosts(network=network.name, layer_us=layer_us)
+    )
     return build_chain(platform, network, known)
 
 

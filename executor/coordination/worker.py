@@ -83,7 +83,8 @@ class _Network:
         self._slot_size = settings.slot_size
         self._chunks = {
             (start, stop): [
-                (sessions[parse_artifact(step["artifact"])], step["inputs"], step["outputs"]) for step in steps
+                (sessions[parse_artifact(step["artifact"])], step["inputs"], step["outputs"])
+                for step in steps
             ]
             for start, stop, steps in settings.chunks
         }

@@ -268,7 +268,9 @@ def _stream(
     slots_at: int,
 ) -> StreamBlueprint:
     shares = _shares(stream)
-    chunks = tuple(tuple(session_spec(piece, artifact) for piece, artifact in prepared[share]) for share in shares)
+    chunks = tuple(
+        tuple(session_spec(piece, artifact) for piece, artifact in prepared[share]) for share in shares
+    )
     tensors = list(model.inputs)
     known = {spec.name for spec in tensors}
     for share, part in zip(shares, chunks, strict=True):
