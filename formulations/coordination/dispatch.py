@@ -66,6 +66,10 @@ class Dispatcher:
         Who decides.
     times
         What chunks are expected to take; follows what is observed.
+    demand
+        See `Policy.begin`; empty: as many requests of each network.
+    exclusive
+        By unit, the units that share a core with it: only one of them runs at a time. Empty: none do.
     late
         What becomes of requests that cannot meet their deadline any more.
 
@@ -75,7 +79,15 @@ class Dispatcher:
         How long each call of the policy took that decided something, most recent last, at most 100,000.
     """
 
-    def __init__(self, policy: Policy, times: Times, *, late: Late = Late.KEEP) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        times: Times,
+        *,
+        demand: Sequence[float] = (),
+        exclusive: Sequence[frozenset[int]] = (),
+        late: Late = Late.KEEP,
+    ) -> None:
         self.policy = policy
         self.times = times
         self.late = late
@@ -83,8 +95,13 @@ class Dispatcher:
         self._queue: list[Waiting] = []
         self._running: list[dict[int, Start]] = [{} for _ in times.units]
         self._available = [True] * len(times.units)
+        self._rivals = [tuple(exclusive[u]) if exclusive else () for u in range(len(times.units))]
         self._starts = 0
-        policy.begin(times)
+        self.prepare(demand)
+
+    def prepare(self, demand: Sequence[float] = ()) -> None:
+        """Let the policy know the networks: at the start, and when `times` has more of them."""
+        self.policy.begin(self.times, demand or (1.0,) * self.times.network_count)
 
     @property
     def queue(self) -> Sequence[Waiting]:
@@ -141,18 +158,15 @@ class Dispatcher:
     def states(self, now_us: int) -> list[UnitState]:
         """Return the units as policies see them."""
         return [
-            UnitState(
-                available,
-                len(starts),
-                max(0, max(s.at_us + s.expected_us for s in starts.values()) - now_us) if starts else 0,
-            )
-            for available, starts in zip(self._available, self._running, strict=True)
+            self._state(unit, now_us) if self._running[unit] or self._rivals[unit] else UnitState(available)
+            for unit, available in enumerate(self._available)
         ]
 
     def finished(self, start: Start, took_us: float) -> Waiting | None:
         """Take note that a chunk is done; return what is left of its request, which waits again, or None."""
         del self._running[start.unit][start.number]
         request = start.request
+        self.policy.ended(request)
         self.times.observe(request.network, request.done, start.stop, start.unit, took_us)
         if start.stop == self.times.sections(request.network):
             return None
@@ -163,6 +177,7 @@ class Dispatcher:
     def put_back(self, start: Start) -> None:
         """Take note that a chunk did not end: its request waits again, ahead of all others (Band, 4.3.1)."""
         del self._running[start.unit][start.number]
+        self.policy.ended(start.request)
         self._put(start.request, Place.HEAD)
 
     def withdraw(self, unit: int) -> tuple[Start, ...]:
@@ -175,6 +190,12 @@ class Dispatcher:
         """Give a unit back."""
         self._available[unit] = True
         self.policy.changed(self.states(0))
+
+    def _state(self, unit: int, now_us: int) -> UnitState:
+        """Return the state of a unit; it waits for those that share a core with it, too."""
+        starts = [start for each in (unit, *self._rivals[unit]) for start in self._running[each].values()]
+        last_us = max((start.at_us + start.expected_us for start in starts), default=now_us)
+        return UnitState(self._available[unit], len(starts), max(0, last_us - now_us))
 
     def _put(self, request: Waiting, place: Place) -> None:
         if place is Place.HEAD:

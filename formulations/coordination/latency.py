@@ -9,16 +9,35 @@ charges no copies; e has them here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .times import Option, Times
 
 _NEVER = 1 << 62
 
 
-def soonest(
-    times: Times, network: int, done: int, wait_us: Sequence[int | None]
-) -> tuple[int, Option] | None:
-    """Return how long the rest of a request takes at least, and with which chunk it has to begin.
+class Way(NamedTuple):
+    """How what is left of a request is done soonest.
+
+    Attributes
+    ----------
+    latency_us
+        Time from now, with the waiting for units.
+    first
+        The chunk that it begins with.
+    units
+        The units that it passes, as a set of bits.
+    """
+
+    latency_us: int
+    first: Option
+    units: int
+
+
+def soonest(times: Times, network: int, done: int, wait_us: Sequence[int | None]) -> Way | None:
+    """Return how what is left of a request is done soonest; None: the units that are there cannot run it.
+
+    Of equal ways the one that is found first: shorter chunks, and earlier units.
 
     Parameters
     ----------
@@ -28,22 +47,16 @@ def soonest(
         Index of the network, and how many of its sections are done.
     wait_us
         By unit, how long until it is free; None: it cannot be used.
-
-    Returns
-    -------
-    tuple of (int, Option), or None
-        Time from now in microseconds, waiting included; None: the units that are there cannot run it. Of
-        equal ways the one that is found first: shorter chunks, and earlier units.
     """
     count = times.sections(network)
     best = [_NEVER] * (count + 1)
-    first: list[Option | None] = [None] * (count + 1)
+    ways: list[tuple[Option, int] | None] = [None] * (count + 1)
     best[done] = 0
     for start in range(done, count):
         ready = best[start]
         if ready == _NEVER:
             continue
-        begun = first[start]
+        way = ways[start]
         for option in times.options(network, start):
             stop, unit, time_us = option
             wait = wait_us[unit]
@@ -52,12 +65,12 @@ def soonest(
             end = (wait if wait > ready else ready) + time_us
             if end < best[stop]:
                 best[stop] = end
-                first[stop] = option if begun is None else begun
-    last = first[count]
-    return None if last is None else (best[count], last)
+                ways[stop] = (option, 1 << unit) if way is None else (way[0], way[1] | 1 << unit)
+    last = ways[count]
+    return None if last is None else Way(best[count], *last)
 
 
 def shortest_latency_us(times: Times, network: int, done: int = 0) -> int | None:
     """Return how long the rest of a request takes at least when it is alone on all units."""
     found = soonest(times, network, done, [0] * len(times.units))
-    return None if found is None else found[0]
+    return None if found is None else found.latency_us

@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
+from .sections import Fallback
 from .times import Times
 
 
@@ -113,11 +114,14 @@ class Conduct(StrEnum):
 class Policy(ABC):
     """Decides which request runs next, how far, and on which unit."""
 
-    name: ClassVar[str]
+    name: str
     """As `--policy` and reports call it."""
 
-    conduct: ClassVar[Conduct] = Conduct.CHUNKS
+    conduct: Conduct = Conduct.CHUNKS
     """How it uses the units."""
+
+    fallback: Fallback = Fallback.BACK_AND_FORTH
+    """Where layers run that a unit cannot run, if it places networks whole."""
 
     @abstractmethod
     def next(
@@ -137,6 +141,17 @@ class Policy(ABC):
             What chunks are expected to take.
         """
 
+    def begin(self, times: Times, demand: Sequence[float]) -> None:  # noqa: B027 - most keep nothing
+        """Prepare for requests of these networks; called at the start, and when networks are added.
+
+        Parameters
+        ----------
+        times
+            What chunks are expected to take.
+        demand
+            By network, how many requests come, as far as that is known: relative to each other.
+        """
+
     def requeue(self, request: Waiting) -> Place:
         """Return where the rest of a request waits; the paper's default policy says: at the head."""
         return Place.HEAD
@@ -144,5 +159,5 @@ class Policy(ABC):
     def changed(self, units: Sequence[UnitState]) -> None:  # noqa: B027 - most keep nothing
         """Take note that a unit has left or is back."""
 
-    def begin(self, times: Times) -> None:  # noqa: B027 - most keep nothing
-        """Prepare for requests of these networks; called at the start, and when networks are added."""
+    def ended(self, request: Waiting) -> None:  # noqa: B027 - most keep nothing
+        """Take note that a chunk of a request is done, or was given up because its unit was lost."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -60,6 +60,9 @@ class Times:
         What is expected at first.
     smoothing
         Share of the last observation in an expected time; 0: expectations stay as they are.
+    distortion
+        What policies read is so many times what is known, by (network, first section, one past the last,
+        unit): to study errors (Band, Fig. 15). None: nothing is distorted.
 
     Attributes
     ----------
@@ -68,11 +71,17 @@ class Times:
     """
 
     def __init__(
-        self, units: Sequence[str], networks: Iterable[NetworkTimes] = (), *, smoothing: float = SMOOTHING
+        self,
+        units: Sequence[str],
+        networks: Iterable[NetworkTimes] = (),
+        *,
+        smoothing: float = SMOOTHING,
+        distortion: Callable[[int, int, int, int], float] | None = None,
     ) -> None:
         self.units = tuple(units)
         self.version = 0
         self._smoothing = smoothing
+        self._distortion = distortion
         self._sections: list[int] = []
         self._options: list[list[tuple[Option, ...]]] = []
         self._known: dict[tuple[int, int, int, int], float] = {}
@@ -86,7 +95,7 @@ class Times:
         options: list[list[Option]] = [[] for _ in range(times.sections)]
         for (start, stop, unit), time_us in sorted(times.chunk_us.items()):
             self._known[network, start, stop, unit] = time_us
-            options[start].append(Option(stop, unit, round(time_us)))
+            options[start].append(Option(stop, unit, self._shown(network, start, stop, unit)))
         self._options.append([tuple(each) for each in options])
         self.version += 1
         return network
@@ -106,14 +115,15 @@ class Times:
 
     def chunk_us(self, network: int, start: int, stop: int, unit: int) -> int | None:
         """Return the expected time of a chunk of sections [start, stop); None: the unit cannot run it."""
-        found = self._known.get((network, start, stop, unit))
-        return None if found is None else round(found)
+        known = (network, start, stop, unit) in self._known
+        return self._shown(network, start, stop, unit) if known else None
 
     def expect(self, network: int, start: int, stop: int, unit: int, time_us: float) -> None:
         """Set the expected time of a chunk that the unit can run."""
         self._known[network, start, stop, unit] = time_us
+        shown = self._shown(network, start, stop, unit)
         self._options[network][start] = tuple(
-            option._replace(time_us=round(time_us)) if option[:2] == (stop, unit) else option
+            Option(stop, unit, shown) if option[:2] == (stop, unit) else option
             for option in self._options[network][start]
         )
         self.version += 1
@@ -123,6 +133,12 @@ class Times:
         if self._smoothing:
             before = self._known[network, start, stop, unit]
             self.expect(network, start, stop, unit, before + self._smoothing * (time_us - before))
+
+    def _shown(self, network: int, start: int, stop: int, unit: int) -> int:
+        known_us = self._known[network, start, stop, unit]
+        if self._distortion is not None:
+            known_us *= self._distortion(network, start, stop, unit)
+        return max(1, round(known_us))
 
 
 def chunk_times(chain: Chain, sections: tuple[Section, ...]) -> NetworkTimes:

@@ -91,6 +91,15 @@ COMMANDS = {
         PLAN,
         ("gapless stream pixel7a/alexnet-sparse:3000 pixel7a/octree:500 --profile 20 --idle 1",),
     ),
+    "coordinate": CommandEntry(
+        "coordinating",
+        PLAN,
+        (
+            "gapless coordinate",
+            "gapless coordinate eagleeye --platform pixel4 --policy lst,sel,tflite-mp",
+            "gapless coordinate four-apps --platform pixel4 --policy lst,edf --multipliers 1,2,3,4",
+        ),
+    ),
     "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
     "import": CommandEntry(
         "importing",

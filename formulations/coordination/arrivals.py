@@ -1,0 +1,100 @@
+"""What a scenario asks for: every request of its applications, and frame after frame of its workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from .scenario import Arrivals, Scenario, Workflow
+
+FRAME_POOL = 1000
+"""So many frames are drawn where only the most crowded ones are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRequest:
+    """One request of a frame.
+
+    Attributes
+    ----------
+    network
+        Name of the network.
+    after
+        Indices in the frame of the requests that it waits for.
+    """
+
+    network: str
+    after: tuple[int, ...] = ()
+
+
+Frame = tuple[FrameRequest, ...]
+"""The requests of one frame; those that one waits for stand before it."""
+
+
+def times_of(arrivals: Arrivals, duration_us: int, random: Random) -> Iterator[int]:
+    """Yield when requests come, in microseconds, ascending, before the end."""
+    if arrivals.at_us is not None:
+        yield from (at for at in arrivals.at_us if at < duration_us)
+    elif arrivals.period_us is not None:
+        yield from range(arrivals.phase_us, duration_us, arrivals.period_us)
+    else:
+        assert arrivals.rate_per_s is not None
+        at = arrivals.phase_us + random.expovariate(arrivals.rate_per_s) * 1e6
+        while at < duration_us:
+            yield int(at)
+            at += random.expovariate(arrivals.rate_per_s) * 1e6
+
+
+def frames_of(workflow: Workflow, random: Random) -> Iterator[Frame]:
+    """Yield the frames of a workflow, without end; none of them is empty."""
+    if workflow.crowded_permille == 1000:
+        while True:
+            yield _drawn(workflow, random)
+    pool = [_drawn(workflow, random) for _ in range(FRAME_POOL)]
+    count = max(1, round(FRAME_POOL * workflow.crowded_permille / 1000))
+    crowded = sorted(range(FRAME_POOL), key=lambda index: (-len(pool[index]), index))[:count]
+    while True:
+        yield from (pool[index] for index in sorted(crowded))
+
+
+def demand_of(scenario: Scenario) -> dict[str, float]:
+    """Return how many requests of each network come: a second from applications, a frame from workflows."""
+    found = dict.fromkeys(scenario.networks, 0.0)
+    for application in scenario.applications:
+        arrivals = application.arrivals
+        if arrivals.at_us is not None:
+            rate = len(arrivals.at_us) * 1e6 / scenario.duration_us
+        else:
+            rate = arrivals.rate_per_s or 1e6 / (arrivals.period_us or 1)
+        found[application.network] += rate
+    for workflow in scenario.workflows:
+        means = {"": 1.0}
+        for step in workflow.steps:
+            means[step.name] = means[step.after] * step.mean
+            found[step.network] += means[step.name]
+    return found
+
+
+def _drawn(workflow: Workflow, random: Random) -> Frame:
+    while True:
+        requests: list[FrameRequest] = []
+        indices: dict[str, list[int]] = {}
+        for step in workflow.steps:
+            mine = indices[step.name] = []
+            parents = [(index,) for index in indices[step.after]] if step.after else [()]
+            for after in parents:
+                count = int(step.mean) if step.exact else poisson(step.mean, random)
+                mine.extend(range(len(requests), len(requests) + count))
+                requests.extend([FrameRequest(step.network, after)] * count)
+        if requests:
+            return tuple(requests)
+
+
+def poisson(mean: float, random: Random) -> int:
+    """Draw from the Poisson distribution: how many times of unit rate fall into `mean`."""
+    count, left = 0, mean - random.expovariate(1.0)
+    while left > 0:
+        count += 1
+        left -= random.expovariate(1.0)
+    return count

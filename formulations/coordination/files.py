@@ -1,0 +1,10 @@
+"""The files of coordination: scenarios, and how the units of a platform behave."""
+
+from __future__ import annotations
+
+from ..json_files import Schema
+from .behaviour import Behaviour
+from .scenario import Scenario
+
+SCENARIO = Schema(format="gapless.scenario", version=1, content=Scenario)
+BEHAVIOUR = Schema(format="gapless.behaviour", version=1, content=Behaviour)

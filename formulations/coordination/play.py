@@ -1,0 +1,231 @@
+"""Playing a scenario: its requests come to a simulation, whatever the policy, and a record is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+
+from .arrivals import Frame, demand_of, frames_of, times_of
+from .policy import Policy
+from .record import Answered, FrameSpan, Record
+from .scenario import Application, Scenario, UnitChange, Workflow
+from .setting import Setting
+from .simulation import Conditions, Simulation
+
+
+def play(
+    setting: Setting, scenario: Scenario, policy: Policy, conditions: Conditions | None = None
+) -> Record:
+    """Serve the requests of a scenario in simulated time.
+
+    Parameters
+    ----------
+    setting
+        The units, and what networks cost on them.
+    scenario
+        Who asks. The same requests come under every policy, except that frames without arrivals come when
+        the one before is done.
+    policy
+        Who decides; it must not have served anything else.
+    conditions
+        How requests are served, whatever the policy.
+
+    Raises
+    ------
+    InvalidInputError
+        The scenario asks for a network, or has an event of a unit, that the setting has not; or the policy
+        decides what cannot be.
+    """
+    return _Play(setting, scenario, policy, conditions or Conditions(seed=scenario.seed)).run()
+
+
+@dataclass(slots=True)
+class _FrameAtWork:
+    """A frame of which requests are not answered yet."""
+
+    application: int
+    number: int
+    start_us: float
+    left: int
+    complete: bool = True
+
+
+class _Play:
+    def __init__(self, setting: Setting, scenario: Scenario, policy: Policy, conditions: Conditions) -> None:
+        demand = demand_of(scenario)
+        for name in scenario.networks:
+            setting.index(name)
+        self._setting = setting
+        self._scenario = scenario
+        self._simulation = Simulation(
+            setting,
+            policy,
+            conditions,
+            demand=[demand.get(network.name, 0.0) for network in setting.networks],
+            ended=self._ended,
+        )
+        self._policy = policy
+        self._coming: list[tuple[float, int, int]] = []  # when, in which order, who asks
+        self._order = count()
+        self._numbers = count()
+        self._frames: dict[tuple[int, int], _FrameAtWork] = {}
+        self._spans: list[FrameSpan] = []
+        self._askers: list[Application | Workflow] = [*scenario.applications, *scenario.workflows]
+        self._serials = [count() for _ in self._askers]
+        self._times: list[Iterator[int]] = []
+        self._drawn: list[Iterator[Frame]] = []
+
+    def run(self) -> Record:
+        """Serve everything."""
+        self._prepare()
+        simulation, events = self._simulation, list(self._events())
+        while True:
+            times = [simulation.next_us()]
+            times += [self._coming[0][0]] if self._coming else []
+            # Units come and go as long as somebody waits for an answer, or will.
+            times += [events[0][0]] if events and (self._coming or simulation.unanswered) else []
+            at_us = min((at for at in times if at is not None), default=None)
+            if at_us is None:
+                break
+            simulation.advance(at_us)
+            while events and events[0][0] <= at_us:
+                _, unit, change = events.pop(0)
+                if change is UnitChange.LOST:
+                    simulation.lose(unit, "event")
+                else:
+                    simulation.give_back(unit)
+            while self._coming and self._coming[0][0] <= at_us:
+                self._come(heappop(self._coming)[2])
+            simulation.decide()
+        return self._record()
+
+    def _prepare(self) -> None:
+        """Draw each asker's requests from a generator of its own: others do not change them."""
+        for index, asker in enumerate(self._askers):
+            random = Random(f"{self._scenario.seed}/{asker.name}")
+            self._drawn.append(frames_of(asker, random) if isinstance(asker, Workflow) else iter(()))
+            of_times = Random(f"{self._scenario.seed}/{asker.name}/times")
+            if asker.arrivals is None:
+                self._times.append(iter(()))
+                heappush(self._coming, (0.0, next(self._order), index))
+            else:
+                self._times.append(times_of(asker.arrivals, self._scenario.duration_us, of_times))
+                self._expect(index)
+
+    def _events(self) -> Iterator[tuple[float, int, UnitChange]]:
+        for event in self._scenario.events:
+            yield float(event.at_us), self._setting.unit(event.unit), event.change
+
+    def _expect(self, asker: int) -> None:
+        """Note when somebody asks next."""
+        if (at_us := next(self._times[asker], None)) is not None:
+            heappush(self._coming, (float(at_us), next(self._order), asker))
+
+    def _come(self, index: int) -> None:
+        asker = self._askers[index]
+        self._expect(index)
+        if isinstance(asker, Workflow):
+            self._frame_comes(index, asker, next(self._drawn[index]))
+        else:
+            network = self._setting.index(asker.network)
+            self._ask(index, network, deadline_us=self._deadline_us(asker, network), weight=asker.weight)
+
+    def _frame_comes(self, index: int, workflow: Workflow, frame: Frame) -> None:
+        number = next(self._serials[index])
+        self._frames[index, number] = _FrameAtWork(index, number, self._simulation.now_us, len(frame))
+        numbers = [next(self._numbers) for _ in frame]
+        for place, request in enumerate(frame):
+            self._simulation.ask(
+                Answered(
+                    number=numbers[place],
+                    application=index,
+                    network=self._setting.index(request.network),
+                    arrival_us=self._simulation.now_us,
+                    deadline_us=_plus(self._simulation.now_us, workflow.deadline_us),
+                    end_us=None,
+                    frame=number,
+                    after=tuple(numbers[before] for before in request.after),
+                ),
+                luck=f"{index}/{number}/{place}",
+            )
+
+    def _ask(self, index: int, network: int, *, deadline_us: int | None, weight: int) -> None:
+        self._simulation.ask(
+            Answered(
+                number=next(self._numbers),
+                application=index,
+                network=network,
+                arrival_us=self._simulation.now_us,
+                deadline_us=_plus(self._simulation.now_us, deadline_us),
+                end_us=None,
+                weight=weight,
+            ),
+            luck=f"{index}/{next(self._serials[index])}",
+        )
+
+    def _deadline_us(self, asker: Application, network: int) -> int | None:
+        if asker.deadline_permille is None:
+            return asker.deadline_us
+        return round(self._setting.p99_us(network) * asker.deadline_permille / 1000)
+
+    def _ended(self, request: Answered) -> None:
+        if request.frame < 0:
+            return
+        key = request.application, request.frame
+        frame = self._frames[key]
+        frame.left -= 1
+        frame.complete &= not request.dropped
+        if frame.left:
+            return
+        now_us = self._simulation.now_us
+        workflow = self._askers[request.application]
+        assert isinstance(workflow, Workflow)
+        self._spans.append(
+            FrameSpan(
+                application=frame.application,
+                frame=frame.number,
+                start_us=frame.start_us,
+                end_us=now_us if frame.complete else None,
+                deadline_us=_plus(frame.start_us, workflow.deadline_us),
+            )
+        )
+        del self._frames[key]
+        if workflow.arrivals is None and now_us < self._scenario.duration_us:
+            heappush(self._coming, (now_us, next(self._order), request.application))
+
+    def _record(self) -> Record:
+        simulation = self._simulation
+        unfinished = [
+            FrameSpan(
+                application=frame.application,
+                frame=frame.number,
+                start_us=frame.start_us,
+                end_us=None,
+                deadline_us=_plus(
+                    frame.start_us, getattr(self._askers[frame.application], "deadline_us", None)
+                ),
+            )
+            for frame in self._frames.values()
+        ]
+        requests = [*simulation.answered.values(), *simulation.unanswered]
+        record = Record(
+            policy=self._policy.name,
+            units=self._setting.platform.unit_names,
+            networks=tuple(network.name for network in self._setting.networks),
+            applications=tuple(asker.name for asker in self._askers),
+            duration_us=self._scenario.duration_us,
+            end_us=simulation.now_us,
+            requests=tuple(sorted(requests, key=lambda request: request.number)),
+            ran=tuple(simulation.ran),
+            frames=tuple(sorted([*self._spans, *unfinished], key=lambda span: span.start_us)),
+            away=tuple(simulation.away),
+            decisions_ns=tuple(simulation.dispatcher.decisions_ns),
+        )
+        return replace(record, energy_mj=self._setting.energy_mj(record.busy_us, record.end_us))
+
+
+def _plus(start_us: float, time_us: int | None) -> float | None:
+    return None if time_us is None else start_us + time_us

@@ -1,0 +1,290 @@
+"""The event simulation: requests come, a policy decides, units work as they would.
+
+One chunk at a time on a unit takes what the table of costs says, so a plan that is played here takes exactly
+what the judge says. Beyond that a setting can have slowdown by other units, several inferences at once on one
+unit (of applications that know nothing of each other, and of layers that fall back silently), units that are
+cold or too hot, and noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .dispatch import Dispatcher, Late, Start
+from .policy import Conduct, Policy, Waiting
+from .record import Answered, Ran, UnitSpan
+from .sections import legs_of
+from .setting import Setting
+from .times import SMOOTHING, Times
+from .truth import Noise, Truth, Warmth, distortion
+from .units_at_work import Task, UnitsAtWork
+
+_EPSILON_US = 1e-6
+"""Times closer than this are the same: sums of floats are not exact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How requests are served, whatever the policy.
+
+    Attributes
+    ----------
+    late
+        What becomes of requests that cannot meet their deadline any more.
+    smoothing
+        Share of the last observation in an expected time; 0: expectations stay as they are.
+    noise
+        Errors of estimates and times.
+    rest_kelvin
+        So far below the limit of its heat model a unit is given nothing more, until it is cool enough: it
+        leaves before it throttles. None: it works until it is lost, as in the paper.
+    seed
+        Of all that is drawn here.
+    """
+
+    late: Late = Late.KEEP
+    smoothing: float = SMOOTHING
+    noise: Noise = Noise()
+    rest_kelvin: float | None = None
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request that was asked for and is not answered yet."""
+
+    answered: Answered
+    luck: str
+    missing: int
+
+
+class Simulation:
+    """Requests and units in simulated time, microseconds.
+
+    Whoever owns it asks for requests and sets it forward; `ended` tells of each that is answered.
+
+    Parameters
+    ----------
+    setting
+        The units, and what networks cost on them.
+    policy
+        Who decides.
+    conditions
+        How requests are served, whatever the policy.
+    demand
+        See `Policy.begin`.
+    ended
+        Called with each request that was answered or dropped; it may ask for others.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        policy: Policy,
+        conditions: Conditions,
+        *,
+        demand: Sequence[float] = (),
+        ended: Callable[[Answered], None] = lambda _: None,
+    ) -> None:
+        self.setting = setting
+        self.now_us = 0.0
+        self.ran: list[Ran] = []
+        self.away: list[UnitSpan] = []
+        self.answered: dict[int, Answered] = {}
+        self._conditions = conditions
+        self._ended = ended
+        noise = conditions.noise
+        times = Times(
+            setting.platform.unit_names,
+            setting.network_times(policy),
+            smoothing=conditions.smoothing,
+            distortion=distortion(noise.estimates_permille, conditions.seed),
+        )
+        exclusive = setting.chains[0].exclusive
+        self.dispatcher = Dispatcher(policy, times, demand=demand, exclusive=exclusive, late=conditions.late)
+        self._truth = Truth(setting, times_permille=noise.times_permille, seed=conditions.seed)
+        self._work = UnitsAtWork(setting)
+        self._open: dict[int, _Open] = {}
+        self._waiting_for: dict[int, list[int]] = {}
+        self._warmth = self._warmths()
+
+    def _warmths(self) -> dict[int, Warmth]:
+        found = {}
+        for unit, behaviour in enumerate(self.setting.behaviours):
+            if behaviour.heat is not None:
+                early = self._conditions.rest_kelvin or 0.0
+                found[unit] = Warmth(behaviour, behaviour.heat, behaviour.heat.limit_c - early)
+        return found
+
+    def ask(self, request: Answered, *, luck: str = "") -> None:
+        """Let a request come: at its arrival, which is now, or when those are done that it waits for.
+
+        Parameters
+        ----------
+        request
+            Not answered yet; its number is its own.
+        luck
+            What is drawn for it depends on this; empty: on its number.
+        """
+        ahead = [number for number in request.after if number not in self.answered]
+        self._open[request.number] = _Open(request, luck or str(request.number), len(ahead))
+        for number in ahead:
+            self._waiting_for.setdefault(number, []).append(request.number)
+        if not ahead:
+            self._release(request.number)
+
+    def next_us(self) -> float | None:
+        """Return when something happens by itself; None: nothing ever does."""
+        times = [self._work.next_us(self.now_us)]
+        times += [warmth.next_us() for warmth in self._warmth.values()] if self._open else []
+        return min((at for at in times if at is not None), default=None)
+
+    def advance(self, until_us: float) -> None:
+        """Let time pass, to when something happens at the latest, and take note of it."""
+        self._work.advance(until_us - self.now_us)
+        self.now_us = until_us
+        for task in self._work.done(_EPSILON_US):
+            self._leg_ended(task)
+        for unit, warmth in self._warmth.items():
+            at_us = warmth.next_us()
+            if at_us is not None and at_us <= self.now_us + _EPSILON_US:
+                warmth.hot = not warmth.hot
+                (self._too_hot if warmth.hot else self.give_back)(unit)
+
+    def decide(self) -> None:
+        """Let the policy start what can start now."""
+        now = round(self.now_us)
+        for dropped in self.dispatcher.drop_late(now):
+            self._answer(dropped.number, dropped=True)
+        for start in self.dispatcher.decide(now):
+            self._begin(start)
+
+    def lose(self, unit: int, cause: str) -> None:
+        """Take a unit away: what it runs is put back."""
+        if not self.dispatcher.available(unit):
+            return
+        starts = {start.number: start for start in self.dispatcher.withdraw(unit)}
+        for task in self._work.tasks():
+            if task.start.number in starts or task.unit == unit:
+                self._note(task, cut_off=True)
+                self._stop(task)
+                self.dispatcher.put_back(task.start)
+        self.away.append(UnitSpan(unit=unit, start_us=self.now_us, end_us=None, cause=cause))
+
+    def give_back(self, unit: int) -> None:
+        """Let a unit return."""
+        if self.dispatcher.available(unit):
+            return
+        self.dispatcher.restore(unit)
+        for index, span in enumerate(self.away):
+            if span.unit == unit and span.end_us is None:
+                self.away[index] = UnitSpan(
+                    unit=unit, start_us=span.start_us, end_us=self.now_us, cause=span.cause
+                )
+
+    @property
+    def unanswered(self) -> tuple[Answered, ...]:
+        """The requests that were asked for and not answered."""
+        return tuple(each.answered for each in self._open.values())
+
+    def _too_hot(self, unit: int) -> None:
+        if self._conditions.rest_kelvin is not None:  # what runs there goes on
+            self.dispatcher.withdraw(unit)
+            self.away.append(UnitSpan(unit=unit, start_us=self.now_us, end_us=None, cause="rest"))
+        else:
+            self.lose(unit, "heat")
+
+    def _release(self, number: int) -> None:
+        request = self._open[number].answered
+        arrival_us = max(self.now_us, request.arrival_us)
+        self.dispatcher.submit(
+            Waiting(
+                number=number,
+                network=request.network,
+                application=request.application,
+                arrival_us=round(arrival_us),
+                deadline_us=None if request.deadline_us is None else round(request.deadline_us),
+                weight=request.weight,
+            )
+        )
+
+    def _begin(self, start: Start) -> None:
+        policy, request = self.dispatcher.policy, start.request
+        if policy.conduct is Conduct.CHUNKS:
+            legs: tuple[tuple[int, int, int], ...] = ((request.done, start.stop, start.unit),)
+        else:
+            parts = self.setting.sections[request.network]
+            legs = legs_of(parts, start.unit, policy.fallback, self.setting.processor(policy))
+        self._next_leg(Task(start=start, legs=legs))
+
+    def _next_leg(self, task: Task) -> None:
+        """Begin the next leg; one that falls back goes to the processor that has least to do."""
+        first, last, unit = task.legs[task.leg]
+        if unit != task.start.unit:
+            unit = min(self.setting.processors, key=self._work.count)
+        request = task.start.request
+        idle_us = self._work.idle_us(unit, self.now_us)
+        luck = self._open[request.number].luck
+        time_us = self._truth.time_us(luck, request.network, first, last, unit, idle_us)
+        if not self._work.count(unit) and unit in self._warmth:
+            self._warmth[unit].work(self.now_us, busy=True)
+        self._work.begin(task, unit, time_us, self.now_us)
+
+    def _leg_ended(self, task: Task) -> None:
+        self._note(task)
+        self._stop(task)
+        task.leg += 1
+        if task.leg < len(task.legs):
+            self._next_leg(task)
+            return
+        start = task.start
+        if self.dispatcher.finished(start, self.now_us - start.at_us) is None:
+            self._answer(start.request.number)
+
+    def _note(self, task: Task, *, cut_off: bool = False) -> None:
+        first, last, _ = task.legs[task.leg]
+        self.ran.append(
+            Ran(
+                unit=task.unit,
+                start_us=task.began_us,
+                end_us=self.now_us,
+                request=task.start.request.number,
+                first=first,
+                last=last,
+                silent=task.unit != task.start.unit,
+                cut_off=cut_off,
+            )
+        )
+
+    def _stop(self, task: Task) -> None:
+        self._work.stop(task, self.now_us)
+        if not self._work.count(task.unit) and task.unit in self._warmth:
+            self._warmth[task.unit].work(self.now_us, busy=False)
+
+    def _answer(self, number: int, *, dropped: bool = False) -> None:
+        """Answer a request; those that wait for it come now, or are dropped with it."""
+        request = self._open.pop(number).answered
+        arrival_us = max([request.arrival_us, *(self.answered[n].end_us or 0.0 for n in request.after)])
+        done = Answered(
+            number=number,
+            application=request.application,
+            network=request.network,
+            arrival_us=arrival_us,
+            deadline_us=request.deadline_us,
+            end_us=None if dropped else self.now_us,
+            dropped=dropped,
+            frame=request.frame,
+            after=request.after,
+            weight=request.weight,
+        )
+        self.answered[number] = done
+        self._ended(done)
+        for follower in self._waiting_for.pop(number, ()):
+            if follower not in self._open:
+                continue
+            self._open[follower].missing -= 1
+            if dropped:
+                self._answer(follower, dropped=True)
+            elif not self._open[follower].missing:
+                self._release(follower)

@@ -1,0 +1,215 @@
+"""Coordination: serve the requests of a scenario in simulated time, by several policies side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+
+from ..executor.progress import Report, Step, silent
+from ..formulations.chain import Chain
+from ..formulations.coordination.files import SCENARIO
+from ..formulations.coordination.play import play
+from ..formulations.coordination.policy import Policy
+from ..formulations.coordination.record import Record
+from ..formulations.coordination.scenario import Scenario
+from ..formulations.coordination.sections import Section
+from ..formulations.coordination.setting import Setting
+from ..formulations.coordination.simulation import Conditions
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import load
+from ..solvers.coordination.budget import PowerBudget
+from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
+
+AskedPolicy = str | Callable[[], Policy]
+"""The name of a policy or where it is found, as for `make_policy`, or what makes one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coordination:
+    """One scenario, served by several policies.
+
+    Attributes
+    ----------
+    scenario, setting, conditions
+        What was served, where and how.
+    records
+        What happened, by policy, in the order in which they were asked for.
+    """
+
+    scenario: Scenario
+    setting: Setting
+    conditions: Conditions
+    records: tuple[Record, ...]
+
+
+def coordinate(
+    scenario: Scenario | str | Path,
+    setting: Setting | str,
+    policies: Sequence[AskedPolicy] = (DEFAULT_POLICY,),
+    *,
+    conditions: Conditions | None = None,
+    report: Report = silent,
+) -> Coordination:
+    """Serve the requests of a scenario in simulated time, by several policies one after the other.
+
+    Parameters
+    ----------
+    scenario
+        Who asks for what: a shipped scenario by name, a file, or a `Scenario`.
+    setting
+        The units, and what networks cost on them: a shipped phone by name, or a `Setting`.
+    policies
+        Who decides.
+    conditions
+        What becomes of late requests, noise, and more; None: nothing of that.
+    report
+        Told of each policy.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such scenario, platform, network or policy; or a policy decides what cannot be.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> found = gapless.coordinate("eagleeye", "pixel4", ["lst", "sel"])
+    >>> all(record.frames_per_s > 1 for record in found.records)
+    True
+    """
+    asked = given_scenario(scenario)
+    place = given_setting(setting, asked)
+    how = conditions or Conditions(seed=asked.seed)
+    records = []
+    for number, policy in enumerate(policies):
+        made = make_policy(policy) if isinstance(policy, str) else policy()
+        report(Step(text=f"{asked.name}: {made.name}", done=number, total=len(policies)))
+        records.append(play(place, asked, made, how))
+    return Coordination(scenario=asked, setting=place, conditions=how, records=tuple(records))
+
+
+def coordinate_deadlines(
+    scenario: Scenario | str | Path,
+    setting: Setting | str,
+    policies: Sequence[AskedPolicy],
+    multipliers: Sequence[float],
+    *,
+    conditions: Conditions | None = None,
+    report: Report = silent,
+) -> list[Coordination]:
+    """Serve a scenario once for each multiplier of the deadlines of its applications (Band, Fig. 18).
+
+    Parameters
+    ----------
+    scenario, setting, policies, conditions, report
+        As for `coordinate`.
+    multipliers
+        Deadlines, in 99th percentiles of the time of each network alone on its fastest unit.
+
+    Raises
+    ------
+    InvalidInputError
+        The scenario has no applications; or as for `coordinate`.
+    """
+    asked = given_scenario(scenario)
+    place = given_setting(setting, asked)
+    return [
+        coordinate(
+            with_deadlines(asked, round(1000 * multiplier)),
+            place,
+            policies,
+            conditions=conditions,
+            report=report,
+        )
+        for multiplier in multipliers
+    ]
+
+
+def with_power(policy: str, setting: Setting, watt: float | None) -> AskedPolicy:
+    """Return a policy that starts nothing beyond a power of the device; None: no limit.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such policy, or as for `PowerBudget`.
+    """
+    if watt is None:
+        return policy
+    limit_mw = round(1000 * watt)
+    return lambda: PowerBudget(make_policy(policy), setting, limit_mw)
+
+
+def divided(setting: Setting, sections: int) -> Setting:
+    """Return a setting in which networks of fewer sections have further borders (beyond Band, 4.2).
+
+    Parameters
+    ----------
+    setting
+        The setting.
+    sections
+        So many sections a network has then, if it can be cut in so many: of about equal time on the unit
+        that is fastest for the whole of it.
+    """
+    borders = {
+        chain.network: _borders(chain, parts, sections)
+        for chain, parts in zip(setting.chains, setting.sections, strict=True)
+    }
+    return replace(setting, borders=borders)
+
+
+def _borders(chain: Chain, parts: Sequence[Section], sections: int) -> tuple[int, ...]:
+    """Return further borders: the legal cut that is nearest to each equal share of the work."""
+    least_us = [min(time for time in row if time is not None) for row in chain.layer_us]
+    before = [0, *accumulate(least_us)]
+    have = {part.stop for part in parts[:-1]}
+    wanted = [before[-1] * number / sections for number in range(1, sections)]
+    for goal in wanted:
+        free = [cut for cut in chain.cuts[1:-1] if cut not in have]
+        if len(have) + 1 >= sections or not free:
+            break
+        have.add(min(free, key=lambda cut: (abs(before[cut] - goal), cut)))
+    return tuple(sorted(have))
+
+
+def given_scenario(scenario: Scenario | str | Path) -> Scenario:
+    """Return a scenario that is given as such, by name, or as a file."""
+    if isinstance(scenario, Scenario):
+        return scenario
+    from ..profiler.platforms.scenarios import is_scenario_name, near_scenarios, shipped_scenario
+
+    if isinstance(scenario, str) and is_scenario_name(scenario):
+        return shipped_scenario(scenario)
+    if isinstance(scenario, str) and not Path(scenario).suffix and not Path(scenario).exists():
+        raise InvalidInputError(f"no scenario is called {scenario[:100]!r}; {near_scenarios(scenario)}")
+    return load(scenario, SCENARIO)
+
+
+def given_setting(setting: Setting | str, scenario: Scenario) -> Setting:
+    """Return a setting that is given as such, or by the name of a shipped phone."""
+    if isinstance(setting, Setting):
+        return setting
+    from ..profiler.platforms.settings import shipped_setting
+
+    return shipped_setting(setting, scenario.networks)
+
+
+def with_deadlines(scenario: Scenario, permille: int) -> Scenario:
+    """Return a scenario in which every application has another multiplier of its deadline (Band, Fig. 18).
+
+    Raises
+    ------
+    InvalidInputError
+        It has no applications: frames have no multiplier.
+    """
+    if not scenario.applications:
+        raise InvalidInputError(
+            f"scenario {scenario.name!r} has no applications whose deadlines could change"
+        )
+    return replace(
+        scenario,
+        applications=tuple(
+            replace(each, deadline_us=None, deadline_permille=permille) for each in scenario.applications
+        ),
+    )

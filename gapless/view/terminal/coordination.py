@@ -1,0 +1,199 @@
+"""Coordination for people: one line for each policy, and what each application got of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ...api.coordination import Coordination
+from ...formulations.coordination.record import Record, percentile
+from ...formulations.coordination.simulation import Conditions
+from ...solvers.coordination.policies import SHIPPED, policy_names
+from ..layout import indented, plain_table
+from ..words import counted, microseconds, percent, span_seconds
+
+_MOST_AWAY = 20
+
+
+def coordination_view(found: Coordination) -> RenderableType:
+    """Return what `gapless coordinate` shows."""
+    scenario, platform = found.scenario, found.setting.platform
+    title = Text(scenario.name, style="bold")
+    served = found.records[0]
+    words = (
+        f" on {platform.name}, {counted(len(platform.units), 'unit')}: "
+        f"{counted(len(served.requests), 'request')} in {span_seconds(scenario.duration_us)}; simulated"
+    )
+    title.append(words, style="not bold")
+    parts: list[RenderableType] = [
+        title,
+        *_conditions(found.conditions),
+        "",
+        indented(policies(found.records)),
+    ]
+    if len(served.applications) > 1:
+        parts += ["", indented(_applications(found.records))]
+    return Group(*parts, *_away(found.records), "", Text(legend(found.records), style="dim"))
+
+
+def deadlines_view(runs: Sequence[Coordination]) -> RenderableType:
+    """Return what `gapless coordinate --multipliers` shows: the share in time by deadline and policy."""
+    first = runs[0]
+    title = Text(first.scenario.name, style="bold")
+    title.append(f" on {first.setting.platform.name}: share of requests in time; simulated", style="not bold")
+    names = [record.policy for record in first.records]
+    table = plain_table("deadline", *names, numbers=names)
+    for found in runs:
+        table.add_row(
+            deadline_words(found), *(share_words(record.share_in_time()) for record in found.records)
+        )
+    words = "deadline: so many times the 99th percentile of a network alone on its fastest unit"
+    return Group(title, *_conditions(first.conditions), "", indented(table), "", Text(words, style="dim"))
+
+
+def deadline_words(found: Coordination) -> str:
+    """Return the multiplier of the deadlines of a scenario."""
+    return f"x {(found.scenario.applications[0].deadline_permille or 0) / 1000:g}"
+
+
+def overview() -> RenderableType:
+    """Return which scenarios and policies there are."""
+    from ...profiler.platforms.scenarios import scenario_names, shipped_scenario
+
+    scenarios = plain_table("scenario", "asks for", "what")
+    for name in scenario_names():
+        scenario = shipped_scenario(name)
+        scenarios.add_row(name, ", ".join(scenario.networks), scenario.source)
+    policies = plain_table("policy", "what it does")
+    for name in policy_names():
+        policies.add_row(name, SHIPPED[name].text if name in SHIPPED else "of another package")
+    return Group(indented(scenarios), "", indented(policies))
+
+
+def policies(records: Sequence[Record]) -> Table:
+    """Return a line for each policy: rates, shares in time, latencies, use of the units, decisions."""
+    frames = any(record.frames for record in records)
+    timed = any(record.share_in_time() is not None for record in records)
+    drops = any(record.dropped() for record in records)
+    energy = any(record.energy_mj is not None for record in records)
+    numbers = [
+        *(["frames/s"] if frames else ["requests/s"]),
+        *(["in time"] if timed else []),
+        *(["dropped"] if drops else []),
+        "median",
+        "90 %",
+        "99 %",
+        "busy",
+        *(["energy"] if energy else []),
+        "decision",
+        "decisions/s",
+    ]
+    table = plain_table("policy", *numbers, numbers=numbers)
+    for record in records:
+        latencies = frame_latencies_us(record) if frames else record.latencies_us()
+        cells = [f"{rate(record):,.2f}"]
+        cells += [share_words(record.share_in_time())] if timed else []
+        cells += [f"{record.dropped():,}"] if drops else []
+        cells += [microseconds(percentile(latencies, permille)) for permille in (500, 900, 990)]
+        cells += [percent(round(1000 * sum(record.utilisation) / len(record.units)))]
+        cells += [energy_words(record)] if energy else []
+        table.add_row(record.policy, *cells, *decision_words(record))
+    return table
+
+
+def frame_latencies_us(record: Record) -> list[float]:
+    """Return how long each frame took that ended, ascending."""
+    return sorted(frame.end_us - frame.start_us for frame in record.frames if frame.end_us is not None)
+
+
+def rate(record: Record) -> float:
+    """Return frames a second, or where there are no frames answered requests a second."""
+    if record.frames:
+        return record.frames_per_s or 0.0
+    answered = sum(request.end_us is not None for request in record.requests)
+    return answered * 1e6 / record.end_us if record.end_us else 0.0
+
+
+def share_words(share: float | None) -> str:
+    """Return a share of requests in words; "-" where it has no meaning."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def energy_words(record: Record) -> str:
+    """Return the energy of a frame, or of a request, in words."""
+    energy = record.energy_per_frame_mj
+    return "-" if energy is None else f"{energy:,.0f} mJ"
+
+
+def decision_words(record: Record) -> tuple[str, str]:
+    """Return how long a decision took in the median, and how many a second there were."""
+    took = sorted(record.decisions_ns)
+    median = percentile(took, 500)
+    words = "-" if median is None else f"{median / 1000:.1f} us"
+    return words, f"{len(took) * 1e6 / record.end_us:,.0f}" if record.end_us else "-"
+
+
+def legend(records: Sequence[Record]) -> str:
+    """Return what the columns mean."""
+    what = "a frame" if records[0].frames else "a request, from its arrival"
+    words = [f"median, 90 %, 99 %: time of {what}", "busy: mean share of the time that units work"]
+    if any(record.share_in_time() is not None for record in records):
+        words.append("in time: done by their deadline, of all that have one")
+    if any(record.energy_mj is not None for record in records):
+        words.append("energy: of the device, by the powers in its file, for each frame or request")
+    words.append("decision: time that the policy took here, in the median")
+    return "; ".join(words)
+
+
+def condition_words(how: Conditions) -> str:
+    """Return how requests are served, as far as that is special; empty: it is not."""
+    noise = how.noise
+    special = [
+        (how.late != "keep", "late requests are dropped"),
+        (how.smoothing == 0, "expected times stay as they are"),
+        (noise.estimates_permille, f"expected times are wrong by up to {percent(noise.estimates_permille)}"),
+        (noise.times_permille, f"times vary by up to {percent(noise.times_permille)}"),
+        (how.rest_kelvin is not None, f"units rest {how.rest_kelvin} K before they would be too hot"),
+    ]
+    return "; ".join(words for there, words in special if there)
+
+
+def _conditions(how: Conditions) -> Iterator[Text]:
+    if words := condition_words(how):
+        yield Text(f"{words[0].upper()}{words[1:]}.")
+
+
+def _applications(records: Sequence[Record]) -> Table:
+    numbers = ("requests", "in time", "dropped", "median", "99 %")
+    table = plain_table("application", "policy", *numbers, numbers=numbers)
+    for index, name in enumerate(records[0].applications):
+        for record in records:
+            latencies = record.latencies_us(index)
+            table.add_row(
+                name if record is records[0] else "",
+                record.policy,
+                f"{len(record.of(index)):,}",
+                share_words(record.share_in_time(index)),
+                f"{record.dropped(index):,}",
+                microseconds(percentile(latencies, 500)),
+                microseconds(percentile(latencies, 990)),
+            )
+    return table
+
+
+def _away(records: Sequence[Record]) -> Iterator[RenderableType]:
+    lines = [
+        f"{record.policy}: {record.units[span.unit]} was away from {span_seconds(round(span.start_us))} "
+        + ("to the end" if span.end_us is None else f"to {span_seconds(round(span.end_us))}")
+        + f" ({span.cause})"
+        for record in records
+        for span in record.away
+    ]
+    if lines:
+        yield ""
+        yield from (Text(line) for line in lines[:_MOST_AWAY])
+        if len(lines) > _MOST_AWAY:
+            yield Text(f"... and {len(lines) - _MOST_AWAY} more times")

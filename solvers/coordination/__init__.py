@@ -1,0 +1,1 @@
+"""Policies: who decides, while requests come, what runs next and where."""

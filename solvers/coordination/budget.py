@@ -1,0 +1,79 @@
+"""A budget of power: whatever the policy, nothing starts that would take the device above it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...formulations.coordination.policy import Decision, Place, Policy, UnitState, Waiting
+from ...formulations.coordination.setting import Setting
+from ...formulations.coordination.times import Times
+from ...formulations.errors import InvalidInputError
+
+
+class PowerBudget(Policy):
+    """Hides from a policy the idle units that there is no power for.
+
+    Band reacts when a unit has become too hot; that "detects excessive power consumption beforehand may be
+    more effective" is its future work (6.5).
+
+    Parameters
+    ----------
+    policy
+        Who decides.
+    setting
+        Powers of the units and of the rest of the device.
+    limit_mw
+        Most power of the device.
+
+    Raises
+    ------
+    InvalidInputError
+        Powers are not known, or there is not enough for a single unit at work.
+    """
+
+    def __init__(self, policy: Policy, setting: Setting, limit_mw: int) -> None:
+        powers = [(unit.idle_mw or 0, unit.busy_mw) for unit in setting.behaviours]
+        if any(busy is None for _, busy in powers):
+            raise InvalidInputError(
+                f"a power budget needs the powers of all units of {setting.platform.name!r}"
+            )
+        base_mw = setting.behaviour.base_mw if setting.behaviour else None
+        self._more_mw = [(busy or 0) - idle for idle, busy in powers]
+        self._spare_mw = limit_mw - (base_mw or 0) - sum(idle for idle, _ in powers)
+        if self._spare_mw < min(self._more_mw):
+            least = limit_mw - self._spare_mw + min(self._more_mw)
+            raise InvalidInputError(
+                f"a power budget of {limit_mw / 1000:g} W is too small for {setting.platform.name!r}: with "
+                f"one unit at work it takes {least / 1000:g} W"
+            )
+        self._policy = policy
+        self.name, self.conduct, self.fallback = policy.name, policy.conduct, policy.fallback
+
+    def next(
+        self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
+    ) -> Decision | None:
+        """Return what the policy decides for the units that there is power for."""
+        left = self._spare_mw - sum(
+            more for more, state in zip(self._more_mw, units, strict=True) if state.running
+        )
+        seen = [
+            state._replace(available=False) if not state.running and more > left else state
+            for more, state in zip(self._more_mw, units, strict=True)
+        ]
+        return self._policy.next(now_us, queue, seen, times)
+
+    def begin(self, times: Times, demand: Sequence[float]) -> None:
+        """Prepare the policy."""
+        self._policy.begin(times, demand)
+
+    def requeue(self, request: Waiting) -> Place:
+        """Return what the policy says."""
+        return self._policy.requeue(request)
+
+    def changed(self, units: Sequence[UnitState]) -> None:
+        """Tell the policy."""
+        self._policy.changed(units)
+
+    def ended(self, request: Waiting) -> None:
+        """Tell the policy."""
+        self._policy.ended(request)

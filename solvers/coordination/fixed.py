@@ -1,0 +1,133 @@
+"""Policies whose placement was decided before: TensorFlow Lite as Band compares with it, and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import nsmallest
+from itertools import product
+
+from ...formulations.coordination.policy import Conduct, Decision, Place, Policy, UnitState, Waiting
+from ...formulations.coordination.sections import Fallback
+from ...formulations.coordination.times import Times
+
+_MOST_MAPPINGS = 100_000
+
+
+class TensorFlowLite(Policy):
+    """Each network has one unit, and applications know nothing of each other.
+
+    An application runs one request of a network at a time; several networks with the same unit run there at
+    the same time.
+
+    Parameters
+    ----------
+    fallback
+        REST is the unmodified one ("tflite"), BACK_AND_FORTH the one with most partitions ("tflite-mp").
+    fastest
+        Whether each network has the unit that is fastest for it (Band, 6.4); otherwise the mapping is that
+        with the least load of the fullest unit (6.2: "the slowest model takes the fastest processor").
+    """
+
+    conduct = Conduct.ALONE
+
+    def __init__(self, fallback: Fallback, *, fastest: bool = False) -> None:
+        self.fallback = fallback
+        self.fastest = fastest
+        name = "tflite" if fallback is Fallback.REST else "tflite-mp"
+        self.name = f"{name}-fastest" if fastest else name
+        self._units: list[int] = []
+        self._at_work: dict[int, int] = {}
+
+    def begin(self, times: Times, demand: Sequence[float]) -> None:
+        """Give each network its unit."""
+        tables = [
+            {option.unit: option.time_us for option in times.options(network, 0)}
+            for network in range(times.network_count)
+        ]
+        if self.fastest:
+            self._units = [min(table, key=lambda unit: (table[unit], unit)) for table in tables]
+        else:
+            self._units = spread(tables, demand)
+
+    def next(
+        self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
+    ) -> Decision | None:
+        """Return the first request of a network that runs none."""
+        for request in queue:
+            unit = self._units[request.network]
+            if request.network not in self._at_work and units[unit].available:
+                self._at_work[request.network] = request.number
+                return Decision(request.number, times.sections(request.network), unit)
+        return None
+
+    def ended(self, request: Waiting) -> None:
+        """Take note that a network runs no more."""
+        del self._at_work[request.network]
+
+
+def spread(tables: Sequence[Mapping[int, float]], demand: Sequence[float]) -> list[int]:
+    """Return a unit for each network, so that the largest load of a unit is least.
+
+    Of equal ones the mapping with the least load in all, then the first. With very many networks and units
+    each keeps only its fastest units.
+
+    Parameters
+    ----------
+    tables
+        By network, the time on each unit.
+    demand
+        By network, how many requests there are.
+    """
+    asked = [network for network, count in enumerate(demand) if count > 0]
+    keep = max(len(table) for table in tables)
+    while keep > 1 and keep ** len(asked) > _MOST_MAPPINGS:
+        keep -= 1
+    choices = [nsmallest(keep, tables[network], key=lambda u: (tables[network][u], u)) for network in asked]
+    best: tuple[float, float] | None = None
+    found: tuple[int, ...] = ()
+    for units in product(*choices):
+        loads: dict[int, float] = {}
+        for network, unit in zip(asked, units, strict=True):
+            loads[unit] = loads.get(unit, 0.0) + demand[network] * tables[network][unit]
+        value = max(loads.values()), sum(loads.values())
+        if best is None or value < best:
+            best, found = value, units
+    taken = dict(zip(asked, found, strict=True))
+    return [taken.get(n, min(table, key=lambda u: (table[u], u))) for n, table in enumerate(tables)]
+
+
+class Planned(Policy):
+    """Every request of a network takes the same chunks: a plan that was made before.
+
+    Each unit serves what waits for it in the order in which it came.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    chunks
+        By index of the network, the chunks in order: sections done afterwards, and unit.
+    """
+
+    def __init__(self, name: str, chunks: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        self.name = name
+        self._next: dict[tuple[int, int], tuple[int, int]] = {}
+        for network, parts in chunks.items():
+            done = 0
+            for stop, unit in parts:
+                self._next[network, done] = stop, unit
+                done = stop
+
+    def next(
+        self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
+    ) -> Decision | None:
+        """Return the earliest request whose next unit is idle."""
+        for request in sorted(queue):
+            stop, unit = self._next[request.network, request.done]
+            if units[unit].idle:
+                return Decision(request.number, stop, unit)
+        return None
+
+    def requeue(self, request: Waiting) -> Place:
+        """Return the tail; the order is that of the numbers anyway."""
+        return Place.TAIL
