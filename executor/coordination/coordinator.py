@@ -108,7 +108,11 @@ class Coordinator:
         self._closing = False
         self._opened_s = monotonic()
         times = Times(platform.unit_names, smoothing=smoothing)
-        self._loop = Loop(platform, Dispatcher(policy, times, late=late), restarts=restarts)
+        shared = [
+            frozenset(v for pair in platform.conflicts if u in pair for v in pair if v != u)
+            for u in range(len(platform.units))
+        ]
+        self._loop = Loop(platform, Dispatcher(policy, times, exclusive=shared, late=late), restarts=restarts)
         try:
             self._loop.ready()
         except BaseException:

@@ -84,6 +84,9 @@ class Loop:
                 seat.end()
             os.close(self._wake_up)
             raise
+        for seat, other in platform.conflicts:
+            self.seats[seat].rivals.append(self.seats[other])
+            self.seats[other].rivals.append(self.seats[seat])
         self._starting = [seat.task.answer for seat in self.seats if isinstance(seat.task, Errand)]
         self._thread = threading.Thread(target=self._work, name="gapless coordinator", daemon=True)
         self._thread.start()
@@ -144,7 +147,7 @@ class Loop:
         def added() -> None:
             self.networks.append(network)
             self.dispatcher.times.add(times)
-            self.dispatcher.policy.begin(self.dispatcher.times)
+            self.dispatcher.prepare()
 
         self.call(added).result()
 
@@ -347,10 +350,11 @@ class Loop:
         if seat.lost:
             self._fail_hopeless(error)
 
-    def _settle(self, seat: Seat) -> None:
-        """Tell the dispatcher whether a unit may be used."""
-        if seat.usable != self.dispatcher.available(seat.index):
-            (self.dispatcher.restore if seat.usable else self.dispatcher.withdraw)(seat.index)
+    def _settle(self, changed: Seat) -> None:
+        """Tell the dispatcher whether a unit, and those that share a core with it, may be used."""
+        for seat in (changed, *changed.rivals):
+            if seat.usable != self.dispatcher.available(seat.index):
+                (self.dispatcher.restore if seat.usable else self.dispatcher.withdraw)(seat.index)
 
     def _free(self) -> list[int | None]:
         return [0 if seat.usable else None for seat in self.seats]

@@ -74,6 +74,8 @@ class Seat:
 
     Attributes
     ----------
+    rivals
+        Units that share a core with it.
     reasons
         Why it may not be used, besides errands.
     errands
@@ -91,6 +93,7 @@ class Seat:
     def __init__(self, index: int, unit: ProcessingUnit, *, restarts: int) -> None:
         self.index = index
         self.unit = unit
+        self.rivals: list[Seat] = []
         self.reasons: set[str] = set()
         self.errands: deque[Errand] = deque()
         self.task: Run | Errand | None = None
@@ -104,8 +107,13 @@ class Seat:
 
     @property
     def usable(self) -> bool:
-        """Whether requests may run here, as soon as it is idle."""
-        return not self.reasons and not self.errands and not isinstance(self.task, Errand)
+        """Whether requests may run here, as soon as it is idle; errands are not to be disturbed."""
+        return not self.reasons and not any(seat.has_errands for seat in (self, *self.rivals))
+
+    @property
+    def has_errands(self) -> bool:
+        """Whether its worker has something else to do than requests."""
+        return bool(self.errands) or isinstance(self.task, Errand)
 
     @property
     def lost(self) -> bool:
@@ -131,7 +139,7 @@ class Seat:
 
     def do_errand(self) -> None:
         """Have an idle worker do the next errand; raises UnitLostError when it is gone."""
-        if self.task is None and self.errands:
+        if self.errands and all(seat.task is None for seat in (self, *self.rivals)):
             errand = self.errands.popleft()
             self._occupy(errand, OPEN_LIMIT_S)
             if errand.message is not None:

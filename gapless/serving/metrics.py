@@ -27,7 +27,12 @@ def prometheus_text(statistics: Statistics) -> str:
                 for fate, count in model.fates.items()
             ],
         ),
-        ("gapless_request_seconds", "histogram", "From arrival to the end of the last chunk.", _latencies(statistics)),
+        (
+            "gapless_request_seconds",
+            "histogram",
+            "From arrival to the end of the last chunk.",
+            _latencies(statistics),
+        ),
         ("gapless_requests_waiting", "gauge", "Accepted and not answered.", [("", {}, statistics.waiting)]),
         ("gapless_decisions_total", "counter", "Chunks that were started.", [("", {}, statistics.decisions)]),
         (

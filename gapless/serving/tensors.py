@@ -72,7 +72,9 @@ def parse_inputs(
                 found[name] = _from_json(tensor, known[name])
             else:
                 if type(size) is not int or not 0 <= size <= len(binary) - at:
-                    raise _Defect(f"binary_data_size is {shown(str(size))}, but {len(binary) - at} bytes are left")
+                    raise _Defect(
+                        f"binary_data_size is {shown(str(size))}, but {len(binary) - at} bytes are left"
+                    )
                 found[name] = _from_bytes(binary[at : at + size], known[name])
                 at += size
         except _Defect as defect:
@@ -119,8 +121,10 @@ def _from_bytes(data: memoryview, spec: TensorSpec) -> NDArray[Any]:
 
     if len(data) != spec.bytes:
         raise _Defect(f"has {len(data)} bytes, needs {spec.bytes}")
-    return np.frombuffer(data, dtype=np.dtype(spec.dtype).newbyteorder("<")).reshape(spec.shape).astype(
-        spec.dtype, copy=False
+    return (
+        np.frombuffer(data, dtype=np.dtype(spec.dtype).newbyteorder("<"))
+        .reshape(spec.shape)
+        .astype(spec.dtype, copy=False)
     )
 
 
@@ -139,7 +143,9 @@ def _from_json(tensor: Mapping[str, Any], spec: TensorSpec) -> NDArray[Any]:
     if plain.size and plain.dtype.kind not in _KINDS[wanted.kind]:
         raise _Defect(f"has data that are not all {DATATYPES[spec.dtype]}")
     if plain.shape not in (spec.shape, (plain.size,)) or plain.size * wanted.itemsize != spec.bytes:
-        raise _Defect(f"has data of the shape {list(plain.shape)}, needs {list(spec.shape)}, or all in one list")
+        raise _Defect(
+            f"has data of the shape {list(plain.shape)}, needs {list(spec.shape)}, or all in one list"
+        )
     if wanted.kind in "iu" and plain.size:
         limits = np.iinfo(wanted)
         if int(plain.min()) < limits.min or int(plain.max()) > limits.max:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +30,8 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.network import Layer
 from gapless.formulations.plan import Chunk
-from tests.executor.coordination.policies import FirstCome, coordinator
+from gapless.solvers.coordination.dynamic import LeastSlack
+from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 
 
@@ -171,22 +172,21 @@ def _chunk(start: int, stop: int, unit: str) -> Chunk:
 
 
 def test_a_full_queue_refuses_and_lateness_drops() -> None:
-    model = chain(("sleep", 0.05), name="net")
-    with coordinator("a", queue=3, late=Late.DROP) as opened:
+    model = chain(("sleep", 0.03), name="net")
+    with coordinator("a", queue=2, late=Late.DROP) as opened:
         opened.register(model)
         accepted = [opened.submit("net", model.sample_inputs(seed)) for seed in range(2)]
-        hopeless = opened.submit("net", model.sample_inputs(2), deadline_us=1000)
-        with pytest.raises(QueueFullError, match="3 requests wait"):
+        with pytest.raises(QueueFullError, match="2 requests wait"):
             opened.submit("net", model.sample_inputs(3))
         assert all(right(model, future.result(), seed) for seed, future in enumerate(accepted))
         with pytest.raises(DroppedRequestError, match="request 3 of 'net' cannot meet its deadline"):
-            hopeless.result()
+            opened.run("net", model.sample_inputs(2), deadline_us=1000)
         statistics = opened.statistics()
     assert [statistics.total(fate) for fate in Fate] == [2, 0, 1, 0, 1]
 
 
 def test_closing_answers_or_names_what_was_accepted() -> None:
-    model = chain(("sleep", 0.02), name="net")
+    model = chain(("sleep", 0.01), name="net")
     with coordinator("a") as opened:
         opened.register(model)
         accepted = [opened.submit("net", model.sample_inputs(0)) for _ in range(3)]
@@ -203,18 +203,14 @@ def test_closing_answers_or_names_what_was_accepted() -> None:
 
 
 def test_policies_that_place_requests_whole_are_refused() -> None:
-    class Whole(FirstCome):
-        name: ClassVar[str] = "whole"
-        conduct: ClassVar[Conduct] = Conduct.WHOLE
-
-    with pytest.raises(InvalidInputError, match="policy 'whole' places requests whole"):
-        Coordinator(platform("a"), FakeEngine(), Whole())
+    with pytest.raises(InvalidInputError, match="policy 'lst.*' places requests whole"):
+        Coordinator(platform("a"), FakeEngine(), LeastSlack(conduct=Conduct.WHOLE))
     with pytest.raises(InvalidInputError, match="queue is 0"):
         coordinator("a", queue=0)
 
 
 def test_a_policy_that_fails_is_named_to_everybody() -> None:
-    class Broken(FirstCome):
+    class Broken(LeastSlack):
         def next(self, *seen: Any) -> None:
             raise ZeroDivisionError("by design")
 

@@ -21,7 +21,8 @@ from gapless.formulations.errors import (
     UnitLostError,
 )
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from tests.executor.coordination.policies import FirstCome, coordinator
+from gapless.solvers.coordination.dynamic import LeastSlack
+from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain
 from tests.processes import soon
 
@@ -115,7 +116,9 @@ def test_a_worker_that_cannot_be_replaced_is_given_up() -> None:
         futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(3)]
         os.kill(opened.pids["a"], signal.SIGKILL)
         for number, future in enumerate(futures, start=1):
-            with pytest.raises(UnitLostError, match=rf"request {number} of 'net' cannot be run any more.*SIGK"):
+            with pytest.raises(
+                UnitLostError, match=rf"request {number} of 'net' cannot be run any more.*SIGK"
+            ):
                 future.result(timeout=60)
         assert not opened.can_serve("net")
         with pytest.raises(RefusedRequestError):
@@ -139,7 +142,7 @@ def test_a_request_that_fails_everywhere_is_answered_so(
     model = chain("add", ("crash once", 6.0), "add", name="net")
     with coordinator("a", "b") as opened:
         opened.register(model, "net")
-        with pytest.raises(ExecutionError, match="request 1 of 'net' failed 3 times, .* FileNotFoundError"):
+        with pytest.raises(ExecutionError, match=r"request 1 of 'net' failed 3 times, .* FileNotFoundError"):
             opened.run("net", {"x": np.full(16, 5.0, np.float32)})
         answers_are_right(model, opened, 4)
         statistics = opened.statistics()
@@ -161,4 +164,4 @@ def test_what_cannot_be_opened_leaves_the_others_as_they_are() -> None:
 def test_units_that_are_not_there_are_named() -> None:
     far = Platform(name="p", units=(ProcessingUnit(name="far", cores=(4000,)),))
     with pytest.raises(PlacementError, match="'far' needs the cores"):
-        Coordinator(far, FakeEngine(), FirstCome())
+        Coordinator(far, FakeEngine(), LeastSlack())
