@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from statistics import median
 from time import monotonic, monotonic_ns
@@ -18,11 +18,10 @@ from ...formulations.errors import InvalidInputError, QueueFullError, RefusedReq
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
-from ...formulations.plan import Chunk
 from ..engine import Engine, PlacementReceipt
 from ..model import Model
 from ..pipeline.feeding import check_inputs
-from .held import Cannot, chain_of, hold
+from .held import Cannot, Routes, chain_of, hold
 from .loop import Loop
 from .registration import Registered, index_of, open_network
 from .requests import Accepted, Served, history_of
@@ -128,7 +127,7 @@ class Coordinator:
         costs: NetworkCosts | None = None,
         cannot: Cannot | None = None,
         borders: Collection[int] = (),
-        route: Sequence[Chunk] = (),
+        routes: Routes = (),
     ) -> Registered:
         """Hold a model: open all its chunks on all units that can run them, while others are served.
 
@@ -148,8 +147,8 @@ class Coordinator:
             By unit, the operator types that it cannot run, besides what the costs say.
         borders
             Layers before which chunks may begin although the same units can run both sides.
-        route
-            The chunks of a plan, which every request then takes; empty: the policy chooses.
+        routes
+            Chunks of a plan, which requests then take; empty: the policy chooses among all.
 
         Raises
         ------
@@ -167,7 +166,7 @@ class Coordinator:
             if name in self._registered:
                 raise InvalidInputError(f"{name!r} is registered already; give the second one another name")
             chain = chain_of(model, self.platform, costs, cannot or {})
-            held = hold(model, self._engine, chain, borders=borders, route=route)
+            held = hold(model, self._engine, chain, borders=borders, routes=routes)
             network = index_of(self._loop, held)
             if network is None:
                 known = chunk_times(chain, held.sections) if costs else None

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 Cannot = Mapping[str, Collection[str]]
 """By unit, the operator types that it cannot run."""
 
+Routes = Sequence[Sequence[Chunk]]
+"""Chunks of a plan, one or several ways through a network; a request takes one of them. Empty: all chunks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldNetwork:
@@ -144,7 +147,7 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
 
 
 def hold(
-    model: Model, engine: Engine, chain: Chain, *, borders: Collection[int] = (), route: Sequence[Chunk] = ()
+    model: Model, engine: Engine, chain: Chain, *, borders: Collection[int] = (), routes: Routes = ()
 ) -> HeldNetwork:
     """Have the engine prepare all chunks of a network.
 
@@ -158,8 +161,8 @@ def hold(
         What each unit can run.
     borders
         Cuts where a section ends although the same units can run both sides.
-    route
-        The chunks of a plan: only these are held, so every request takes them. Empty: all.
+    routes
+        Only these chunks are held, so requests take them.
 
     Raises
     ------
@@ -168,9 +171,10 @@ def hold(
     ConversionError
         As for `Engine.prepare`.
     """
-    ends = {chunk.stop for chunk in route} - {chain.layer_count}
+    ends = {chunk.stop for route in routes for chunk in route} - {chain.layer_count}
     sections = sections_of(chain, {*borders, *ends})
-    keys = _route_keys(chain, sections, route) if route else _all_keys(sections)
+    keys = frozenset[Key]().union(*(_route_keys(chain, sections, route) for route in routes))
+    keys = keys or _all_keys(sections)
     pieces = {
         (start, stop): model.pieces(sections[start].start, sections[stop - 1].stop)
         for start, stop in sorted({key[:2] for key in keys})

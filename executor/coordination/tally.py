@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil
 
+from ...formulations.coordination.record import percentile
 from .requests import Served
 
 BUCKETS_US = (
@@ -194,12 +193,7 @@ class Tally:
             fates=dict(self._fates[name]),
             buckets=tuple(self._buckets[name]),
             total_us=self._total_us[name],
-            p50_us=percentile(known, 50),
-            p90_us=percentile(known, 90),
-            p99_us=percentile(known, 99),
+            p50_us=percentile(known, 500),
+            p90_us=percentile(known, 900),
+            p99_us=percentile(known, 990),
         )
-
-
-def percentile(ascending: Sequence[float], percent: int) -> float | None:
-    """Return the least value that so many percent do not exceed; None of no values."""
-    return ascending[max(0, ceil(percent / 100 * len(ascending)) - 1)] if ascending else None

@@ -1,4 +1,4 @@
-"""The web application: which address gives what, who may ask, how much, and which code says what went wrong."""
+"""The web application: which address gives what, who may ask, and which code says what went wrong."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ JSON = "application/json"
 
 _HEALTH = ("live", "ready")
 _VERSION = "1"
+
+_MOST_READING = 64
+"""So many bodies are read at the same time: more of them would be memory that grows under load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class App:
         self._coordinator = coordinator
         self._token = None if token is None else token.encode()
         self._most_bytes = most_bytes
+        self._reading = 0
         self.stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +107,7 @@ class App:
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply:
         headers = {key.decode("latin-1").lower(): value for key, value in scope["headers"]}
-        words = [unquote(word) for word in scope["raw_path"].decode("ascii").strip("/").split("/")]
+        words = [unquote(word) for word in scope["raw_path"].decode("latin-1").strip("/").split("/")]
         if words[:2] != ["v2", "health"]:  # who watches over servers need not know the token
             self._check_token(headers)
         match scope["method"], words:
@@ -143,10 +147,16 @@ class App:
     async def _infer(self, model: Registered, headers: Mapping[str, bytes], receive: Receive) -> Reply:
         if self.stopping:
             raise Refusal(503, "the server is stopping")
+        if self._reading >= _MOST_READING:
+            raise Refusal(429, f"{_MOST_READING} messages are being read; try again later")
         encoding = headers.get("content-encoding", b"identity").decode("latin-1")
         if encoding != "identity":
             raise Refusal(415, f"bodies in {shown(encoding)} are not taken: send them as they are")
-        body = memoryview(await self._body(headers, receive))
+        self._reading += 1
+        try:
+            body = memoryview(await self._body(headers, receive))
+        finally:
+            self._reading -= 1
         length = headers.get(protocol.HEADER_LENGTH)
         request = protocol.parse_infer(model, body, None if length is None else length.decode("latin-1"))
         served = await self._coordinator.infer(model.name, request.inputs, deadline_us=request.deadline_us)
@@ -159,14 +169,17 @@ class App:
     async def _body(self, headers: Mapping[str, bytes], receive: Receive) -> bytes:
         """Return the body, of which no more is kept than is allowed."""
         told = headers.get("content-length", b"0")
-        parts, size = list[bytes](), int(told[:20]) if told.isdigit() else 0
-        while size <= self._most_bytes:
+        told_bytes = int(told[:20]) if told.isdigit() else 0
+        parts, left = list[bytes](), self._most_bytes
+        while told_bytes <= self._most_bytes:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Refusal(400, "the client has left")
             parts.append(message.get("body", b""))
-            size = max(size, sum(map(len, parts)))
-            if not message.get("more_body", False) and size <= self._most_bytes:
+            left -= len(parts[-1])
+            if left < 0:
+                break
+            if not message.get("more_body", False):
                 return b"".join(parts)
         raise Refusal(413, f"the body is larger than {self._most_bytes:,} bytes (--max-body)")
 

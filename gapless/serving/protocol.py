@@ -66,7 +66,8 @@ def parse_infer(model: Registered, body: memoryview, header_length: str | None) 
     if header_length is not None:
         if not header_length.isascii() or not header_length.isdigit() or int(header_length[:20]) > len(body):
             raise InvalidInputError(
-                f"Inference-Header-Content-Length is {shown(header_length)}, but the body has {len(body)} bytes"
+                f"Inference-Header-Content-Length is {shown(header_length)}, "
+                f"but the body has {len(body)} bytes"
             )
         length = int(header_length)
     document = _document(bytes(body[:length]))

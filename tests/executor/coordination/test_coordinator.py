@@ -157,14 +157,14 @@ def test_costs_replace_measurements_and_a_route_is_followed() -> None:
     with coordinator("a", "b") as opened:
         opened.register(model, "free", costs=costs)
         assert opened._loop.dispatcher.times.chunk_us(0, 0, 1, 0) == 30
-        opened.register(model, "planned", route=[_chunk(0, 1, "b"), _chunk(1, 3, "a")])
+        opened.register(model, "planned", routes=[[_chunk(0, 1, "b"), _chunk(1, 3, "a")]])
         for seed in range(4):
             served = opened.run("planned", model.sample_inputs(seed))
             assert [(c.start, c.stop, c.unit) for c in served.chunks] == [(0, 1, "b"), (1, 3, "a")]
             assert right(model, served, seed)
         for route in ([_chunk(0, 1, "b")], [_chunk(1, 3, "a")], [_chunk(0, 3, "c")]):
             with pytest.raises(InvalidPlanError, match="network 'net'"):
-                opened.register(model, "wrong", route=route)
+                opened.register(model, "wrong", routes=[route])
 
 
 def _chunk(start: int, stop: int, unit: str) -> Chunk:
@@ -203,7 +203,7 @@ def test_closing_answers_or_names_what_was_accepted() -> None:
 
 
 def test_policies_that_place_requests_whole_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="policy 'lst.*' places requests whole"):
+    with pytest.raises(InvalidInputError, match=r"policy 'lst.*' places requests whole"):
         Coordinator(platform("a"), FakeEngine(), LeastSlack(conduct=Conduct.WHOLE))
     with pytest.raises(InvalidInputError, match="queue is 0"):
         coordinator("a", queue=0)

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def _consecutive(chunks: tuple[object, ...]) -> list[tuple[int, int]]:
     found = [(c.start, c.stop) for c in chunks]  # type: ignore[attr-defined]
     assert found[0][0] == 0
     assert found[-1][1] == 3
-    assert all(a[1] == b[0] for a, b in zip(found, found[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in pairwise(found))
     return found
 
 
