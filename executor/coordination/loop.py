@@ -84,9 +84,9 @@ class Loop:
                 seat.end()
             os.close(self._wake_up)
             raise
-        for seat, other in platform.conflicts:
-            self.seats[seat].rivals.append(self.seats[other])
-            self.seats[other].rivals.append(self.seats[seat])
+        for one, other in platform.conflicts:
+            self.seats[one].rivals.append(self.seats[other])
+            self.seats[other].rivals.append(self.seats[one])
         self._starting = [seat.task.answer for seat in self.seats if isinstance(seat.task, Errand)]
         self._thread = threading.Thread(target=self._work, name="gapless coordinator", daemon=True)
         self._thread.start()
