@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from .expr import BoolExpr, Expr, Variable, VariableKey
+from .expr import BoolExpr, BoolVar, Expr, Variable, VariableKey
 
 Values = Callable[[Variable], int]
 """The value of each variable in a solution."""
@@ -30,6 +30,46 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Something that takes a fixed time, if it is done at all.
+
+    Attributes
+    ----------
+    start
+        When it begins.
+    length
+        How long it takes.
+    present
+        Whether it is done: a variable of the encoding.
+    """
+
+    start: Expr
+    length: int
+    present: BoolVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """Tasks of which only so many are done at the same time.
+
+    Solvers that know tasks take them as they are, all others take the rows.
+
+    Attributes
+    ----------
+    tasks
+        The tasks.
+    most
+        How many at once; 1: no two of them overlap.
+    rows
+        The same as expressions; none where other constraints imply it.
+    """
+
+    tasks: tuple[Task, ...]
+    most: int = 1
+    rows: tuple[BoolExpr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """Constraints over the variables of an encoding and over the quantities of a plan.
 
@@ -42,10 +82,13 @@ class Model:
     definitions
         What each quantity of a plan (`QuantityInfo`) means in terms of the encoding's own variables
         and of other quantities. Lowering puts in the ones that are used.
+    sharing
+        Tasks that keep each other waiting.
     """
 
     constraints: tuple[Constraint, ...]
     definitions: Mapping[VariableKey, Expr]
+    sharing: tuple[Sharing, ...] = ()
 
 
 class Structure(StrEnum):
@@ -57,11 +100,14 @@ class Structure(StrEnum):
         Its linear relaxation has integral corners.
     TIMED
         Start times, orders and conditions between them.
+    SCHEDULE
+        Tasks on a choice of units (`Sharing`).
     """
 
     CHOICE = "choice"
     INTEGRAL = "integral"
     TIMED = "timed"
+    SCHEDULE = "schedule"
 
 
 CodeT = TypeVar("CodeT")

@@ -54,7 +54,8 @@ class Plan:
         At least one chunk. They are sorted on construction, so equal plans are equal values.
     order
         In plans for a workload, the names of all requests in the order in which every unit serves them; in
-        plans of several pipelines, their names; empty otherwise.
+        plans of single requests, a name for each chunk of its request, in the order in which units serve
+        them; in plans of several pipelines, their names; empty otherwise.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -82,7 +83,7 @@ class Plan:
     def __str__(self) -> str:
         if not self.order:
             return _path(self.chunks)
-        return "; ".join(f"{name}: {_path(self.of(name))}" for name in self.order)
+        return "; ".join(f"{name}: {_path(self.of(name))}" for name in dict.fromkeys(self.order))
 
 
 def _named(chunk: Chunk) -> tuple[str, ...]:

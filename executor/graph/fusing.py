@@ -7,7 +7,7 @@ of B: no other way leads from A to B, so that no cycle can arise.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from .op_types import ELEMENTWISE, MOVING
@@ -104,14 +104,20 @@ def absorb_sources(graph: OperatorGraph, clusters: Clusters) -> None:
                 clusters.merge(clusters.home(index), clusters.home(min(later)))
 
 
-def fuse(graph: OperatorGraph, clusters: Clusters, costs: Sequence[OperatorCost]) -> None:
+def fuse(
+    graph: OperatorGraph,
+    clusters: Clusters,
+    costs: Sequence[OperatorCost],
+    classes: Sequence[Hashable] = (),
+) -> None:
     """Contract what a runtime would run as one, and what costs next to nothing on its own.
 
     Light operators (element by element work, moving data), and clusters whose cost is tiny beside the mean
     of the heavy ones, join a neighbour: the producer that feeds nothing else; or a light cluster that alone
-    uses them; or the consumer; or the only producer.
+    uses them; or the consumer; or the only producer. Operators of different `classes` stay apart.
     """
     light = _Lightness(graph, costs)
+    kinds = _with_sources(graph, classes or [None] * len(graph.operators))
     before, after = clusters.predecessors, clusters.successors
 
     def feeds_only(cluster: int) -> list[int]:
@@ -133,12 +139,24 @@ def fuse(graph: OperatorGraph, clusters: Clusters, costs: Sequence[OperatorCost]
         merged = False
         for index in range(len(graph.operators)):
             cluster = clusters.home(index)
-            found = partners(cluster) if light(cluster) else ()
+            kind = kinds[clusters.first[cluster]]
+            near = partners(cluster) if light(cluster) else ()
+            found = [other for other in near if kinds[clusters.first[other]] == kind]
             if found:
                 partner = nearest(found, key=clusters.first.__getitem__)
                 light.add(cluster, partner, clusters.merge(cluster, partner))
                 merged = True
         step = 0 if merged else step + 1
+
+
+def _with_sources(graph: OperatorGraph, classes: Sequence[Hashable]) -> list[Hashable]:
+    """Return the classes, those of operators without inputs being that of the first one that uses them."""
+    users, kinds = graph.consumers(), list(classes)
+    for index, operator in reversed(list(enumerate(graph.operators))):
+        later = [users[name][0] for name in operator.outputs if name in users]
+        if later and not operator.inputs:
+            kinds[index] = kinds[min(later)]
+    return kinds
 
 
 class _Lightness:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate, pairwise
@@ -62,6 +62,7 @@ def group(
     granularity: Granularity,
     *,
     pieces: Sequence[int] = (),
+    classes: Sequence[Hashable] = (),
 ) -> Grouping:
     """Return the layers of a model.
 
@@ -78,6 +79,9 @@ def group(
         How finely to divide.
     pieces
         For granularity "piece" the number of the piece of each operator.
+    classes
+        Operators of different classes (say, that other units can run) are in different layers, and layers
+        of one class come one after the other as far as possible.
 
     Raises
     ------
@@ -87,7 +91,8 @@ def group(
     if granularity == Granularity.PIECE:
         groups = _by_piece(pieces)
     else:
-        groups = _ordered(graph, _clusters(graph, costs, granularity))
+        groups = _ordered(graph, _clusters(graph, costs, granularity, classes))
+        groups = _in_runs(graph, groups, classes) if classes else groups
     groups, obstacles = _without_obstacles(graph, groups)
     if granularity == Granularity.BLOCK:
         groups = _joined(groups, _block_cuts(len(groups), _tensors(graph, groups)))
@@ -112,14 +117,17 @@ def _by_piece(pieces: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _clusters(
-    graph: OperatorGraph, costs: Sequence[OperatorCost], granularity: Granularity
+    graph: OperatorGraph,
+    costs: Sequence[OperatorCost],
+    granularity: Granularity,
+    classes: Sequence[Hashable],
 ) -> list[tuple[int, ...]]:
     from .fusing import Clusters, absorb_sources, fuse
 
     clusters = Clusters(graph)
     absorb_sources(graph, clusters)
     if granularity != Granularity.OPERATOR:
-        fuse(graph, clusters, costs)
+        fuse(graph, clusters, costs, classes)
     return clusters.in_order()
 
 
@@ -127,6 +135,15 @@ def _ordered(graph: OperatorGraph, groups: list[tuple[int, ...]]) -> list[tuple[
     from .ordering import thrifty_order
 
     return [groups[place] for place in thrifty_order(len(groups), _tensors(graph, groups))]
+
+
+def _in_runs(
+    graph: OperatorGraph, groups: list[tuple[int, ...]], classes: Sequence[Hashable]
+) -> list[tuple[int, ...]]:
+    from .ordering import order_in_runs
+
+    kinds = [classes[group[-1]] for group in groups]  # the first may be a constant, which has no class
+    return [groups[place] for place in order_in_runs(kinds, _tensors(graph, groups))]
 
 
 def _without_obstacles(

@@ -1,4 +1,4 @@
-"""The files of coordination: scenarios, and how the units of a platform behave."""
+"""The files of coordination: who asks for what, and how units behave at work."""
 
 from __future__ import annotations
 

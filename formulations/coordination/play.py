@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
@@ -14,6 +14,7 @@ from .record import Answered, FrameSpan, Record
 from .scenario import Application, Scenario, UnitChange, Workflow
 from .setting import Setting
 from .simulation import Conditions, Simulation
+from .stretch import deadline_of
 
 
 def play(
@@ -131,7 +132,7 @@ class _Play:
             self._frame_comes(index, asker, next(self._drawn[index]))
         else:
             network = self._setting.index(asker.network)
-            self._ask(index, network, deadline_us=self._deadline_us(asker, network), weight=asker.weight)
+            self._ask(index, network, deadline_us=deadline_of(self._setting, asker), weight=asker.weight)
 
     def _frame_comes(self, index: int, workflow: Workflow, frame: Frame) -> None:
         number = next(self._serials[index])
@@ -165,11 +166,6 @@ class _Play:
             ),
             luck=f"{index}/{next(self._serials[index])}",
         )
-
-    def _deadline_us(self, asker: Application, network: int) -> int | None:
-        if asker.deadline_permille is None:
-            return asker.deadline_us
-        return round(self._setting.p99_us(network) * asker.deadline_permille / 1000)
 
     def _ended(self, request: Answered) -> None:
         if request.frame < 0:
@@ -210,21 +206,8 @@ class _Play:
             )
             for frame in self._frames.values()
         ]
-        requests = [*simulation.answered.values(), *simulation.unanswered]
-        record = Record(
-            policy=self._policy.name,
-            units=self._setting.platform.unit_names,
-            networks=tuple(network.name for network in self._setting.networks),
-            applications=tuple(asker.name for asker in self._askers),
-            duration_us=self._scenario.duration_us,
-            end_us=simulation.now_us,
-            requests=tuple(sorted(requests, key=lambda request: request.number)),
-            ran=tuple(simulation.ran),
-            frames=tuple(sorted([*self._spans, *unfinished], key=lambda span: span.start_us)),
-            away=tuple(simulation.away),
-            decisions_ns=tuple(simulation.dispatcher.decisions_ns),
-        )
-        return replace(record, energy_mj=self._setting.energy_mj(record.busy_us, record.end_us))
+        names = tuple(asker.name for asker in self._askers)
+        return simulation.record(names, self._scenario.duration_us, [*self._spans, *unfinished])
 
 
 def _plus(start_us: float, time_us: int | None) -> float | None:

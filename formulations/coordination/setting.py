@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -166,6 +166,10 @@ class Setting:
                 f"that can run everything, and {self.platform.name!r} has none"
             )
         return self.processors[0]
+
+    def costs_of(self, networks: Sequence[str]) -> CostTable:
+        """Return the costs of some networks alone."""
+        return replace(self.costs, networks=tuple(self.costs.of(name) for name in networks))
 
     def isolated_us(self, network: int) -> int:
         """Return the shortest time of a network that is alone on all units, in one chunk or several."""

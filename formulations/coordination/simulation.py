@@ -8,12 +8,12 @@ cold or too hot, and noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from .dispatch import Dispatcher, Late, Start
 from .policy import Conduct, Policy, Waiting
-from .record import Answered, Ran, UnitSpan
+from .record import Answered, FrameSpan, Ran, Record, UnitSpan
 from .sections import legs_of
 from .setting import Setting
 from .times import SMOOTHING, Times
@@ -179,9 +179,38 @@ class Simulation:
         self.dispatcher.restore(unit)
         for index, span in enumerate(self.away):
             if span.unit == unit and span.end_us is None:
-                self.away[index] = UnitSpan(
-                    unit=unit, start_us=span.start_us, end_us=self.now_us, cause=span.cause
-                )
+                self.away[index] = replace(span, end_us=self.now_us)
+
+    def record(
+        self, applications: tuple[str, ...], duration_us: int, frames: Iterable[FrameSpan] = ()
+    ) -> Record:
+        """Return what has happened.
+
+        Parameters
+        ----------
+        applications
+            Names of those who asked.
+        duration_us
+            How long requests came in.
+        frames
+            Their frames.
+        """
+        setting = self.setting
+        requests = [*self.answered.values(), *self.unanswered]
+        record = Record(
+            policy=self.dispatcher.policy.name,
+            units=setting.platform.unit_names,
+            networks=tuple(network.name for network in setting.networks),
+            applications=applications,
+            duration_us=duration_us,
+            end_us=self.now_us,
+            requests=tuple(sorted(requests, key=lambda request: request.number)),
+            ran=tuple(self.ran),
+            frames=tuple(sorted(frames, key=lambda span: span.start_us)),
+            away=tuple(self.away),
+            decisions_ns=tuple(self.dispatcher.decisions_ns),
+        )
+        return replace(record, energy_mj=setting.energy_mj(record.busy_us, record.end_us))
 
     @property
     def unanswered(self) -> tuple[Answered, ...]:
@@ -266,18 +295,8 @@ class Simulation:
         """Answer a request; those that wait for it come now, or are dropped with it."""
         request = self._open.pop(number).answered
         arrival_us = max([request.arrival_us, *(self.answered[n].end_us or 0.0 for n in request.after)])
-        done = Answered(
-            number=number,
-            application=request.application,
-            network=request.network,
-            arrival_us=arrival_us,
-            deadline_us=request.deadline_us,
-            end_us=None if dropped else self.now_us,
-            dropped=dropped,
-            frame=request.frame,
-            after=request.after,
-            weight=request.weight,
-        )
+        end_us = None if dropped else self.now_us
+        done = replace(request, arrival_us=arrival_us, end_us=end_us, dropped=dropped)
         self.answered[number] = done
         self._ended(done)
         for follower in self._waiting_for.pop(number, ()):

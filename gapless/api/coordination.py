@@ -177,20 +177,22 @@ def given_scenario(scenario: Scenario | str | Path) -> Scenario:
     """Return a scenario that is given as such, by name, or as a file."""
     if isinstance(scenario, Scenario):
         return scenario
-    from ..profiler.platforms.scenarios import is_scenario_name, near_scenarios, shipped_scenario
+    from ..profiler.coordination.catalog import scenario_names, shipped_scenario
 
-    if isinstance(scenario, str) and is_scenario_name(scenario):
+    if isinstance(scenario, str) and (scenario in scenario_names() or not _is_file(scenario)):
         return shipped_scenario(scenario)
-    if isinstance(scenario, str) and not Path(scenario).suffix and not Path(scenario).exists():
-        raise InvalidInputError(f"no scenario is called {scenario[:100]!r}; {near_scenarios(scenario)}")
     return load(scenario, SCENARIO)
+
+
+def _is_file(name: str) -> bool:
+    return bool(Path(name).suffix) or Path(name).exists()
 
 
 def given_setting(setting: Setting | str, scenario: Scenario) -> Setting:
     """Return a setting that is given as such, or by the name of a shipped phone."""
     if isinstance(setting, Setting):
         return setting
-    from ..profiler.platforms.settings import shipped_setting
+    from ..profiler.coordination.catalog import shipped_setting
 
     return shipped_setting(setting, scenario.networks)
 

@@ -5,13 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..api.coordination import Coordination
+from ..api.coordination_bound import CoordinationBound
 from ..formulations.coordination.record import Record, percentile
 from .documents import Document, header, plain_data
 
 
-def coordination_document(runs: Sequence[Coordination]) -> Document:
+def coordination_document(runs: Sequence[Coordination], bound: CoordinationBound | None = None) -> Document:
     """Return what several policies made of a scenario, as `gapless coordinate --json` prints it."""
-    return {**header("coordination"), "runs": [_coordination_data(found) for found in runs]}
+    return {
+        **header("coordination"),
+        "runs": [_coordination_data(found) for found in runs],
+        "bound": None if bound is None else _bound_data(bound),
+    }
+
+
+def _bound_data(bound: CoordinationBound) -> Document:
+    return {
+        "term": bound.term,
+        "best": bound.best,
+        "bound": bound.bound,
+        "policies": dict(zip(bound.policies, bound.reached, strict=True)),
+        "parts": [
+            {
+                "name": part.name,
+                "requests": len(part.problem.formulation.arrivals(part.problem)),
+                "status": str(part.result.status),
+                "backend": part.result.backend,
+                "best": part.best,
+                "bound": part.bound,
+                "policies": dict(zip(bound.policies, part.reached, strict=True)),
+            }
+            for part in bound.parts
+        ],
+    }
 
 
 def _coordination_data(found: Coordination) -> Document:

@@ -88,6 +88,20 @@ FORMATS = (
         read_by="links --samples",
     ),
     FileFormat(
+        name="scenario",
+        location="formulations.coordination.files:SCENARIO",
+        what="who asks for which networks, when, by when they need the result; units that leave and return",
+        written_by="you; several are shipped with gapless",
+        read_by="show, and your Python",
+    ),
+    FileFormat(
+        name="behaviour",
+        location="formulations.coordination.files:BEHAVIOUR",
+        what="how units behave at work: in company, cold, hot, and what power they draw",
+        written_by="you; those of four phones are shipped with gapless",
+        read_by="show, and your Python",
+    ),
+    FileFormat(
         name="sweep",
         location="sweeps.spec:SWEEP",
         what="many plans to make: models, platforms, numbers of devices, objectives, limits, backends",

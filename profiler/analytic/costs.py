@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
+from ...formulations.operators import excluded
 from ...formulations.workload import MOST_BATCH
 from .model import AnalyticModel, UnitModel
 from .work import LayerWork, works_of
@@ -115,7 +116,7 @@ def _layers_us(network: Network, unit: UnitModel, batch: int) -> list[int | None
 
 
 def _runs(network: Network, unit: UnitModel) -> list[bool]:
-    return [frozenset(unit.unsupported).isdisjoint(layer.op_types) for layer in network.layers]
+    return [not excluded(layer.op_types, unit.unsupported) for layer in network.layers]
 
 
 def _scale(network: Network, unit: UnitModel, layers: Sequence[BatchTime]) -> float:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...formulations.costs import Provenance
-from ...formulations.errors import InvalidProblemError
+from ...formulations.errors import InvalidInputError, InvalidProblemError
 from ...formulations.files import Schema
+from ...formulations.operators import parse_rule
 from ...formulations.validation import STRICT, Defects
 
 METHOD = "analytic"
@@ -71,7 +72,8 @@ class UnitModel:
     copy_us, copy_bytes_per_us
         What it takes to bring tensors from another unit: always, and for their bytes.
     unsupported
-        Operator types that it cannot run.
+        Rules about the operators that it cannot run: types, or types with attributes, as "Softplus" and
+        "ConvTranspose[stride>=4]" (`formulations.operators`).
     totals
         Times of whole networks that are known.
     """
@@ -95,6 +97,11 @@ class UnitModel:
             defects.check_count(field, getattr(self, field), least=1)
         for field in ("launch_us", "copy_us"):
             defects.check_count(field, getattr(self, field))
+        for rule in self.unsupported:
+            try:
+                parse_rule(rule)
+            except InvalidInputError as error:
+                defects.add(str(error))
         defects.check_unique("totals", [total.network for total in self.totals])
         defects.raise_as(InvalidProblemError)
 

@@ -125,7 +125,7 @@ def random_workloads(platform: str, count: int, seed: int, *, balance: bool = Fa
 def _on_phone(platform: str, requests: tuple[Request, ...]) -> Problem:
     model = phone_model(platform)
     names = _networks_of(requests)
-    asked = [(_network(name), size) for name, size in map(split_batch, names)]
+    asked = [(phone_network(name), size) for name, size in map(split_batch, names)]
     return Problem(
         platform=shipped_platform(platform),
         networks=tuple(batched(network, size) for network, size in asked),
@@ -175,10 +175,11 @@ def _solo_times(platform: str, networks: Collection[str]) -> dict[str, BatchTime
     """Return the time of each network on the big cores of a phone, by the size of the batch."""
     big = next(unit.name for unit in shipped_platform(platform).units if unit.kind is UnitKind.CPU)
     model = next(unit for unit in phone_model(platform).units if unit.unit == big)
-    times = {network: time_of(_network(network), model) for network in networks}
+    times = {network: time_of(phone_network(network), model) for network in networks}
     return {network: time for network, time in times.items() if time is not None}  # CPUs run everything
 
 
 @cache
-def _network(name: str) -> Network:
+def phone_network(name: str) -> Network:
+    """Return the description of one of these networks, one layer for what a runtime fuses."""
     return read_shipped(f"{_NETWORKS}/{name}.json", NETWORK)

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from spox import Tensor, Var, argument, build, inline
 
 from ...executor.model import TensorSpec
-from .weights import RECTIFIED, After, Weight, around, filters
+from .weights import RECTIFIED, After, Weight, around, filters, slopes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,9 +63,13 @@ class Blocks:
         return value
 
     def weight(self, name: str, weight: Weight) -> Var:
-        """Return a trained weight: an input of the graph until it is drawn, an initializer in the end."""
-        self._weights[name] = weight
-        self._arguments[name] = argument(Tensor(np.float32, weight.shape))
+        """Return a trained weight: an input of the graph until it is drawn, an initializer in the end.
+
+        Operators that ask for the same name share it.
+        """
+        if name not in self._weights:
+            self._weights[name] = weight
+            self._arguments[name] = argument(Tensor(np.float32, weight.shape))
         return self._arguments[name]
 
     def fixed(self, name: str, value: NDArray[Any] | np.float32) -> Var:
@@ -84,8 +88,13 @@ class Blocks:
         groups: int = 1,
         bias: bool = False,
         after: After = RECTIFIED,
+        shared: str = "",
     ) -> Var:
-        """Add a convolution; `kernel` is square or (height, width), `pad` None keeps the size at stride 1."""
+        """Add a convolution; `kernel` is square or (height, width), `pad` None keeps the size at stride 1.
+
+        `shared` names weights that several convolutions have in common.
+        """
+        weights = shared or name
         kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
         pads = tuple(size // 2 if pad is None else pad for size in kernel)
         shape = (channels, tensor_shape(x)[1] // groups, *kernel)
@@ -93,8 +102,8 @@ class Blocks:
             name,
             op.conv(
                 x,
-                self.weight(f"{name}.weight", filters(shape, after)),
-                self.weight(f"{name}.bias", around(0.0, channels)) if bias else None,
+                self.weight(f"{weights}.weight", filters(shape, after)),
+                self.weight(f"{weights}.bias", around(0.0, channels)) if bias else None,
                 kernel_shape=kernel,
                 pads=pads * 2,
                 strides=(stride, stride),
@@ -169,6 +178,20 @@ class Blocks:
             case "none":
                 return x
         return self.named(f"{name}.{kind}", value)
+
+    def prelu(self, x: Var, name: str) -> Var:
+        """Add a ReLU with a trained slope for each channel, named after the operator that it follows."""
+        channels = tensor_shape(x)[1]
+        slope = self.weight(f"{name}.prelu.slope", slopes(channels))
+        return self.named(f"{name}.prelu", op.prelu(x, slope))
+
+    def doubled(self, x: Var, name: str) -> Var:
+        """Add a nearest-neighbour resize to twice the height and width."""
+        scales = self.fixed("upsample.scales", np.array([1, 1, 2, 2], np.float32))
+        return self.named(
+            name,
+            op.resize(x, scales=scales, coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+        )
 
     def max_pool(
         self, x: Var, name: str, kernel: int, *, stride: int, pad: int = 0, ceil: bool = False

@@ -71,7 +71,9 @@ def shapes_of(graph: onnx.GraphProto) -> Mapping[str, tuple[int, ...]]:
 
 def _macs(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
     """Return one for each output value and each weight or number that goes into it."""
-    if node.op_type not in ("Conv", *_PRODUCTS):
+    if node.op_type not in ("Conv", "ConvTranspose", *_PRODUCTS):
         return 0
     first, second = shapes[node.input[0]], shapes[node.input[1]]
+    if node.op_type == "ConvTranspose":  # each value of the input goes to so many outputs
+        return prod(first) * prod(second[1:])
     return prod(shapes[node.output[0]]) * (prod(second[1:]) if node.op_type == "Conv" else first[-1])

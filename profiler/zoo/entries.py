@@ -71,6 +71,27 @@ ENTRIES = {
             products=3,
         ),
         ZooEntry(
+            name="arcface-mobilenet",
+            builder="faces:mobile_face_net",
+            parameters=1_003_136,
+            macs=221_000_000,
+            convolutions=50,
+            products=0,
+            source="MobileFaceNet without its classifier: Chen et al. 2018 (arXiv 1804.07573); parameters: "
+            "our count, 0.99 M there (the slopes of PReLU are 7,552)",
+            inputs=_image(112),
+        ),
+        ZooEntry(
+            name="arcface-resnet50",
+            builder="faces:arcface_resnet50",
+            parameters=43_590_000,
+            macs=6_330_000_000,
+            convolutions=53,
+            products=1,
+            source="r50 of insightface (github.com/deepinsight/insightface, model zoo and arcface_torch)",
+            inputs=_image(112),
+        ),
+        ZooEntry(
             name="bert",
             builder="transformers:bert_base",
             parameters=109_482_240,
@@ -121,6 +142,46 @@ ENTRIES = {
             convolutions=1,
             products=12 * (6 + 2) + 1,
             source=_TIMM.format("deit_tiny_patch16_224.fb_in1k"),
+        ),
+        ZooEntry(
+            name="efficientdet-lite0",
+            builder="efficientnet:efficientdet_lite0",
+            parameters=3_240_000,
+            macs=973_589_696,
+            convolutions=182,
+            products=0,
+            source="parameters: 3.2 M (github.com/google/automl, efficientdet) and 3.24 M (timm effdet); "
+            "work: our count, boxes and classes of all anchors, without the choice among them",
+            inputs=_image(320),
+        ),
+        *(
+            ZooEntry(
+                name=f"efficientnet-lite{size}",
+                builder=f"efficientnet:efficientnet_lite{size}",
+                parameters=parameters,
+                macs=macs,
+                convolutions=convolutions,
+                products=1,
+                source="parameters: timm; work: our count of convolutions and products (github.com/tensor"
+                "flow/tpu, models/official/efficientnet/lite, has 631 M, 899 M, 1.44 G with all operators)",
+                inputs=_image(pixels),
+            )
+            for size, parameters, macs, convolutions, pixels in (
+                (1, 5_416_680, 600_185_232, 64, 240),
+                (2, 6_092_072, 859_736_272, 64, 260),
+                (3, 8_197_096, 1_383_321_872, 73, 280),
+            )
+        ),
+        ZooEntry(
+            name="fsrnet",
+            builder="fsrnet:fsrnet",
+            parameters=8_500_742,
+            macs=10_753_671_168,
+            convolutions=93,
+            products=0,
+            source="our count: the form of Chen et al. 2018 (arXiv 1711.10703) with the stride of 4 that "
+            "Band names; no paper prints its size",
+            inputs=_image(128),
         ),
         ZooEntry(
             name="googlenet",
@@ -218,6 +279,17 @@ ENTRIES = {
             macs=4_090_000_000,
             convolutions=53,
             products=1,
+        ),
+        ZooEntry(
+            name="retinaface",
+            builder="faces:retinaface",
+            parameters=426_608,
+            macs=981_145_600,
+            convolutions=56,
+            products=0,
+            source="our count; its file has 1.7 MB (github.com/biubug6/Pytorch_Retinaface, mobilenet0.25), "
+            "which is trained on patches of 640 x 640",
+            inputs=_image(640),
         ),
         ZooEntry(
             name="squeezenet",

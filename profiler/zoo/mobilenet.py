@@ -73,7 +73,7 @@ def mobilenet_v2(net: Blocks, image: Var) -> Outputs:
     for expansion, channels, repeats, first_stride in V2_BODY:
         for stride in (first_stride, *(1,) * (repeats - 1)):
             index += 1
-            x = _inverted_residual(net, x, f"block{index}", channels, stride=stride, expansion=expansion)
+            x = inverted_residual(net, x, f"block{index}", channels, stride=stride, expansion=expansion)
     return net.classify(net.conv_bn(x, "head", 1280, after=LINEAR, activation="relu6"))
 
 
@@ -88,14 +88,17 @@ def mobilenet_v3_large(net: Blocks, image: Var) -> Outputs:
     return {"logits": net.linear(x, "classifier", CLASSES, after=HARD_SWISH)}
 
 
-def _inverted_residual(net: Blocks, x: Var, name: str, channels: int, *, stride: int, expansion: int) -> Var:
+def inverted_residual(
+    net: Blocks, x: Var, name: str, channels: int, *, stride: int, expansion: int, kernel: int = 3
+) -> Var:
+    """Add a block that widens, convolves each channel by itself, and narrows; summed where shapes agree."""
     before = tensor_shape(x)[1]
     wide = before * expansion
     summed = stride == 1 and before == channels
     y = x
     if expansion > 1:
         y = net.conv_bn(y, f"{name}.expand", wide, after=LINEAR, activation="relu6")
-    y = net.conv_bn(y, f"{name}.depthwise", wide, 3, stride=stride, groups=wide, activation="relu6")
+    y = net.conv_bn(y, f"{name}.depthwise", wide, kernel, stride=stride, groups=wide, activation="relu6")
     scale = RESIDUAL_SCALE if summed else 1.0
     y = net.conv_bn(y, f"{name}.project", channels, scale=scale, activation="none")
     return net.add(x, y, f"{name}.add") if summed else y

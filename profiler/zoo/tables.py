@@ -6,7 +6,7 @@ divided into layers as that of a model file is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from ...executor.engines.cache import default_cache
@@ -17,7 +17,7 @@ from .catalog import digest_of, outline, zoo_entry
 
 if TYPE_CHECKING:
     from ...executor.graph.grouping import Grouping
-    from ...executor.graph.operators import OperatorGraph
+    from ...executor.graph.operators import Operator, OperatorGraph
 
 TABLE_VERSION = 1
 """Raised whenever the same graph would be divided otherwise: tables in caches are made anew then."""
@@ -47,14 +47,25 @@ def table_of(name: str) -> Network:
     return load(path, NETWORK)
 
 
-def grouped(name: str) -> tuple[OperatorGraph, Grouping]:
-    """Return the operators of a built-in network, and how they are grouped into the layers of its table."""
+def grouped(
+    name: str, *, classes: Callable[[Operator], Hashable] | None = None
+) -> tuple[OperatorGraph, Grouping]:
+    """Return the operators of a built-in network, and how they are grouped into the layers of its table.
+
+    Parameters
+    ----------
+    name
+        As for `catalog.zoo_entry`.
+    classes
+        Operators for which it says different things are in different layers.
+    """
     from ...executor.graph.flops import operator_cost
     from ...executor.graph.grouping import Granularity, group
 
     graph = _operators(outline(name), zoo_entry(name).inputs)
     costs = [operator_cost(graph, operator) for operator in graph.operators]
-    return graph, group(graph, costs, Granularity.LAYER)
+    kinds = [] if classes is None else list(map(classes, graph.operators))
+    return graph, group(graph, costs, Granularity.LAYER, classes=kinds)
 
 
 def _made(name: str) -> Network:

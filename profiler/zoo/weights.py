@@ -67,7 +67,8 @@ LEAKY = _after(0.9 / sqrt(2.0 * pi), 0.505 - 0.405 / pi, centred=DEEPER)
 MISH = _after(0.2404, 0.3945, centred=DEEPER)
 HARD_SWISH = _after(0.1662, 0.3039)
 GELU = _after(0.2821, 0.3456)
-"""After activations, by the mean and variance that they leave; a leaky ReLU has the slope 0.1."""
+PRELU = _after(0.75 / sqrt(2.0 * pi), 0.53125 - 0.28125 / pi)
+"""After activations, by the mean and variance that they leave; a leaky ReLU has the slope 0.1, PReLU 0.25."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,13 @@ def around(centre: float, count: int) -> Weight:
     return Weight(
         shape=(count,),
         draw=lambda random: random.uniform(centre - 0.1, centre + 0.1, count).astype(np.float32),
+    )
+
+
+def slopes(count: int) -> Weight:
+    """Return the slopes of a PReLU below zero, one for each channel, all near where training begins."""
+    return Weight(
+        shape=(count, 1, 1), draw=lambda random: around(0.25, count).draw(random).reshape(count, 1, 1)
     )
 
 

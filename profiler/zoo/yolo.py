@@ -6,7 +6,6 @@ COCO. What follows in those files (decoding, suppression) is not part of the net
 
 from __future__ import annotations
 
-import numpy as np
 import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
@@ -115,14 +114,8 @@ def _alternating(net: Blocks, x: Var, name: str, channels: int, count: int) -> V
 
 def _merged_up(net: Blocks, coarse: Var, fine: Var, name: str, channels: int) -> Var:
     """Bring a coarse grid to a finer one."""
-    scales = net.fixed("upsample.scales", np.array([1, 1, 2, 2], np.float32))
-    up = op.resize(
-        _leaky(net, coarse, f"{name}.reduce", channels),
-        scales=scales,
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
-    )
-    sides = [_leaky(net, fine, f"{name}.side", channels), net.named(f"{name}.upsample", up)]
+    up = net.doubled(_leaky(net, coarse, f"{name}.reduce", channels), f"{name}.upsample")
+    sides = [_leaky(net, fine, f"{name}.side", channels), up]
     return _alternating(net, net.concat(sides, f"{name}.concat"), name, channels, 5)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...formulations.availability import Availability
 from ...formulations.expr import BoolExpr, Variable
-from ...formulations.model import Structure, Values
+from ...formulations.model import Structure, Task, Values
 from ..protocol import EXACT, Capabilities, SolveOptions
 from .base import ExactBackend
 from .flat import Flattener, Row, Sense
@@ -39,6 +39,7 @@ _RELAXED = _Phase(linearization=2, effort=None)
 _PHASES = {
     Structure.CHOICE: (_Phase(linearization=1, effort=None),),
     Structure.INTEGRAL: (_RELAXED,),
+    Structure.SCHEDULE: (_RELAXED,),
     Structure.TIMED: (_Phase(linearization=0, effort=3.0), _RELAXED),
 }
 """How to search.
@@ -90,6 +91,25 @@ class _CpSatPort:
         rows = self._flat.require(condition)
         self._sync()
         self._post(self._model, rows)
+
+    def share(self, tasks: Sequence[Task], most: int) -> None:
+        """Add tasks as optional intervals."""
+        flat = self._flat
+        starts = [flat.affine(task.start, Sense.EXACT) for task in tasks]
+        present = [flat.column(task.present) for task in tasks]
+        self._sync()
+        intervals: list[cp_model.IntervalVar] = []
+        for task, start, literal in zip(tasks, starts, present, strict=True):
+            begin = self._sum([(f, c) for c, f in start.terms.items()]) + start.constant
+            intervals.append(
+                self._model.new_optional_fixed_size_interval_var(
+                    begin, task.length, self._columns[literal], f"task{len(intervals)}"
+                )
+            )
+        if most == 1:
+            self._model.add_no_overlap(intervals)
+        else:
+            self._model.add_cumulative(intervals, [1] * len(intervals), most)
 
     def minimise(self, query: Query) -> PortAnswer:
         """Solve a copy of the model with the conditions of one question."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ...formulations.expr import BoolExpr, Expr, VariableKey
-from ...formulations.model import Values
+from ...formulations.model import Task, Values
 from ..protocol import Deadline
 
 
@@ -84,4 +84,13 @@ class Port(Protocol):
 
     def minimise(self, query: Query) -> PortAnswer:
         """Answer one question."""
+        ...
+
+
+@runtime_checkable
+class Scheduler(Protocol):
+    """A port whose solver knows tasks that cannot be done at the same time."""
+
+    def share(self, tasks: Sequence[Task], most: int) -> None:
+        """Add "at most so many of these tasks at once"; their expressions are in normal form."""
         ...

@@ -281,7 +281,8 @@ def _run_highs(
         def callSolver(self, lp: Any) -> None:
             if warm:
                 start = highspy.HighsSolution()
-                start.col_value = [variable.value() for variable in lp.variables()]
+                # PuLP adds a variable without a value where nothing is left to minimise.
+                start.col_value = [variable.value() or 0.0 for variable in lp.variables()]
                 lp.solverModel.setSolution(start)
             super().callSolver(lp)
 

@@ -17,6 +17,7 @@ import time
 from bisect import insort
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 from math import inf
 from typing import Generic
@@ -27,7 +28,7 @@ from ...formulations.problem import Problem
 from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
 from .levels import TermLevel
 from .lowering import Lowering
-from .port import Port, PortAnswer, Query, Verdict
+from .port import Port, PortAnswer, Query, Scheduler, Verdict
 from .space import Key, Space
 
 _PUBLISH_EVERY_S = 0.2
@@ -39,6 +40,15 @@ def add_model(model: Model, lowering: Lowering, port: Port, deadline: Deadline) 
         if deadline.passed:
             break  # the search stops before its first question
         port.add(lowering.truth(constraint.expr))
+    for sharing in model.sharing:
+        if deadline.passed:
+            break
+        if isinstance(port, Scheduler):
+            tasks = [replace(task, start=lowering.number(task.start)) for task in sharing.tasks]
+            port.share(tasks, sharing.most)
+        else:
+            for row in sharing.rows:
+                port.add(lowering.truth(row))
 
 
 class Search(Generic[CodeT]):

@@ -94,6 +94,17 @@ MultipliersOption = Annotated[
         help="Serve it once for each deadline: so many times the 99th percentile of the time alone.",
     ),
 ]
+BoundOption = Annotated[
+    float | None,
+    _served_option(
+        "--bound",
+        metavar="SECONDS",
+        min=0.1,
+        help="Also solve the first frames, or the first requests, with everything known beforehand: so many "
+        "seconds each.",
+    ),
+]
+FramesOption = Annotated[int, _served_option("--bound-frames", min=1, max=1000, help="How many frames.")]
 PictureOption = Annotated[Path | None, output_option(help="Also draw it into this file (.png, .svg).")]
 PageOption = Annotated[Path | None, output_option("--report", help="Also write a page (.html).")]
 
@@ -116,18 +127,23 @@ def coordinate(
     rest: RestOption = None,
     power: PowerOption = None,
     multipliers: MultipliersOption = None,
+    bound: BoundOption = None,
+    bound_frames: FramesOption = 5,
     picture: PictureOption = None,
     report: PageOption = None,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
     """Serve the requests of applications as they come, in simulated time, by several policies."""
+    from rich.console import Group
+
     from ...api.coordination import coordinate as serve
     from ...api.coordination import coordinate_deadlines, given_scenario, with_power
+    from ...api.coordination_bound import bound_coordination
     from ...files.coordination_document import coordination_document
     from ...formulations.coordination.simulation import Conditions
     from ...formulations.coordination.truth import Noise
-    from ...view.terminal.coordination import coordination_view, deadlines_view, overview
+    from ...view.terminal.coordination import bound_view, coordination_view, deadlines_view, overview
     from ..base.progress import StepLine
 
     for path in (picture, report, out):
@@ -159,7 +175,12 @@ def coordinate(
             runs = coordinate_deadlines(
                 asked, place, policies, _numbers(multipliers), conditions=conditions, report=line.report
             )
-    document = coordination_document(runs)
+        best = None
+        if bound is not None:
+            best = bound_coordination(
+                runs[0], policies, time_limit_s=bound, frames=bound_frames, report=line.report
+            )
+    document = coordination_document(runs, best)
     notes = write_out(out, lambda: documents.json_text(document))
     if picture is not None:
         from ...view.plots.coordination import save_coordination
@@ -169,15 +190,17 @@ def coordinate(
     if report is not None:
         from ...view.page.coordination import write_coordination_report
 
-        write_coordination_report(runs, report, command=shlex.join(["gapless", *sys.argv[1:]]))
+        write_coordination_report(runs, report, bound=best, command=shlex.join(["gapless", *sys.argv[1:]]))
         notes.append(f"wrote {report}")
     view = coordination_view(runs[0]) if multipliers is None else deadlines_view(runs)
+    if best is not None:
+        view = Group(view, "", bound_view(best))
     return Answer(document=lambda: document, view=lambda: view, notes=notes)
 
 
 def overview_document() -> documents.Document:
     """Return which scenarios, platforms and policies there are."""
-    from ...profiler.platforms.scenarios import scenario_names
+    from ...profiler.coordination.catalog import scenario_names
     from ...solvers.coordination.policies import policy_names
 
     return {

@@ -7,10 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...api.coordination import Coordination
+from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record, percentile
 from ...formulations.files import save
 from ...version import __version__
 from ..terminal.coordination import (
+    bound_cells,
+    bound_columns,
+    bound_title,
     condition_words,
     deadline_words,
     decision_words,
@@ -34,7 +38,12 @@ _MOST_POLICIES = 12
 
 
 def write_coordination_report(
-    runs: Sequence[Coordination], out: str | Path, *, title: str = "", command: str = ""
+    runs: Sequence[Coordination],
+    out: str | Path,
+    *,
+    bound: CoordinationBound | None = None,
+    title: str = "",
+    command: str = "",
 ) -> Path:
     """Write a page about a scenario: one self-contained HTML file that needs no network.
 
@@ -44,6 +53,8 @@ def write_coordination_report(
         Of `coordinate` one, or those of `coordinate_deadlines`.
     out
         Where the page goes.
+    bound
+        Of `bound_coordination`; None: it is not shown.
     title
         Of the page; empty: the name of the scenario and the platform.
     command
@@ -59,11 +70,17 @@ def write_coordination_report(
     InvalidInputError
         The place cannot be written.
     """
-    save(coordination_page(runs, title=title, command=command), out)
+    save(coordination_page(runs, bound=bound, title=title, command=command), out)
     return Path(out)
 
 
-def coordination_page(runs: Sequence[Coordination], *, title: str = "", command: str = "") -> str:
+def coordination_page(
+    runs: Sequence[Coordination],
+    *,
+    bound: CoordinationBound | None = None,
+    title: str = "",
+    command: str = "",
+) -> str:
     """Return the page as HTML; everything that comes from files is escaped."""
     first = runs[0]
     name = f"{first.scenario.name} on {first.setting.platform.name}"
@@ -78,6 +95,7 @@ def coordination_page(runs: Sequence[Coordination], *, title: str = "", command:
             lines=() if len(runs) > 1 else tuple(map(_timeline, first.records[:_MOST_POLICIES])),
             networks=[(network, f"c{index % 8}") for index, network in enumerate(first.records[0].networks)],
             policies=_policies(first.records),
+            bound=None if bound is None else _bound(bound),
             applications=_applications(first.records),
             legend=capital(legend(first.records)),
             window=span_seconds(round(WINDOW_US)),
@@ -185,6 +203,15 @@ def _policies(records: Sequence[Record]) -> Table:
             ]
         )
     return table("Policies", titles, rows)
+
+
+def _bound(found: CoordinationBound) -> Table:
+    rows: list[list[TableCell | str]] = [
+        [TableCell(text=name, kind="name"), *cells] for name, *cells in bound_cells(found)
+    ]
+    last = len(rows)
+    titles = (*columns("who"), *numbers(*bound_columns(found)))
+    return table(bound_title(found), titles, rows, strong=[last - 2, last - 1])
 
 
 def _applications(records: Sequence[Record]) -> Table:

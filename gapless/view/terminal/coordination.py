@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...api.coordination import Coordination
+from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record, percentile
 from ...formulations.coordination.simulation import Conditions
 from ...solvers.coordination.policies import SHIPPED, policy_names
@@ -39,6 +40,49 @@ def coordination_view(found: Coordination) -> RenderableType:
     return Group(*parts, *_away(found.records), "", Text(legend(found.records), style="dim"))
 
 
+def bound_view(found: CoordinationBound) -> RenderableType:
+    """Return how far each policy is from the best that is known, and from what is proven."""
+    table = plain_table("who", *bound_columns(found), numbers=bound_columns(found))
+    for cells in bound_cells(found):
+        table.add_row(*cells)
+    return Group(Text(bound_title(found), style="bold"), "", indented(table))
+
+
+def bound_title(found: CoordinationBound) -> str:
+    """Return what was solved with everything known beforehand, and how much of it is proven."""
+    parts = found.parts
+    requests = sum(len(part.problem.formulation.arrivals(part.problem)) for part in parts)
+    frames = f"{counted(len(parts), 'frame')} of {requests} requests"
+    what = frames if found.term == "makespan" else parts[0].name
+    proven = f"{found.proven} of {len(parts)} proven best"
+    return f"With everything known beforehand: {what}, {proven}; times as in the table of costs"
+
+
+def bound_columns(found: CoordinationBound) -> tuple[str, ...]:
+    """Return the names of the numbers of `bound_cells`."""
+    first = "mean frame" if found.term == "makespan" else "late"
+    return (first, "over the best known", "over the bound")
+
+
+def bound_cells(found: CoordinationBound) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each policy, for the best known and for the bound: name and numbers in words."""
+    for name, reached in zip(found.policies, found.reached, strict=True):
+        distances = (_over(found, reached, base) for base in (found.best, found.bound))
+        yield name, _amount(found, reached), *distances
+    yield "best known", _amount(found, found.best), "", _over(found, found.best, found.bound)
+    yield "bound", _amount(found, found.bound), "", ""
+
+
+def _amount(found: CoordinationBound, value: int) -> str:
+    return microseconds(value / len(found.parts)) if found.term == "makespan" else f"{value:,}"
+
+
+def _over(found: CoordinationBound, value: int, base: int) -> str:
+    if found.term != "makespan":
+        return f"{value - base:+,}"
+    return f"{100 * (value / base - 1):+.1f} %" if base else "-"
+
+
 def deadlines_view(runs: Sequence[Coordination]) -> RenderableType:
     """Return what `gapless coordinate --multipliers` shows: the share in time by deadline and policy."""
     first = runs[0]
@@ -61,7 +105,7 @@ def deadline_words(found: Coordination) -> str:
 
 def overview() -> RenderableType:
     """Return which scenarios and policies there are."""
-    from ...profiler.platforms.scenarios import scenario_names, shipped_scenario
+    from ...profiler.coordination.catalog import scenario_names, shipped_scenario
 
     scenarios = plain_table("scenario", "asks for", "what")
     for name in scenario_names():

@@ -9,7 +9,8 @@ import onnxslim
 import pytest
 from onnx import ModelProto, NodeProto, helper
 
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.flops import operator_cost
+from gapless.executor.graph.grouping import Granularity, group
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.formulations import network
 from gapless.formulations.errors import InvalidModelError
@@ -259,3 +260,13 @@ def test_real_models_get_as_many_layers_as_one_expects(
 def test_one_operator_is_one_layer(tmp_path: Path) -> None:
     loaded = load(tiny(nodes=[helper.make_node("MatMul", ["x", "w"], ["y"])]), tmp_path)
     assert loaded.network.legal_cuts == ()
+
+
+def test_operators_of_different_classes_are_in_different_layers(tmp_path: Path) -> None:
+    rest = [node("Relu", "h", "r"), node("Conv", "r w2", "c"), node("Relu", "c", "y")]
+    graph = load(heavy_first(rest, "y"), tmp_path).graph
+    costs = [operator_cost(graph, operator) for operator in graph.operators]
+    apart = [operator.op_type == "Relu" for operator in graph.operators]
+    found = group(graph, costs, Granularity.LAYER, classes=apart)
+    assert [layer.op_types for layer in found.layers] == [("Conv",), ("Relu",), ("Conv",), ("Relu",)]
+    assert len(group(graph, costs, Granularity.LAYER, classes=[True] * 4).layers) == 2

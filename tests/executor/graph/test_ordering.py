@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.executor.graph.ordering import thrifty_order
+from gapless.executor.graph.ordering import order_in_runs, thrifty_order
 from gapless.formulations.network import Layer, Network, Tensor
 
 
@@ -96,3 +96,15 @@ def test_thousands_of_nodes_do_not_hang() -> None:
     start = time.monotonic()
     assert thrifty_order(count, wide) == tuple(range(count))
     assert time.monotonic() - start < 60
+
+
+def test_nodes_of_one_class_stand_together_whatever_the_order_in_the_file() -> None:
+    # Two branches of two nodes each, interleaved in the file, then one that needs both.
+    tensors = [tensor("a", 1, 0, 2), tensor("b", 1, 1, 3), tensor("c", 1, 2, 4), tensor("d", 1, 3, 4)]
+    assert order_in_runs(["here", "there", "here", "there", "here"], tensors) == (0, 2, 1, 3, 4)
+    assert order_in_runs(["here"] * 5, tensors) == (0, 1, 2, 3, 4)
+
+
+def test_a_run_ends_where_dependencies_need_another_class() -> None:
+    chained = [tensor(str(node), 1, node, node + 1) for node in range(4)]
+    assert order_in_runs(["here", "there", "here", "here", "there"], chained) == (0, 1, 2, 3, 4)

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = ("formulations", "solvers", "executor", "profiler", "gapless")
 SHIPPED = {
     folder: sorted((ROOT / folder).rglob("*.json"))
-    for folder in ("profiler/platforms", "profiler/slowdown/contention/data")
+    for folder in ("profiler/platforms", "profiler/coordination", "profiler/slowdown/contention/data")
 }
 NAMES = [entry.name for entry in FORMATS]
 

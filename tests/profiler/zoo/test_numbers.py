@@ -21,9 +21,9 @@ from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.graph.onnx_model import load_onnx
 from gapless.executor.model import TensorSpec, relative_error
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
-from gapless.profiler.zoo import transformers, yolo
+from gapless.profiler.zoo import efficientnet, fsrnet, transformers, yolo
 from gapless.profiler.zoo.blocks import Activation, Blocks, Outputs
-from gapless.profiler.zoo.catalog import build
+from gapless.profiler.zoo.catalog import build, zoo_entry
 
 Array = NDArray[Any]
 
@@ -87,6 +87,36 @@ def test_activations_stay_of_order_one_through_the_whole_depth(name: str) -> Non
         if len(values.shape) == 4 and values.shape[2] > 1:
             assert 0.1 < values.std() < 3, tensor
             assert np.abs(values).max() < 30, tensor
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["arcface-mobilenet", "retinaface"])
+def test_faces_that_differ_give_other_numbers(name: str) -> None:
+    size = zoo_entry(name).inputs[0].shape
+    images = [np.random.default_rng(seed).random(size, dtype=np.float32) for seed in (1, 2)]
+    first, second = (reference_outputs(build(name), {"image": pixels}) for pixels in images)
+    for output, values in first.items():
+        assert np.isfinite(values).all()
+        assert 0.02 < values.std() < 10, output
+        assert relative_error(second[output], values) > 0.05, output
+
+
+@pytest.mark.slow
+def test_engines_agree_on_a_thin_fsrnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsrnet, "WIDTH", 16)
+    monkeypatch.setattr(fsrnet, "PRIOR", 16)
+    assert mnn_error(small_images(fsrnet.fsrnet), tmp_path) < 5e-4
+
+
+@pytest.mark.slow
+def test_engines_agree_on_a_detector_with_one_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(efficientnet, "CELLS", 1)
+    assert mnn_error(small_images(efficientnet.efficientdet_lite0), tmp_path) < 5e-4
+
+
+def small_images(builder: Callable[[Blocks, Var], Outputs]) -> bytes:
+    net = Blocks("small", (TensorSpec(name="image", shape=(1, 3, 32, 32)),))
+    return net.serialise(builder(net, net.inputs["image"]))
 
 
 @pytest.mark.slow

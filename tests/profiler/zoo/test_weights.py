@@ -21,6 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Values], Values]] = {
     "LEAKY": lambda x: np.where(x > 0, x, 0.1 * x),
     "MISH": lambda x: x * np.tanh(np.logaddexp(0, x)),
     "HARD_SWISH": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "PRELU": lambda x: np.where(x > 0, x, 0.25 * x),
     "GELU": lambda x: x * (1 + np.array([erf(value / sqrt(2)) for value in x])) / 2,
 }
 

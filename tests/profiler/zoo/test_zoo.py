@@ -34,11 +34,18 @@ WORDS = {"Gather": 3, "Slice": 1, "Gemm": 1, "Tanh": 1}
 PATCHES = {"Conv": 1, "Concat": 1, "Gather": 1, "Gemm": 1}
 OPERATORS = {
     "alexnet": {"Conv": 5, "Gemm": 3, "MaxPool": 3, "Relu": 7, "Flatten": 1},
+    "arcface-mobilenet": {"Conv": 50, "BatchNormalization": 50, "PRelu": 33, "Add": 12},
+    "arcface-resnet50": {"Conv": 53, "BatchNormalization": 79, "PRelu": 25, "Add": 24, "Gemm": 1},
     "bert": {**encoder(12), **WORDS},
     "bert-large": {**encoder(24), **WORDS},
     "bert-small": {**encoder(4), **WORDS},
     "deit-small": {**encoder(12), **PATCHES, "Transpose": 12 * 4 + 1},
     "deit-tiny": {**encoder(12), **PATCHES, "Transpose": 12 * 4 + 1},
+    "efficientdet-lite0": {"Conv": 182, "BatchNormalization": 108, "Resize": 12, "MaxPool": 14, "Concat": 2},
+    "efficientnet-lite1": {"Conv": 64, "BatchNormalization": 64, "Clip": 43, "Add": 14, "Gemm": 1},
+    "efficientnet-lite2": {"Conv": 64, "BatchNormalization": 64, "Clip": 43, "Add": 14, "Gemm": 1},
+    "efficientnet-lite3": {"Conv": 73, "BatchNormalization": 73, "Clip": 49, "Add": 17, "Gemm": 1},
+    "fsrnet": {"Conv": 93, "ConvTranspose": 1, "Resize": 6, "MaxPool": 6, "BatchNormalization": 91},
     "googlenet": {"Conv": 57, "BatchNormalization": 57, "Concat": 9, "MaxPool": 13},
     "inceptionv3": {"Conv": 94, "BatchNormalization": 94, "Concat": 11, "MaxPool": 4, "AveragePool": 9},
     "inceptionv4": {"Conv": 149, "BatchNormalization": 149, "Concat": 19, "MaxPool": 4, "AveragePool": 14},
@@ -50,6 +57,7 @@ OPERATORS = {
     "resnet18": {"Conv": 20, "BatchNormalization": 20, "Relu": 17, "Add": 8},
     "resnet34": {"Conv": 36, "BatchNormalization": 36, "Relu": 33, "Add": 16},
     "resnet50": {"Conv": 53, "BatchNormalization": 53, "Relu": 49, "Add": 16},
+    "retinaface": {"Conv": 56, "BatchNormalization": 47, "LeakyRelu": 38, "Resize": 2, "Softmax": 1},
     "squeezenet": {"Conv": 26, "Relu": 26, "Concat": 8, "MaxPool": 3, "GlobalAveragePool": 1},
     "vgg16": {"Conv": 13, "Gemm": 3, "MaxPool": 5, "Relu": 15},
     "vit": {**encoder(12), **PATCHES, "Transpose": 12 * 4 + 1},
@@ -68,9 +76,14 @@ OPERATORS = {
 """Counts by hand, from the tables of the papers."""
 
 OUTPUTS = {
+    "arcface-mobilenet": {"embedding": (1, 128)},
+    "arcface-resnet50": {"embedding": (1, 512)},
     "bert": {"last_hidden_state": (1, 128, 768), "pooler_output": (1, 768)},
     "bert-large": {"last_hidden_state": (1, 512, 1024), "pooler_output": (1, 1024)},
     "bert-small": {"last_hidden_state": (1, 128, 512), "pooler_output": (1, 512)},
+    "efficientdet-lite0": {"classes": (1, 19_206, 90), "boxes": (1, 19_206, 4)},
+    "fsrnet": {"face": (1, 3, 128, 128)},
+    "retinaface": {"scores": (1, 16_800, 2), "boxes": (1, 16_800, 4), "landmarks": (1, 16_800, 10)},
     "yolov2": {"boxes": (1, 425, 13, 13)},
     "yolov4": {"fine": (1, 255, 52, 52), "middle": (1, 255, 26, 26), "coarse": (1, 255, 13, 13)},
 }

@@ -1,0 +1,386 @@
+"""Single requests as a model: optional chunks, one at a time on each unit (coordination, section 5).
+
+    x[r, i, j, u]   the sections [i, j) of request r are a chunk on unit u, which takes d
+    b[r, i]         when the chunk that begins at border i starts; e[r]: when the last one ends
+
+The chosen chunks of a request are a path from its first border to its last; a chunk starts after its release,
+after those that it waits for, and after the chunk before it; chunks on one unit do not overlap. "At least"
+rows admit idling, which makes no term better; rules about times add that nothing starts later than it can.
+
+Redundant rows, which relaxations need:
+
+    route     b[r, i] - b[r, 0] >= sum of d x that end by i;  e[r] - b[r, i] >= sum of d x from i on
+    equal     equal requests are done in the order of their indices
+    units     at most as many chunks at once as there are units
+    windows   on each unit, what begins at h or later and has q behind it takes makespan - h - q at most,
+              where h + q is at most any makespan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+
+from ..expr import (
+    FALSE,
+    BoolExpr,
+    BoolVar,
+    Const,
+    Expr,
+    IntVar,
+    VariableKey,
+    all_of,
+    any_of,
+    count,
+    linear,
+    max_of,
+    variables,
+)
+from ..model import Constraint, Encoded, Model, Sharing, Structure, Task, Values
+from ..problem import Problem
+from .quantities import JobQuantity as Q
+from .quantities import JobTerm, JobValues
+from .reach import Reach
+from .symmetry import Alike
+from .tables import JobPlan, Option, tables_of
+
+_TIMES = frozenset({Q.START, Q.FINISH, Q.IS_LATE, Q.MAKESPAN, Q.LATE, Q.LATENESS, Q.LATENCY})
+"""Quantities that depend on when chunks start."""
+
+
+def encode_jobs(problem: Problem, *, top: int, known: JobPlan | None) -> Encoded[JobPlan]:
+    """Return the model of a problem.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    top
+        How many plans are wanted; for one, plans that differ by equal requests need not all be solutions.
+    known
+        A valid plan: for one wanted plan of least makespan, nothing needs to end later.
+    """
+    return _JobsModel(problem, top=top, known=known).encoded()
+
+
+class _JobsModel:
+    """The model of one problem."""
+
+    def __init__(self, problem: Problem, *, top: int, known: JobPlan | None) -> None:
+        self.problem, self.tables = problem, tables_of(problem)
+        tables = self.tables
+        self.requests, self.units = range(tables.request_count), range(tables.unit_count)
+        self.one = top == 1
+        self.paced = problem.objective.terms[0] == JobTerm.MAKESPAN
+        self.horizon_us = tables.horizon_us
+        if known is not None and self.one and self.paced:
+            self.horizon_us = JobValues(tables, known).makespan_us
+        self.reach = Reach(tables=tables)
+        self.alike = Alike(tables) if self.one and not problem.rules else None
+        asked = {key[0] for rule in problem.expression_rules for key in variables(rule.expr)}
+        self.exact = bool(asked & _TIMES)
+        self.makespan = IntVar("end_of_all", (), 0, self.horizon_us)
+
+    # Variables
+
+    @cached_property
+    def chosen(self) -> dict[int, dict[Option, BoolVar]]:
+        """By request, its chunks with their literals; without those that cannot be done in time."""
+        assert self.reach.head_us is not None
+        pairs = zip(self.reach.head_us, self.reach.tail_us, strict=True)
+        return {
+            request: {
+                option: BoolVar("x", (request, *option.part))
+                for option in self.reach.of(request)
+                if heads[option.start] + option.time_us + tails[option.stop] <= self.horizon_us
+            }
+            for request, (heads, tails) in enumerate(pairs)
+        }
+
+    def begin(self, request: int, border: int) -> Expr:
+        """Return when the chunk that begins at a border starts; at the last border: when the request ends.
+
+        Where a chunk goes on over the border, this is when it starts: heads and tails of the border do not
+        hold then.
+        """
+        assert self.reach.head_us is not None
+        heads, tails = self.reach.head_us[request], self.reach.tail_us[request]
+        earliest = heads[border if border == self.tables.section_count(request) else 0]
+        latest = self.horizon_us - tails[border if border == 0 else -1]
+        return IntVar("begin", (request, border), earliest, latest)
+
+    def end(self, request: int) -> Expr:
+        """Return when a request is done."""
+        return self.begin(request, self.tables.section_count(request))
+
+    def _sum(self, request: int, *, start: int = 0, stop: int | None = None) -> Expr:
+        """Return the time of the chunks of a request that lie between two borders."""
+        last = self.tables.section_count(request) if stop is None else stop
+        own = self.chosen[request].items()
+        return linear((o.time_us, x) for o, x in own if start <= o.start and o.stop <= last)
+
+    # The model
+
+    def encoded(self) -> Encoded[JobPlan]:
+        """Return the whole encoding."""
+        if self.reach.head_us is None:
+            model = Model(constraints=(Constraint(name="coverage", expr=FALSE),), definitions={})
+        else:
+            rows = {"structure": self._paths(), "time": self._times(), "route": self._routes()}
+            rows |= {"conflict": self._unit_rows(), "device_memory": self._memory()}
+            rows |= {"equal": self._equal(), "windows": self._windows(), "prompt": self._prompt()}
+            constraints = [Constraint(name=name, expr=expr) for name, found in rows.items() for expr in found]
+            constraints += (Constraint(name=r.name, expr=r.expr) for r in self.problem.expression_rules)
+            model = Model(
+                constraints=tuple(constraints),
+                definitions=self._definitions(),
+                sharing=tuple(self._sharing()),
+            )
+        return Encoded(
+            name="chunks",
+            model=model,
+            structure=Structure.SCHEDULE,
+            complete=self.alike is None and self.horizon_us == self.tables.horizon_us,
+            decode=self._decode,
+            exclude=self._exclude,
+            assign=self._assign,
+            settle=self._settle,
+        )
+
+    def _paths(self) -> Iterator[BoolExpr]:
+        for request in self.requests:
+            own = self.chosen[request].items()
+            for border in range(self.tables.section_count(request)):
+                begun = count(x for o, x in own if o.start == border)
+                yield begun == (1 if border == 0 else count(x for o, x in own if o.stop == border))
+
+    def _times(self) -> Iterator[BoolExpr]:
+        for request in self.requests:
+            for option, x in self.chosen[request].items():
+                over = self.begin(request, option.stop) - self.begin(request, option.start)
+                yield x.implies(over >= option.time_us)
+                if self.exact and option.stop == self.tables.section_count(request):
+                    yield x.implies(over <= option.time_us)
+            for other in self.tables.after[request]:
+                yield self.begin(request, 0) >= self.end(other)
+            yield self.makespan >= self.end(request)
+        if self.exact:
+            yield any_of(self.makespan <= self.end(request) for request in self.requests)
+
+    def _routes(self) -> Iterator[BoolExpr]:
+        for request in self.requests:
+            last = self.tables.section_count(request)
+            for border in range(1, last + 1):
+                over = self.begin(request, border) - self.begin(request, 0)
+                yield over >= self._sum(request, stop=border)
+                if border < last:
+                    yield self.end(request) - self.begin(request, border) >= self._sum(request, start=border)
+
+    def _equal(self) -> Iterator[BoolExpr]:
+        for group in () if self.alike is None else self.alike.groups:
+            for one, other in pairwise(group):
+                yield self.end(one) <= self.end(other)
+
+    def _windows(self) -> Iterator[BoolExpr]:
+        """Yield for each unit what its chunks with late heads and long tails leave of the makespan."""
+        if not self.paced:
+            return
+        for windows in self.reach.windows(range(self.tables.request_count), self.reach.longest_us):
+            for around_us, inside in windows:
+                works = (
+                    (option.time_us, x)
+                    for request, option in inside
+                    if (x := self.chosen[request].get(option)) is not None
+                )
+                yield linear(works, around_us) <= self.makespan
+
+    # Units and memory
+
+    def _used(self, unit: int) -> BoolVar:
+        return BoolVar("unit_used", (unit,))
+
+    def _on(self, unit: int) -> list[BoolVar]:
+        return [x for own in self.chosen.values() for o, x in own.items() if o.unit == unit]
+
+    def _unit_rows(self) -> Iterator[BoolExpr]:
+        limits, exclusive = self.problem.limits, self.tables.chains[0].exclusive
+        if not limits.in_use() and not any(exclusive):
+            return
+        for unit in self.units:
+            on = self._on(unit)
+            yield from (x.implies(self._used(unit)) for x in on)
+            yield (~self._used(unit)) | any_of(on)
+            yield from (count((self._used(unit), self._used(v))) <= 1 for v in exclusive[unit] if v > unit)
+        used = count(map(self._used, self.units))
+        if limits.min_units is not None:
+            yield used >= limits.min_units
+        if limits.max_units is not None:
+            yield used <= limits.max_units
+
+    def _memory(self) -> Iterator[BoolExpr]:
+        most, bytes_of = self.tables.chains[0].device_memory, dict[BoolVar, int]()
+        if most is None:
+            return
+        kept: dict[tuple[int, ...], BoolVar] = {}
+        for request in self.requests:
+            for option, x in self.chosen[request].items():
+                key = (self.tables.chain_of[request], *option.part)
+                loaded = kept.setdefault(key, BoolVar("loaded", key))
+                bytes_of[loaded] = self.tables.memory_bytes(request, option.part)
+                yield x.implies(loaded)
+        yield linear((size, loaded) for loaded, size in bytes_of.items()) <= most
+
+    # Chunks that keep each other waiting
+
+    def _sharing(self) -> Iterator[Sharing]:
+        tasks = {
+            unit: tuple(
+                Task(start=self.begin(request, option.start), length=option.time_us, present=x)
+                for request in self.requests
+                for option, x in self.chosen[request].items()
+                if option.unit == unit
+            )
+            for unit in self.units
+        }
+        for unit, own in tasks.items():
+            yield Sharing(tasks=own, rows=tuple(self._turns(unit)))
+        yield Sharing(tasks=tuple(task for own in tasks.values() for task in own), most=len(self.units))
+
+    def _turns(self, unit: int) -> Iterator[BoolExpr]:
+        """Yield "one after the other" for each two chunks on a unit, by a literal for who is first."""
+        places: list[tuple[int, int, BoolVar, Expr]] = []
+        for request in self.requests:
+            for border in range(self.tables.section_count(request)):
+                own = {o: x for o, x in self._from(request, border).items() if o.unit == unit}
+                if own:
+                    there = BoolVar("at", (request, border, unit))
+                    yield count(own.values()) == there
+                    length = linear((o.time_us, x) for o, x in own.items())
+                    places.append((request, border, there, self.begin(request, border) + length))
+        for first, (request, border, here, end) in enumerate(places):
+            for other, place, there, other_end in places[first + 1 :]:
+                if other != request:
+                    turn = BoolVar("before", (request, border, other, place))
+                    apart = (~here) | ~there
+                    yield apart | ~turn | (end <= self.begin(other, place))
+                    yield apart | turn | (other_end <= self.begin(request, border))
+
+    def _from(self, request: int, border: int) -> dict[Option, BoolVar]:
+        return {o: x for o, x in self.chosen[request].items() if o.start == border}
+
+    def _prompt(self) -> Iterator[BoolExpr]:
+        """Yield "a chunk starts when its request is ready, or when another one leaves its unit"."""
+        if not self.exact:
+            return
+        for request in self.requests:
+            for border in range(self.tables.section_count(request)):
+                start, ways = self.begin(request, border), list[BoolExpr]()
+                if border == 0:
+                    release_us = self.tables.jobs.requests[request].release_us
+                    ways += [start <= release_us]
+                    ways += [start <= self.end(other) for other in self.tables.after[request]]
+                else:
+                    ways.append(~any_of(self._from(request, border).values()))
+                    ways += [
+                        x & (start <= self.begin(request, o.start) + o.time_us)
+                        for o, x in self.chosen[request].items()
+                        if o.stop == border
+                    ]
+                for other in self.requests:
+                    for option, x in self.chosen[other].items() if other != request else ():
+                        here = any_of(
+                            y for o, y in self._from(request, border).items() if o.unit == option.unit
+                        )
+                        left = self.begin(other, option.start) + option.time_us
+                        ways.append(all_of((x, here, start == left)))
+                yield any_of(ways)
+
+    # Quantities
+
+    def _definitions(self) -> dict[VariableKey, Expr]:
+        tables, found = self.tables, dict[VariableKey, Expr]()
+        lates: list[tuple[int, Expr]] = []
+        lateness: list[tuple[int, Expr]] = []
+        for request, wanted in enumerate(tables.jobs.requests):
+            own, end, due_us = self.chosen[request], self.end(request), tables.due_us[request]
+            for layer in range(tables.chain(request).layer_count):
+                for unit in self.units:
+                    found[Q.ON, (request, layer, unit)] = count(
+                        x
+                        for o, x in own.items()
+                        if o.unit == unit and layer in range(*tables.layers(request, o.part))
+                    )
+            for unit in self.units:
+                found[Q.USES, (request, unit)] = any_of(x for o, x in own.items() if o.unit == unit)
+            late: BoolExpr = FALSE if due_us is None else end >= due_us + 1
+            found[Q.START, (request,)], found[Q.FINISH, (request,)] = self.begin(request, 0), end
+            found[Q.IS_LATE, (request,)] = late
+            found[Q.CHUNKS, (request,)] = count(own.values())
+            lates.append((wanted.weight, late))
+            lateness.append((wanted.weight, Const(0) if due_us is None else max_of((0, end - due_us))))
+        for unit in self.units:
+            found[Q.BUSY, (unit,)] = linear(
+                (o.time_us, x) for own in self.chosen.values() for o, x in own.items() if o.unit == unit
+            )
+        weighted = ((r.weight, self.end(i) - r.release_us) for i, r in enumerate(tables.jobs.requests))
+        found[Q.MAKESPAN, ()] = self.makespan
+        found[Q.LATE, ()], found[Q.LATENESS, ()] = linear(lates), linear(lateness)
+        found[Q.LATENCY, ()] = linear(weighted)
+        found[Q.WORK, ()] = linear((1, self._sum(request)) for request in self.requests)
+        return found
+
+    # From solutions to plans and back
+
+    def _decode(self, values: Values) -> JobPlan:
+        chunks, starts = [], []
+        for request in self.requests:
+            own = sorted(o for o, x in self.chosen[request].items() if values(x))
+            chunks.append(tuple(option.part for option in own))
+            for option in own:
+                start_us = self.begin(request, option.start).evaluate(values)
+                starts.append((start_us, start_us + option.time_us, request))
+        return self.tables.ordered(tuple(request for *_, request in sorted(starts)), tuple(chunks))
+
+    def _exclude(self, code: JobPlan) -> BoolExpr:
+        """Return "a chunk is missing, or two that follow each other on a unit stand the other way round"."""
+        ways: list[BoolExpr] = []
+        last: dict[int, tuple[int, Option]] = {}
+        for run in JobValues(self.tables, code).runs:
+            option = Option(*run.part, run.end_us - run.start_us)
+            ways.append(~self.chosen[run.request][option])
+            before = last.get(option.unit)
+            if before is not None and before[0] != run.request:
+                request, other = before
+                over = self.begin(request, other.start) - self.begin(run.request, option.start)
+                ways.append(over >= option.time_us)
+            last[option.unit] = run.request, option
+        return any_of(ways)
+
+    def _settle(self, code: JobPlan) -> JobPlan:
+        if self.alike is None:
+            return code
+        return self.tables.ordered(
+            *self.alike.settled(JobValues(self.tables, code).finish_us, code.parts, code.order)
+        )
+
+    def _assign(self, code: JobPlan) -> dict[VariableKey, int]:
+        """Return the value of every variable on a plan."""
+        values = JobValues(self.tables, code)
+        found: dict[VariableKey, int] = {("end_of_all", ()): values.makespan_us}
+        starts: dict[tuple[int, int], int] = {}
+        for run in values.runs:
+            start, stop, unit = run.part
+            found["x", (run.request, *run.part)] = 1
+            found["at", (run.request, start, unit)] = 1
+            found["unit_used", (unit,)] = 1
+            found["loaded", (self.tables.chain_of[run.request], *run.part)] = 1
+            for border in range(start, stop):
+                found["begin", (run.request, border)] = run.start_us
+            found["begin", (run.request, stop)] = run.end_us
+            starts[run.request, start] = len(starts)
+        for one, rank in starts.items():
+            for other, place in starts.items():
+                if one < other:
+                    found["before", (*one, *other)] = int(rank < place)
+        return found

@@ -1,0 +1,150 @@
+"""Single requests as a formulation: what the rest of gapless knows about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from ..demands import Demand
+from ..formulation import Formulation
+from ..job_requests import Jobs
+from ..model import Encoded
+from ..network import Network
+from ..plan import Plan
+from ..problem import Problem
+from ..scores import Violation
+from ..terms import PlanNumbers
+from . import judge
+from .encoding import encode_jobs
+from .operation import JobsOperation
+from .quantities import QUANTITIES, TERMS, JobValues
+from .space import all_plans, count_plans
+from .tables import JobPlan, JobTables, build_tables, jobs_of, tables_of
+from .view import JobView
+
+
+class JobsFormulation(Formulation[JobTables, JobPlan]):
+    """Requests of several networks, each in chunks of sections, on any units in any order."""
+
+    name: ClassVar[str] = "jobs"
+    label: ClassVar[str] = "problems of single requests"
+    data_key: ClassVar[str | None] = "jobs"
+    data_type: ClassVar[type | None] = Jobs
+    terms = TERMS
+    quantities = QUANTITIES
+    limits: ClassVar[tuple[str, ...]] = ("min_units", "max_units")
+    operation = JobsOperation()
+    incomplete: ClassVar[str] = (
+        "every layer can run somewhere, but no chunks of sections cover the network: memory or cuts are in "
+        "the way"
+    )
+
+    def defects(self, problem: Problem) -> Iterator[str]:
+        """Yield networks that are not there, and borders that are no cuts."""
+        jobs, networks = jobs_of(problem), {network.name: network for network in problem.networks}
+        for request in jobs.requests:
+            if request.network not in networks:
+                text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
+                yield f"request {request.name!r} {text}"
+        for borders in jobs.borders:
+            if borders.network not in networks:
+                yield f"borders are given for network {borders.network!r}, the problem has {sorted(networks)}"
+            elif strange := sorted(set(borders.cuts) - set(networks[borders.network].legal_cuts)):
+                yield f"network {borders.network!r} cannot be cut at {', '.join(map(str, strange))}"
+
+    def tables(self, problem: Problem) -> JobTables:
+        """Return the tables of the requests."""
+        return build_tables(problem)
+
+    def view(self, problem: Problem) -> JobView:
+        """Return what rules can say."""
+        return JobView(tables_of(problem))
+
+    def placed(self, problem: Problem) -> tuple[Network, ...]:
+        """Return the networks that are asked for."""
+        asked = {request.network for request in jobs_of(problem).requests}
+        return tuple(network for network in problem.networks if network.name in asked)
+
+    def arrivals(self, problem: Problem) -> tuple[str, ...]:
+        """Return the names of the requests."""
+        return jobs_of(problem).names
+
+    def demands(self, problem: Problem) -> list[Demand]:
+        """Return which requests wait for which."""
+        return [
+            Demand(
+                name=f"order of {request.name}",
+                text=f"request {request.name!r} waits for {', '.join(request.after)}",
+                without=partial(_without_waiting, request.name),
+            )
+            for request in jobs_of(problem).requests
+            if request.after
+        ]
+
+    def code(self, problem: Problem, plan: Plan) -> JobPlan:
+        """Return chunks and order by index."""
+        return judge.well_formed(tables_of(problem), plan)
+
+    def plan(self, problem: Problem, code: JobPlan) -> Plan:
+        """Return a plan by name."""
+        return tables_of(problem).plan(code)
+
+    def numbers(self, problem: Problem, code: JobPlan) -> JobValues:
+        """Return the numbers of a plan."""
+        return JobValues(tables_of(problem), code)
+
+    def broken(self, problem: Problem, code: JobPlan, numbers: PlanNumbers) -> Iterator[Violation]:
+        """Yield conflicts and capacities that a plan breaks."""
+        assert isinstance(numbers, JobValues)
+        return judge.broken(numbers)
+
+    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
+        """Return the load by unit, and by request its latency and what it misses its deadline by."""
+        assert isinstance(numbers, JobValues)
+        return {
+            "busy_us": tuple(map(numbers.busy_us.get, range(numbers.tables.unit_count))),
+            "request_latency_us": numbers.request_latency_us,
+            "request_late_us": tuple(
+                None if due_us is None else late_us
+                for due_us, late_us in zip(numbers.tables.due_us, numbers.request_late_us, strict=True)
+            ),
+        }
+
+    def labels(self, problem: Problem, column: str) -> tuple[str, ...]:
+        """Return names of requests, or of units."""
+        per_request = column.startswith("request_")
+        return jobs_of(problem).names if per_request else problem.platform.unit_names
+
+    def rate(self, numbers: PlanNumbers) -> float:
+        """Return requests per second, from time 0 to the end of the last one."""
+        assert isinstance(numbers, JobValues)
+        return 1e6 * numbers.tables.request_count / max(1, numbers.makespan_us)
+
+    def key(self, problem: Problem, code: JobPlan) -> tuple[int, ...]:
+        """Return the chunks, then the order."""
+        return (*(number for parts in code.parts for part in parts for number in part), *code.order)
+
+    def count(self, problem: Problem) -> int:
+        """Return an upper bound on the number of plans."""
+        return count_plans(tables_of(problem))
+
+    def codes(self, problem: Problem) -> Iterator[JobPlan]:
+        """Yield every plan."""
+        return all_plans(tables_of(problem))
+
+    def encode(
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: JobPlan | None = None
+    ) -> Encoded[JobPlan]:
+        """Return the model by optional chunks (`encoding.py`)."""
+        return encode_jobs(problem, top=top, known=known)
+
+
+def _without_waiting(name: str, problem: Problem) -> Problem:
+    jobs = jobs_of(problem)
+    requests = tuple(replace(each, after=()) if each.name == name else each for each in jobs.requests)
+    return replace(problem, data=replace(jobs, requests=requests))
+
+
+FORMULATION = JobsFormulation()

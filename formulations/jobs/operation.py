@@ -1,0 +1,122 @@
+"""How plans of single requests run: they are played only, since each unit has an order of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from ..chain import Chain
+from ..deployment import Deployment, Mode, Rounds, Stream
+from ..errors import InvalidInputError, InvalidPlanError
+from ..history import History, Interval, SteadyState, simulated
+from ..operation import Operation
+from ..plan import Plan
+from ..problem import Problem
+from ..usage import Usage, usage_of
+from .quantities import JobValues
+from .tables import jobs_of, tables_of
+
+_PLAYED = (
+    "plans of single requests are what an all-knowing planner would do: they can be simulated "
+    "(`gapless simulate`), but units that run really decide as requests come (`gapless coordinate`)"
+)
+
+
+class JobsOperation(Operation):
+    """Requests that are served once."""
+
+    def pace(self, problem: Problem) -> str:
+        """Return the makespan."""
+        return "makespan"
+
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Refuse: the runtime has one order for all units."""
+        raise InvalidPlanError(_PLAYED)
+
+    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
+        """Return one stream for each request."""
+        requests = jobs_of(problem).requests
+        return Deployment(
+            streams=tuple(
+                Stream(
+                    name=request.name,
+                    chunks=tuple(replace(chunk, request="") for chunk in plan.of(request.name)),
+                    task_slots=1,
+                )
+                for request in requests
+            ),
+            rounds=Rounds(mode=Mode.BATCH, arrivals_us=tuple(request.release_us for request in requests)),
+        )
+
+    def check_executable(self, problem: Problem) -> None:
+        """Refuse every problem."""
+        raise InvalidInputError(_PLAYED)
+
+    def baselines(
+        self, problem: Problem, sets: Sequence[tuple[str, ...]]
+    ) -> Iterator[tuple[str, Deployment]]:
+        """Yield nothing: nothing can be executed."""
+        return iter(())
+
+    def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
+        """Return the table of the network of each request."""
+        tables, names = tables_of(problem), jobs_of(problem).names
+        return tuple(tables.chain(names.index(stream.name)) for stream in deployment.streams)
+
+    def history(
+        self,
+        problem: Problem,
+        plan: Plan,
+        *,
+        requests: int | None = None,
+        interval_us: int | None = None,
+        task_slots: int | None = None,
+    ) -> History:
+        """Play the requests as the judge does."""
+        if (requests, interval_us, task_slots) != (None, None, None):
+            raise InvalidInputError(
+                "the problem says which requests come when: leave out their number, interval and task slots"
+            )
+        tables = tables_of(problem)
+        values = JobValues(tables, problem.formulation.code(problem, plan))
+        return simulated(
+            plan,
+            (
+                Interval(
+                    start_ns=1000 * run.start_us,
+                    end_ns=1000 * run.end_us,
+                    stream=run.request,
+                    request=0,
+                    chunk=run.place,
+                    unit=tables.units[run.part[2]],
+                )
+                for run in values.runs
+            ),
+            units=tables.units,
+            arrivals_us=tuple(request.release_us for request in tables.jobs.requests),
+            names=tables.jobs.names,
+        )
+
+    def usage(self, problem: Problem, history: History) -> Usage:
+        """Return the bytes in use over time: all chunks in use stay loaded."""
+        assert history.plan is not None
+        values = JobValues(tables_of(problem), problem.formulation.code(problem, history.plan))
+        return usage_of(
+            [(0, 0)],
+            ((event.stream, *event.span_us) for event in history.events),
+            base=values.loaded_bytes,
+            requests=len(history.streams),
+        )
+
+    def check_deployment(self, problem: Problem, deployment: Deployment) -> NoReturn:
+        """Refuse every deployment."""
+        raise InvalidPlanError(_PLAYED)
+
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> NoReturn:
+        """Refuse every deployment."""
+        raise InvalidPlanError(_PLAYED)
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Refuse every deployment: requests are served once."""
+        raise InvalidPlanError(_PLAYED)

@@ -1,0 +1,267 @@
+"""What plans of single requests are worth, and what rules speak about: a played plan. Times in microseconds.
+
+A chunk starts as soon as its unit, the chunk before it, the requests that it waits for and its release
+allow; units serve the chunks in the order of the plan.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
+from .tables import JobPlan, JobTables, Part
+
+
+class JobTerm(StrEnum):
+    """Names of what can be minimised; `TERMS` says what they are."""
+
+    MAKESPAN = "makespan"
+    LATE = "late"
+    LATENESS = "lateness"
+    LATENCY = "latency"
+    WORK = "work"
+
+
+class JobQuantity(StrEnum):
+    """Names of the variables that describe a plan, with their indices."""
+
+    ON = "on"  # (request, layer, unit): the unit runs the layer
+    USES = "uses"  # (request, unit): the unit runs at least one layer of the request
+    BUSY = "busy_us"  # (unit): time of all its chunks
+    START = "start_us"  # (request): when its first chunk starts
+    FINISH = "finish_us"  # (request): when its last chunk ends
+    IS_LATE = "is_late"  # (request): it ends after its deadline
+    CHUNKS = "chunks"  # (request): number of its chunks
+    MAKESPAN = "makespan_us"
+    LATE = "late"
+    LATENESS = "lateness_us"
+    LATENCY = "latency_us"
+    WORK = "work_us"
+
+
+class Run(NamedTuple):
+    """A chunk at work: its request, its place among the chunks of that, and when."""
+
+    request: int
+    place: int
+    part: Part
+    start_us: int
+    end_us: int
+
+
+class JobValues(PlanNumbers):
+    """The numbers of one plan.
+
+    Parameters
+    ----------
+    tables, code
+        The requests, and the plan by index.
+    """
+
+    def __init__(self, tables: JobTables, code: JobPlan) -> None:
+        self.tables, self.code = tables, code
+        self.runs: tuple[Run, ...] = tuple(self._played())
+
+    def _played(self) -> list[Run]:
+        tables, code = self.tables, self.code
+        free_us = [0] * tables.unit_count
+        ready_us = [request.release_us for request in tables.jobs.requests]
+        place = [0] * tables.request_count
+        found = []
+        for request in code.order:
+            own = code.parts[request]
+            part = own[place[request]]
+            unit = part[2]
+            start_us = max(free_us[unit], ready_us[request])
+            end_us = start_us + tables.time_us[tables.chain_of[request]][part]
+            found.append(Run(request, place[request], part, start_us, end_us))
+            free_us[unit] = ready_us[request] = end_us
+            place[request] += 1
+            if place[request] == len(own):
+                for follower in tables.followers[request]:
+                    ready_us[follower] = max(ready_us[follower], end_us)
+        return found
+
+    @cached_property
+    def start_us(self) -> tuple[int, ...]:
+        """When each request starts."""
+        return tuple(run.start_us for run in sorted(self.runs) if run.place == 0)
+
+    @cached_property
+    def finish_us(self) -> tuple[int, ...]:
+        """When each request is done."""
+        ends = {run.request: run.end_us for run in sorted(self.runs)}
+        return tuple(ends[request] for request in range(self.tables.request_count))
+
+    @cached_property
+    def busy_us(self) -> dict[int, int]:
+        """The time of all chunks of each unit in use."""
+        found: dict[int, int] = {}
+        for run in self.runs:
+            found[run.part[2]] = found.get(run.part[2], 0) + run.end_us - run.start_us
+        return found
+
+    @cached_property
+    def request_latency_us(self) -> tuple[int, ...]:
+        """From release to end, for each request."""
+        pairs = zip(self.finish_us, self.tables.jobs.requests, strict=True)
+        return tuple(end_us - request.release_us for end_us, request in pairs)
+
+    @cached_property
+    def request_late_us(self) -> tuple[int, ...]:
+        """By how much each request misses its deadline; 0 where it does not."""
+        pairs = zip(self.finish_us, self.tables.due_us, strict=True)
+        return tuple(0 if due_us is None else max(0, end_us - due_us) for end_us, due_us in pairs)
+
+    @cached_property
+    def loaded_bytes(self) -> int:
+        """The bytes of all different chunks in use: each stays loaded on its unit."""
+        tables = self.tables
+        loaded = {(tables.chain_of[run.request], run.part): run for run in self.runs}
+        return sum(tables.memory_bytes(run.request, run.part) for run in loaded.values())
+
+    @property
+    def makespan_us(self) -> int:
+        """When the last request is done."""
+        return max(self.finish_us)
+
+    @property
+    def late(self) -> int:
+        """The weights of all requests that are late."""
+        return self._weighted(tuple(map(bool, self.request_late_us)))
+
+    @property
+    def lateness_us(self) -> int:
+        """By how much requests miss their deadlines, weighted."""
+        return self._weighted(self.request_late_us)
+
+    @property
+    def latency_us(self) -> int:
+        """From release to end, weighted."""
+        return self._weighted(self.request_latency_us)
+
+    @property
+    def work_us(self) -> int:
+        """The time of all chunks."""
+        return sum(self.busy_us.values())
+
+    def _weighted(self, values: tuple[int, ...]) -> int:
+        pairs = zip(self.tables.jobs.requests, values, strict=True)
+        return sum(request.weight * value for request, value in pairs)
+
+    def on(self, request: int, layer: int, unit: int) -> int:
+        """Return whether the unit runs the layer of the request."""
+        tables = self.tables
+        bounds = ((tables.layers(request, part), part[2]) for part in self.code.parts[request])
+        return int(any(start <= layer < stop and unit == own for (start, stop), own in bounds))
+
+
+TERMS = table(
+    TermInfo(name=name, field=field, dimension=dimension, text=text, label=label)
+    for name, field, dimension, text, label in (
+        (JobTerm.MAKESPAN, "makespan_us", Dimension.MICROSECONDS, "end of the last request", "makespan"),
+        (JobTerm.LATE, "late", Dimension.COUNT, "sum of the weights of late requests", "late"),
+        (
+            JobTerm.LATENESS,
+            "lateness_us",
+            Dimension.MICROSECONDS,
+            "weighted sum over the requests of what they miss their deadlines by",
+            "lateness",
+        ),
+        (
+            JobTerm.LATENCY,
+            "latency_us",
+            Dimension.MICROSECONDS,
+            "weighted sum over the requests of release to end",
+            "total latency",
+        ),
+        (JobTerm.WORK, "work_us", Dimension.MICROSECONDS, "busy time of all units together", "work"),
+    )
+)
+"""What can be minimised."""
+
+
+def _weights(tables: JobTables) -> int:
+    return sum(request.weight for request in tables.jobs.requests)
+
+
+def _most_us(tables: JobTables, *_: int) -> int:
+    return tables.horizon_us
+
+
+def _most_weighted_us(tables: JobTables) -> int:
+    return _weights(tables) * tables.horizon_us
+
+
+_REQUEST = Index(name="request", allowed=lambda tables, *_: range(tables.request_count))
+_UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
+_LAYER = Index(name="layer", allowed=lambda tables, request: range(tables.chain(request).layer_count))
+
+QUANTITIES = table(
+    (
+        QuantityInfo(
+            name=JobQuantity.ON,
+            text="the unit runs the layer of the request",
+            indices=(_REQUEST, _LAYER, _UNIT),
+            read=lambda plan, *indices: plan.on(*indices),
+        ),
+        QuantityInfo(
+            name=JobQuantity.USES,
+            text="the unit runs at least one layer of the request",
+            indices=(_REQUEST, _UNIT),
+            read=lambda plan, request, unit: int(any(unit == part[2] for part in plan.code.parts[request])),
+        ),
+        QuantityInfo(
+            name=JobQuantity.BUSY,
+            text="time of all chunks on the unit",
+            indices=(_UNIT,),
+            most=_most_us,
+            read=lambda plan, unit: plan.busy_us.get(unit, 0),
+        ),
+        QuantityInfo(
+            name=JobQuantity.START,
+            text="when the first chunk of the request starts",
+            indices=(_REQUEST,),
+            most=_most_us,
+            read=lambda plan, request: plan.start_us[request],
+        ),
+        QuantityInfo(
+            name=JobQuantity.FINISH,
+            text="when the last chunk of the request ends",
+            indices=(_REQUEST,),
+            most=_most_us,
+            read=lambda plan, request: plan.finish_us[request],
+        ),
+        QuantityInfo(
+            name=JobQuantity.IS_LATE,
+            text="the request misses its deadline",
+            indices=(_REQUEST,),
+            read=lambda plan, request: int(plan.request_late_us[request] > 0),
+        ),
+        QuantityInfo(
+            name=JobQuantity.CHUNKS,
+            text="number of chunks of the request",
+            indices=(_REQUEST,),
+            most=lambda tables, request: tables.section_count(request),
+            read=lambda plan, request: len(plan.code.parts[request]),
+        ),
+        QuantityInfo(name=JobQuantity.MAKESPAN, text="end of the last request", most=_most_us),
+        QuantityInfo(name=JobQuantity.LATE, text="sum of the weights of late requests", most=_weights),
+        QuantityInfo(
+            name=JobQuantity.LATENESS,
+            text="weighted sum of what requests miss their deadlines by",
+            most=_most_weighted_us,
+        ),
+        QuantityInfo(
+            name=JobQuantity.LATENCY,
+            text="weighted sum of release to end",
+            most=_most_weighted_us,
+        ),
+        QuantityInfo(name=JobQuantity.WORK, text="busy time of all units together", most=_most_us),
+    )
+)
+"""What rules can speak about."""
+
+JobValues.terms, JobValues.quantities = TERMS, QUANTITIES

@@ -1,0 +1,288 @@
+"""Requests on one platform as plain integers by index: where every backend starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from ..chain import Chain, build_chain
+from ..coordination.sections import Section, chunks_of, sections_of
+from ..job_requests import Jobs
+from ..plan import Chunk, Plan
+from ..problem import Problem
+
+Part = tuple[int, int, int]
+"""A chunk of a request: first section, one past the last, unit."""
+
+
+class Option(NamedTuple):
+    """A chunk that a network can have.
+
+    Attributes
+    ----------
+    start, stop
+        First section, and one past the last.
+    unit
+        Where it runs.
+    time_us
+        How long, copies included.
+    """
+
+    start: int
+    stop: int
+    unit: int
+    time_us: int
+
+    @property
+    def part(self) -> Part:
+        """The chunk without its time."""
+        return self[:3]
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """A plan by index.
+
+    Attributes
+    ----------
+    order
+        A request for each of its chunks, in the order in which units serve them: the k-th time that a
+        request stands here means its k-th chunk. Plans whose units serve the same chunks in the same order
+        are equal: chunks stand in the order of their starts (`ordered`).
+    parts
+        The chunks of each request.
+    """
+
+    order: tuple[int, ...]
+    parts: tuple[tuple[Part, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
+class JobTables:
+    """Integer tables of requests.
+
+    Attributes
+    ----------
+    jobs
+        The requests.
+    units
+        Names of the units.
+    chains
+        Tables of each network in use.
+    chain_of
+        Index into `chains`, by request.
+    layer_names
+        Names of the layers, by index of the chain.
+    sections
+        Sections of each network, by index of the chain.
+    after
+        By request, the indices of those that it waits for.
+    """
+
+    jobs: Jobs
+    units: tuple[str, ...]
+    chains: tuple[Chain, ...]
+    chain_of: tuple[int, ...]
+    layer_names: tuple[tuple[str, ...], ...]
+    sections: tuple[tuple[Section, ...], ...]
+    after: tuple[tuple[int, ...], ...]
+
+    @property
+    def request_count(self) -> int:
+        """Number of requests."""
+        return len(self.chain_of)
+
+    @property
+    def unit_count(self) -> int:
+        """Number of units."""
+        return len(self.units)
+
+    def chain(self, request: int) -> Chain:
+        """Return the tables of the network of a request."""
+        return self.chains[self.chain_of[request]]
+
+    def section_count(self, request: int) -> int:
+        """Return the number of sections of a request."""
+        return len(self.sections[self.chain_of[request]])
+
+    @cached_property
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """The chunks that each network can have, by index of the chain."""
+        return tuple(
+            tuple(
+                Option(start, stop, unit, chain.busy_us(own[start].start, own[stop - 1].stop, unit))
+                for start, stop, units in chunks_of(own)
+                for unit in sorted(units)
+            )
+            for chain, own in zip(self.chains, self.sections, strict=True)
+        )
+
+    @cached_property
+    def time_us(self) -> tuple[dict[Part, int], ...]:
+        """The time of each chunk that a network can have, by index of the chain."""
+        return tuple({option.part: option.time_us for option in options} for options in self.options)
+
+    @cached_property
+    def followers(self) -> tuple[tuple[int, ...], ...]:
+        """By request, the indices of those that wait for it."""
+        found: list[list[int]] = [[] for _ in self.after]
+        for request, before in enumerate(self.after):
+            for other in before:
+                found[other].append(request)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def horizon_us(self) -> int:
+        """A time by which every plan is done: all requests one after the other, each at its slowest."""
+        longest = [_longest_us(*each) for each in zip(self.options, map(len, self.sections), strict=True)]
+        work = sum(longest[chain] for chain in self.chain_of)
+        return work + max(request.release_us for request in self.jobs.requests)
+
+    @cached_property
+    def due_us(self) -> tuple[int | None, ...]:
+        """By request, the time by which it has to be done."""
+        return tuple(
+            None if request.deadline_us is None else request.release_us + request.deadline_us
+            for request in self.jobs.requests
+        )
+
+    def layers(self, request: int, part: Part) -> tuple[int, int]:
+        """Return first layer of a chunk, and one past the last."""
+        own = self.sections[self.chain_of[request]]
+        return own[part[0]].start, own[part[1] - 1].stop
+
+    def memory_bytes(self, request: int, part: Part) -> int:
+        """Return the bytes that a chunk needs."""
+        return self.chain(request).memory_bytes(*self.layers(request, part))
+
+    def fits(self, request: int, part: Part) -> bool:
+        """Return whether a chunk stays within the memory of its unit."""
+        return self.chain(request).fits(*self.layers(request, part), part[2])
+
+    def plan(self, code: JobPlan) -> Plan:
+        """Return a plan by name."""
+        requests = self.jobs.requests
+        return Plan(
+            order=tuple(requests[request].name for request in code.order),
+            chunks=tuple(
+                Chunk(
+                    request=requests[request].name,
+                    network=requests[request].network,
+                    start=start,
+                    stop=stop,
+                    unit=self.units[part[2]],
+                )
+                for request, parts in enumerate(code.parts)
+                for part in parts
+                for start, stop in [self.layers(request, part)]
+            ),
+        )
+
+    def ordered(self, order: tuple[int, ...], parts: tuple[tuple[Part, ...], ...]) -> JobPlan:
+        """Return a plan whose chunks stand in the order of their starts, ties by request.
+
+        Parameters
+        ----------
+        order
+            Any order of the chunks in which what waits stands behind what it waits for.
+        parts
+            The chunks of each request.
+        """
+        queues: list[list[tuple[int, int]]] = [[] for _ in self.units]
+        place = [0] * self.request_count
+        for request in order:
+            queues[parts[request][place[request]][2]].append((request, place[request]))
+            place[request] += 1
+        return JobPlan(tuple(self._by_start(queues, parts)), parts)
+
+    def _by_start(
+        self, queues: list[list[tuple[int, int]]], parts: tuple[tuple[Part, ...], ...]
+    ) -> list[int]:
+        """Return the requests of chunks in the order of their starts; `queues`: what each unit serves."""
+        free_us = [0] * self.unit_count
+        served = [0] * self.unit_count
+        ready_us = [request.release_us for request in self.jobs.requests]
+        waits = [len(before) for before in self.after]
+        done = [0] * self.request_count
+        heap: list[tuple[int, int]] = []
+        offered = [False] * self.unit_count
+
+        def offer(unit: int) -> None:
+            """Put the next chunk of a unit on the heap, if its request has come so far."""
+            if served[unit] < len(queues[unit]) and not offered[unit]:
+                request, place = queues[unit][served[unit]]
+                if not waits[request] and place == done[request]:
+                    offered[unit] = True
+                    heappush(heap, (max(free_us[unit], ready_us[request]), request))
+
+        for unit in range(self.unit_count):
+            offer(unit)
+        found: list[int] = []
+        while heap:
+            start_us, request = heappop(heap)
+            own = parts[request]
+            part = own[done[request]]
+            unit = part[2]
+            done[request] += 1
+            served[unit] += 1
+            offered[unit] = False
+            end_us = free_us[unit] = ready_us[request] = start_us + self.time_us[self.chain_of[request]][part]
+            found.append(request)
+            touched = {unit}
+            if done[request] < len(own):
+                touched.add(own[done[request]][2])
+            else:
+                for follower in self.followers[request]:
+                    waits[follower] -= 1
+                    ready_us[follower] = max(ready_us[follower], end_us)
+                    touched.add(parts[follower][0][2])
+            for each in sorted(touched):
+                offer(each)
+        return found
+
+
+def _longest_us(options: tuple[Option, ...], count: int) -> int:
+    longest = [0] * (count + 1)
+    for start, stop, _, time_us in options:  # in the order of their starts
+        longest[stop] = max(longest[stop], longest[start] + time_us)
+    return longest[count]
+
+
+def tables_of(problem: Problem) -> JobTables:
+    """Return the tables of a problem of this formulation."""
+    tables = problem.tables
+    assert isinstance(tables, JobTables)
+    return tables
+
+
+def jobs_of(problem: Problem) -> Jobs:
+    """Return the requests of a problem of this formulation."""
+    assert isinstance(problem.data, Jobs)
+    return problem.data
+
+
+def build_tables(problem: Problem) -> JobTables:
+    """Return the tables of a problem.
+
+    Raises
+    ------
+    InvalidInputError
+        A border is no legal cut.
+    """
+    jobs = jobs_of(problem)
+    used = list(dict.fromkeys(request.network for request in jobs.requests))
+    networks = {network.name: network for network in problem.networks}
+    borders = {each.network: each.cuts for each in jobs.borders}
+    chains = tuple(build_chain(problem.platform, networks[name], problem.costs.of(name)) for name in used)
+    index = {name: number for number, name in enumerate(jobs.names)}
+    return JobTables(
+        jobs=jobs,
+        units=problem.platform.unit_names,
+        chains=chains,
+        chain_of=tuple(used.index(request.network) for request in jobs.requests),
+        layer_names=tuple(networks[name].layer_names for name in used),
+        sections=tuple(sections_of(chain, borders.get(chain.network, ())) for chain in chains),
+        after=tuple(tuple(index[name] for name in request.after) for request in jobs.requests),
+    )

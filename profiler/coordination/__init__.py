@@ -1,0 +1,1 @@
+"""Phones that serve requests as they come (Band): networks, costs, behaviour at work, and scenarios."""

@@ -1,0 +1,60 @@
+"""Writing the shipped files of Band's phones anew, from the built-in networks and what the paper prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...executor.graph.describing import operator_text
+from ...formulations.coordination.files import BEHAVIOUR
+from ...formulations.files import NETWORK, PLATFORM, dump
+from ...formulations.network import Network
+from ...formulations.operators import excluded
+from ..analytic.model import ANALYTIC
+from ..zoo.tables import grouped
+from .behaviours import behaviour_of
+from .phones import LACKING, coordinated_phones
+
+
+def describe(name: str) -> Network:
+    """Return the layers of a built-in network; operators that some unit lacks are layers of their own.
+
+    Besides their types, layers have their operators with attributes, which rules about units can name.
+
+    Raises
+    ------
+    InvalidModelError
+        The network cannot be built.
+    """
+    graph, grouping = grouped(
+        name, classes=lambda operator: bool(excluded([operator_text(operator)], LACKING))
+    )
+    texts = [operator_text(operator) for operator in graph.operators]
+    return Network(
+        name=name,
+        layers=tuple(
+            replace(
+                layer, op_types=tuple(dict.fromkeys((*layer.op_types, *(texts[index] for index in members))))
+            )
+            for layer, members in zip(grouping.layers, grouping.operators, strict=True)
+        ),
+        tensors=grouping.tensors,
+        source=f"built-in network {name}, one layer for what a runtime fuses, and for what some units lack",
+    )
+
+
+def documents(networks: Sequence[Network]) -> Iterator[tuple[str, str]]:
+    """Yield path and text of every shipped file about the phones; paths are relative to this folder.
+
+    Parameters
+    ----------
+    networks
+        Those of the paper.
+    """
+    for network in networks:
+        yield f"networks/{network.name}.json", dump(network, NETWORK)
+    for phone in coordinated_phones(networks):
+        folder = f"phones/{phone.platform.name}"
+        yield f"{folder}/platform.json", dump(phone.platform, PLATFORM)
+        yield f"{folder}/analytic.json", dump(phone.model, ANALYTIC)
+        yield f"{folder}/behaviour.json", dump(behaviour_of(phone.platform.name), BEHAVIOUR)

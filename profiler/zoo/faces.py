@@ -1,0 +1,138 @@
+"""Faces: where they are (RetinaFace), and whose (ArcFace on MobileFaceNet and on ResNet-50)."""
+
+from __future__ import annotations
+
+import numpy as np
+import spox.opset.ai.onnx.v17 as op
+from spox import Var
+
+from .blocks import RESIDUAL_SCALE, Blocks, Outputs, tensor_shape
+from .mobilenet import V1_BODY
+from .weights import IMAGE, LEAKY, LINEAR, PRELU
+
+MOBILE_BODY = ((2, 64, 5, 2), (4, 128, 1, 2), (2, 128, 6, 1), (4, 128, 1, 2), (2, 128, 2, 1))
+"""Expansion, channels, repeats, first stride: Chen et al. 2018 (arXiv 1804.07573), table 1."""
+
+IMPROVED_REPEATS = (3, 4, 14, 3)
+"""Blocks of each width in the residual network of ArcFace with 50 layers."""
+
+_CHANNELS = 64
+_ANCHORS = 2
+
+
+def retinaface(net: Blocks, image: Var) -> Outputs:
+    """Build RetinaFace on MobileNet 0.25: Deng et al. 2020 (arXiv 1905.00641), as biubug6 publishes it."""
+    x = net.conv_bn(image, "stem", 8, 3, stride=2, after=IMAGE, activation="leaky")
+    sides = []
+    for index, (channels, stride) in enumerate(V1_BODY, start=1):
+        name, before = f"block{index}", tensor_shape(x)[1]
+        x = net.conv_bn(
+            x, f"{name}.depthwise", before, 3, stride=stride, groups=before, after=LEAKY, activation="leaky"
+        )
+        x = net.conv_bn(x, f"{name}.pointwise", channels // 4, after=LEAKY, activation="leaky")
+        if index in (5, 11, 13):
+            sides.append(x)
+    maps = [_leaky(net, side, f"side{index}", _CHANNELS, 1) for index, side in enumerate(sides)]
+    for index in (1, 0):
+        up = net.doubled(maps[index + 1], f"merge{index}.resize")
+        maps[index] = _leaky(
+            net, net.add(maps[index], up, f"merge{index}.add"), f"merge{index}", _CHANNELS, 3
+        )
+    maps = [_context(net, x, f"context{index}") for index, x in enumerate(maps)]
+    heads = (("scores", 2), ("boxes", 4), ("landmarks", 10))
+    found = {name: _faces(net, maps, name, size) for name, size in heads}
+    found["scores"] = net.named("scores.softmax", op.softmax(found["scores"], axis=-1))
+    return found
+
+
+def _leaky(net: Blocks, x: Var, name: str, channels: int, kernel: int) -> Var:
+    return net.conv_bn(x, name, channels, kernel, after=LEAKY, activation="leaky")
+
+
+def _context(net: Blocks, x: Var, name: str) -> Var:
+    """Look at a map through 3 x 3, 5 x 5 and 7 x 7 at once; the larger ones are convolutions in a row."""
+    half, quarter = _CHANNELS // 2, _CHANNELS // 4
+    small = net.conv_bn(x, f"{name}.3", half, 3, after=LEAKY, activation="none")
+    shared = _leaky(net, x, f"{name}.5a", quarter, 3)
+    middle = net.conv_bn(shared, f"{name}.5b", quarter, 3, after=LEAKY, activation="none")
+    large = _leaky(net, shared, f"{name}.7b", quarter, 3)
+    large = net.conv_bn(large, f"{name}.7c", quarter, 3, after=LEAKY, activation="none")
+    return net.activation(net.concat([small, middle, large], f"{name}.concat"), name)
+
+
+def _faces(net: Blocks, maps: list[Var], name: str, size: int) -> Var:
+    rows = []
+    shape = net.fixed(f"{name}.shape", np.array([1, -1, size], np.int64))
+    for index, x in enumerate(maps):
+        y = net.conv(x, f"{name}{index}", _ANCHORS * size, bias=True)
+        y = net.named(f"{name}{index}.last", op.transpose(y, perm=(0, 2, 3, 1)))
+        rows.append(net.named(f"{name}{index}.rows", op.reshape(y, shape)))
+    return net.concat(rows, f"{name}.all")
+
+
+def mobile_face_net(net: Blocks, face: Var) -> Outputs:
+    """Build MobileFaceNet."""
+    x = _prelu(net, face, "stem", 64, 3, stride=2, image=True)
+    x = _prelu(net, x, "stem.depthwise", 64, 3, groups=64)
+    index = 0
+    for expansion, channels, repeats, first_stride in MOBILE_BODY:
+        for stride in (first_stride, *(1,) * (repeats - 1)):
+            index += 1
+            x = _bottleneck(net, x, f"block{index}", channels, expansion=expansion, stride=stride)
+    x = net.conv_bn(x, "last", 512, after=LINEAR, activation="none")
+    x = net.prelu(x, "last")
+    x = net.conv_bn(x, "global", 512, 7, pad=0, groups=512, after=PRELU, activation="none")
+    x = net.conv_bn(x, "embed", 128, after=LINEAR, activation="none")
+    return {"embedding": net.flatten(x, "flatten")}
+
+
+def _prelu(
+    net: Blocks,
+    x: Var,
+    name: str,
+    channels: int,
+    kernel: int = 1,
+    *,
+    stride: int = 1,
+    groups: int = 1,
+    image: bool = False,
+) -> Var:
+    after = IMAGE if image else LINEAR if kernel == 1 else PRELU
+    x = net.conv_bn(x, name, channels, kernel, stride=stride, groups=groups, after=after, activation="none")
+    return net.prelu(x, name)
+
+
+def _bottleneck(net: Blocks, x: Var, name: str, channels: int, *, expansion: int, stride: int) -> Var:
+    before = tensor_shape(x)[1]
+    wide = before * expansion
+    y = _prelu(net, x, f"{name}.expand", wide)
+    y = _prelu(net, y, f"{name}.depthwise", wide, 3, stride=stride, groups=wide)
+    summed = stride == 1 and before == channels
+    scale = RESIDUAL_SCALE if summed else 1.0
+    y = net.conv_bn(y, f"{name}.project", channels, after=PRELU, scale=scale, activation="none")
+    return net.add(x, y, f"{name}.add") if summed else y
+
+
+def arcface_resnet50(net: Blocks, face: Var) -> Outputs:
+    """Build the residual network of ArcFace: Deng et al. 2019 (arXiv 1801.07698), section 3.1."""
+    x = net.conv_bn(face, "stem", 64, 3, after=IMAGE, activation="none")
+    x = net.prelu(x, "stem")
+    for row, repeats in enumerate(IMPROVED_REPEATS):
+        for index in range(repeats):
+            x = _improved(net, x, f"row{row}.{index}", 64 << row, 1 if index else 2)
+    x = net.flatten(net.batch_norm(x, "last.bn"), "flatten")
+    return {"embedding": net.batch_norm(net.linear(x, "embed", 512, after=LINEAR), "embed.bn")}
+
+
+def _improved(net: Blocks, x: Var, name: str, channels: int, stride: int) -> Var:
+    """Add a block of two convolutions that normalises its input, too."""
+    y = net.batch_norm(x, f"{name}.bn")
+    y = net.conv_bn(y, f"{name}.conv1", channels, 3, after=LINEAR, activation="none")
+    y = net.prelu(y, f"{name}.conv1")
+    scale = RESIDUAL_SCALE
+    y = net.conv_bn(
+        y, f"{name}.conv2", channels, 3, stride=stride, after=PRELU, scale=scale, activation="none"
+    )
+    if stride > 1:
+        x = net.conv_bn(x, f"{name}.shortcut", channels, stride=stride, after=LINEAR, activation="none")
+    return net.add(x, y, f"{name}.add")

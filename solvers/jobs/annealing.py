@@ -1,0 +1,171 @@
+"""List schedules, and simulated annealing from them: chunks move, requests go other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import exp
+from random import Random
+
+from ...formulations.jobs.space import Route
+from ..protocol import NEVER, Deadline
+from .playing import Play, Sequenced
+
+STEPS = 700
+"""Moves of one round for each chunk."""
+
+_WARM, _COLD = 0.03, 0.0003
+"""Temperatures at the beginning and at the end of a round, as shares of the value it begins with."""
+
+_REROUTED = 0.4
+"""Share of the moves that give a request another way."""
+
+_ASK_EVERY = 64
+"""Moves between two looks at the clock."""
+
+
+def list_schedules(play: Play) -> Iterator[Sequenced]:
+    """Yield what requests in some orders give, each on the way on which it is done first (Band, 4.3.1).
+
+    In the order of the problem, the longest first, the shortest first, and by deadlines; none stands before
+    what it waits for.
+    """
+    requests = range(len(play.release_us))
+    alone = [sum(s.time_us for s in play.steps(r, play.routes_of(r)[0])) for r in requests]
+    behind = alone.copy()
+    for request in reversed(requests):
+        behind[request] += max((behind[each] for each in play.tables.followers[request]), default=0)
+    never = play.tables.horizon_us
+    due = [never if time is None else time for time in play.tables.due_us]
+    keys: list[Callable[[int], int]] = [
+        lambda request: request,
+        lambda request: -behind[request],
+        lambda request: alone[request],
+        lambda request: due[request] - behind[request],
+    ]
+    for key in keys:
+        yield _listed(play, sorted(requests, key=key))
+
+
+def _listed(play: Play, order: Sequence[int]) -> Sequenced:
+    """Return the requests one after the other, each on the way on which it ends first by then."""
+    left, found = list(order), Sequenced()
+    free, ready = [0] * play.unit_count, play.release_us.copy()
+    done: set[int] = set()
+    while left:
+        request = next(each for each in left if done.issuperset(play.tables.after[each]))
+        left.remove(request)
+        done.add(request)
+        begin = max([ready[request], *(ready[other] for other in play.tables.after[request])])
+        best: tuple[int, Route] | None = None
+        for route in play.routes_of(request):
+            at = begin
+            used: dict[int, int] = {}
+            for step in play.steps(request, route):
+                at = max(at, used.get(step.unit, free[step.unit])) + step.time_us
+                used[step.unit] = at
+            if best is None or at < best[0]:
+                best = at, route
+        assert best is not None
+        for step in play.steps(request, best[1]):
+            begin = free[step.unit] = max(begin, free[step.unit]) + step.time_us
+            found.append(step)
+        ready[request] = begin
+    return found
+
+
+class Annealing:
+    """Rounds of simulated annealing over sequences.
+
+    Parameters
+    ----------
+    play
+        The requests.
+    seed
+        Of everything that is drawn.
+    is_valid
+        Whether a sequence may be taken; None: all may.
+    """
+
+    def __init__(self, play: Play, seed: int, *, is_valid: Callable[[Sequenced], bool] | None = None) -> None:
+        self._play, self._is_valid = play, is_valid
+        self._random = Random(seed).random
+        self.steps = 0
+
+    def round(
+        self, start: Sequenced, *, warmth: float = 1.0, deadline: Deadline = NEVER
+    ) -> Iterator[Sequenced]:
+        """Yield sequences, each better than those before in the number that is descended on.
+
+        Parameters
+        ----------
+        start
+            Where to begin.
+        warmth
+            Factor of the first temperature.
+        deadline
+            When to stop.
+        """
+        random, scalar, is_valid = self._random, self._play.scalar, self._is_valid
+        now, steps = start, STEPS * len(start)
+        least = value = scalar(start)
+        warm, cold = warmth * _WARM * value, _COLD * value
+        cooling = (cold / warm) ** (_ASK_EVERY / steps)
+        for number in range(steps):
+            if number % _ASK_EVERY == 0:
+                warm *= cooling
+                if deadline.passed:
+                    return
+            self.steps += 1
+            other = self._rerouted(now) if random() < _REROUTED else self._moved(now)
+            if other is None:
+                continue
+            found = scalar(other)
+            if found > value and random() >= exp((value - found) / warm):
+                continue
+            if is_valid is None or is_valid(other):
+                now, value = other, found
+                if found < least:
+                    least = found
+                    yield other
+
+    def _moved(self, sequence: Sequenced) -> Sequenced | None:
+        """Return the sequence with one chunk at another place; None: it can stand nowhere else."""
+        random, count = self._random, len(sequence)
+        place = int(random() * count)
+        step = sequence[place]
+        beside = self._play.beside[step.request]
+        first = place
+        while first and sequence[first - 1][0] not in beside:
+            first -= 1
+        last = place
+        while last + 1 < count and sequence[last + 1][0] not in beside:
+            last += 1
+        if first == last:
+            return None
+        target = first + int(random() * (last - first))
+        target += target >= place
+        found = sequence.copy()
+        del found[place]
+        found.insert(target, step)
+        return found
+
+    def _rerouted(self, sequence: Sequenced) -> Sequenced | None:
+        """Return the sequence with one request on another way, at places that are drawn."""
+        random, play = self._random, self._play
+        request = sequence[int(random() * len(sequence))][0]
+        routes = play.routes_of(request)
+        steps = play.steps(request, routes[int(len(routes) * random() ** 2)])
+        before, behind = play.tables.after[request], play.tables.followers[request]
+        found = [step for step in sequence if step[0] != request]
+        first, last = 0, len(found)
+        if before or behind:
+            for place, step in enumerate(found):
+                if step[0] in before:
+                    first = place + 1
+                elif step[0] in behind:
+                    last = place
+                    break
+        places = sorted(first + int(random() * (last - first + 1)) for _ in steps)
+        for shift, (place, step) in enumerate(zip(places, steps, strict=True)):
+            found.insert(place + shift, step)
+        return found

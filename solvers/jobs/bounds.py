@@ -1,0 +1,146 @@
+"""Lower bounds on the terms of single requests, in exact integers. They hold for every valid plan.
+
+Prices over windows: on a unit, chunks that cannot begin before h and have q behind them take at most
+makespan - h - q together (`Reach.windows`). Whatever non-negative prices these windows have that add up to 1,
+
+    makespan >= sum of price (h + q) + sum over requests of their cheapest way at d x prices of its windows.
+
+Multiplicative updates find good prices: windows that are fuller than others at the cheapest ways get dearer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.reach import Reach
+from ...formulations.jobs.tables import Option, tables_of
+from ...formulations.problem import Problem
+
+Ints = NDArray[np.int64]
+
+_SCALE = 1 << 20
+"""Prices are integers that add up to this."""
+
+_ROUNDS, _FIRST_STEP, _DECAY = 300, 1.5, 0.98
+"""Updates of the prices; exponent of the first one, and by how much it shrinks."""
+
+_PASSES = 2
+"""How often windows are taken anew: a better bound admits more of them."""
+
+
+def bound_of(problem: Problem) -> int:
+    """Return a lower bound on the first term of the objective; 0 if there is no plan at all."""
+    tables = tables_of(problem)
+    reach = Reach(tables=tables)
+    if reach.head_us is None:
+        return 0
+    first = problem.objective.terms[0]
+    if first == JobTerm.MAKESPAN:
+        return makespan_bound(reach)
+    if first == JobTerm.WORK:
+        return sum(_least_work_us(reach, request) for request in range(tables.request_count))
+    found = 0
+    for request, due_us, heads in zip(tables.jobs.requests, tables.due_us, reach.head_us, strict=True):
+        late_us = 0 if due_us is None else max(0, heads[-1] - due_us)
+        amounts = {JobTerm.LATE: int(late_us > 0), JobTerm.LATENESS: late_us}
+        found += request.weight * amounts.get(JobTerm(first), heads[-1] - request.release_us)
+    return found
+
+
+def makespan_bound(reach: Reach) -> int:
+    """Return a lower bound on the makespan: the longest request alone, and prices over windows."""
+    assert reach.head_us is not None
+    least_us = reach.longest_us
+    for _ in range(_PASSES):
+        least_us = max(least_us, _Prices(reach, least_us).best_us())
+    return least_us
+
+
+def _least_work_us(reach: Reach, request: int) -> int:
+    count = reach.tables.section_count(request)
+    least = [0] + [reach.tables.horizon_us] * count
+    for option in reach.of(request):  # in the order of their starts
+        least[option.stop] = min(least[option.stop], least[option.start] + option.time_us)
+    return least[count]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Requests that have the same chunks in the same windows: how many, of how many sections, and where.
+
+    `first` is where their chunks begin among those of all kinds.
+    """
+
+    count: int
+    sections: int
+    first: int
+    options: tuple[Option, ...]
+
+
+class _Prices:
+    """Looks for the prices with the largest bound."""
+
+    def __init__(self, reach: Reach, least_us: int) -> None:
+        heads, tails, chain_of = reach.head_us, reach.tail_us, reach.tables.chain_of
+        assert heads is not None
+        counts = Counter((chain_of[r], heads[r], tails[r]) for r in range(len(chain_of)))
+        stands_for = {(chain_of[r], heads[r], tails[r]): r for r in range(len(chain_of))}
+        self._kinds: list[_Kind] = []
+        columns: dict[tuple[int, Option], int] = {}
+        for key, request in stands_for.items():
+            own = reach.of(request)
+            self._kinds.append(_Kind(counts[key], reach.tables.section_count(request), len(columns), own))
+            for option in own:
+                columns[request, option] = len(columns)
+        windows = [window for unit in reach.windows(stands_for.values(), least_us) for window in unit]
+        self._around: Ints = np.array([around for around, _ in windows], dtype=np.int64)
+        self._works: Ints = np.zeros((len(windows), len(columns)), dtype=np.int64)
+        for row, (_, inside) in enumerate(windows):
+            for request, option in inside:
+                self._works[row, columns[request, option]] = option.time_us
+
+    def best_us(self) -> int:
+        """Return the largest bound found."""
+        best, step = 0, _FIRST_STEP
+        weights = np.full(len(self._around), 1.0 / len(self._around))
+        mean = np.zeros(len(self._around))
+        for _ in range(_ROUNDS):
+            prices: Ints = np.floor(weights * _SCALE).astype(np.int64)
+            prices[int(np.argmax(prices))] += _SCALE - int(prices.sum())
+            paid, chosen = self._cheapest(prices)
+            best = max(best, paid)
+            loads = self._around + self._works @ chosen
+            mean = 0.6 * mean + 0.4 * loads if mean.any() else loads.astype(float)
+            weights = weights * np.exp(step * (mean / mean.max() - 1.0))
+            weights = np.maximum(weights / weights.sum(), 1e-7)
+            weights /= weights.sum()
+            step = max(step * _DECAY, 0.05)
+        return -(-best // _SCALE)
+
+    def _cheapest(self, prices: Ints) -> tuple[int, Ints]:
+        """Return what all pay at some prices, and how often each chunk is chosen."""
+        costs: list[int] = (prices @ self._works).tolist()
+        chosen = np.zeros(len(costs), dtype=np.int64)
+        paid = int(prices @ self._around)
+        for kind in self._kinds:
+            least: list[int | None] = [0] + [None] * kind.sections
+            last = [0] * (kind.sections + 1)
+            for place, option in enumerate(kind.options):
+                begin = least[option.start]
+                if begin is not None:
+                    cost = begin + costs[kind.first + place]
+                    known = least[option.stop]
+                    if known is None or cost < known:
+                        least[option.stop], last[option.stop] = cost, place
+            border, total = kind.sections, least[kind.sections]
+            assert total is not None
+            paid += kind.count * total
+            while border:
+                chosen[kind.first + last[border]] += kind.count
+                border = kind.options[last[border]].start
+        return paid, chosen

@@ -1,0 +1,171 @@
+"""Requests as lists of numbers, for search: chunks in a sequence, played some ten thousand times a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.reach import Reach
+from ...formulations.jobs.space import Route
+from ...formulations.jobs.tables import JobPlan, JobTables, Part
+from ...formulations.problem import Problem
+
+MOST_ROUTES = 200
+"""Most ways through the sections of a network that a search looks at: the shortest ones."""
+
+
+_GUIDE = 0.02
+"""How much of what comes second counts beside the first term."""
+
+
+class Step(NamedTuple):
+    """A chunk in a sequence: who, where, how long, for whom it has to wait (first chunks), and which one."""
+
+    request: int
+    unit: int
+    time_us: int
+    waits: tuple[int, ...]
+    part: Part
+
+
+Sequenced = list[Step]
+"""A plan: every unit serves its chunks in this order."""
+
+Value = tuple[int, ...]
+"""The terms of the objective."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What is minimised.
+
+    Attributes
+    ----------
+    terms
+        From the ends of all requests and the time of all chunks to the values of the terms.
+    scalar
+        From the same to one number that follows them, mostly the first term: what a search descends on.
+    """
+
+    terms: Callable[[Sequence[int], int], Value]
+    scalar: Callable[[Sequence[int], int], float]
+
+
+class Play:
+    """The requests of a problem on some of its units.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    tables
+        Its tables.
+    units
+        Which units may be used.
+    """
+
+    def __init__(self, problem: Problem, tables: JobTables, units: frozenset[int]) -> None:
+        self.tables, self.units = tables, units
+        self.unit_count = tables.unit_count
+        self.release_us = [request.release_us for request in tables.jobs.requests]
+        reach = Reach(tables=tables)
+        self._times = tables.time_us
+        self.routes = [
+            _routes(
+                [option.part for option in reach.options[chain] if option.unit in units],
+                len(tables.sections[chain]),
+                tables.time_us[chain],
+            )
+            for chain in range(len(tables.chains))
+        ]
+        self.beside = [
+            frozenset((request, *before, *behind))
+            for request, (before, behind) in enumerate(zip(tables.after, tables.followers, strict=True))
+        ]
+        self.measure = _measure(problem, tables)
+
+    def steps(self, request: int, route: Route) -> Sequenced:
+        """Return the chunks of a request."""
+        times = self._times[self.tables.chain_of[request]]
+        first = self.tables.after[request]
+        return [
+            Step(request, part[2], times[part], () if place else first, part)
+            for place, part in enumerate(route)
+        ]
+
+    def routes_of(self, request: int) -> list[Route]:
+        """Return the ways through the sections of a request, shortest first."""
+        return self.routes[self.tables.chain_of[request]]
+
+    def ends(self, sequence: Sequence[Step]) -> list[int]:
+        """Return when each request is done."""
+        free, ready = [0] * self.unit_count, self.release_us.copy()
+        for request, unit, time_us, waits, _ in sequence:
+            at = ready[request]
+            for other in waits:
+                at = ready[other] if ready[other] > at else at
+            at = (free[unit] if free[unit] > at else at) + time_us  # `max` takes three times as long
+            free[unit] = ready[request] = at
+        return ready
+
+    def value(self, sequence: Sequence[Step]) -> Value:
+        """Return the terms of a sequence."""
+        return self.measure.terms(self.ends(sequence), sum(step.time_us for step in sequence))
+
+    def scalar(self, sequence: Sequence[Step]) -> float:
+        """Return the one number that a sequence is compared by."""
+        return self.measure.scalar(self.ends(sequence), sum([step[2] for step in sequence]))
+
+    def code(self, sequence: Sequence[Step]) -> JobPlan:
+        """Return a sequence as a plan."""
+        parts: list[list[Part]] = [[] for _ in self.release_us]
+        for step in sequence:
+            parts[step.request].append(step.part)
+        order = tuple(step.request for step in sequence)
+        return self.tables.ordered(order, tuple(map(tuple, parts)))
+
+    def sequence(self, code: JobPlan) -> Sequenced:
+        """Return a plan as a sequence: the way back from `code`."""
+        left = [iter(self.steps(request, route)) for request, route in enumerate(code.parts)]
+        return [next(left[request]) for request in code.order]
+
+
+def _routes(parts: Sequence[Part], count: int, time_us: dict[Part, int]) -> list[Route]:
+    """Return the shortest ways through so many sections, at most `MOST_ROUTES`."""
+    ways: list[list[tuple[int, Route]]] = [[] for _ in range(count + 1)]
+    ways[0].append((0, ()))
+    for border in range(count):
+        ways[border] = sorted(ways[border])[:MOST_ROUTES]
+        for part in parts:
+            if part[0] == border:
+                ways[part[1]] += [(sofar + time_us[part], (*route, part)) for sofar, route in ways[border]]
+    return [route for _, route in sorted(ways[count])[:MOST_ROUTES]]
+
+
+def _measure(problem: Problem, tables: JobTables) -> Measure:
+    weights = [request.weight for request in tables.jobs.requests]
+    releases = sum(request.weight * request.release_us for request in tables.jobs.requests)
+    due = [(i, w, d) for i, (w, d) in enumerate(zip(weights, tables.due_us, strict=True)) if d is not None]
+    known: dict[str, Callable[[Sequence[int], int], int]] = {
+        JobTerm.MAKESPAN: lambda ends, work: max(ends),
+        JobTerm.LATE: lambda ends, work: sum(w for i, w, d in due if ends[i] > d),
+        JobTerm.LATENESS: lambda ends, work: sum(w * (ends[i] - d) for i, w, d in due if ends[i] > d),
+        JobTerm.LATENCY: lambda ends, work: sum(map(int.__mul__, weights, ends)) - releases,
+        JobTerm.WORK: lambda ends, work: work,
+    }
+    names = problem.objective.terms
+    asked = [known[term] for term in names]
+    # A late request counts like a delay of all by a share of the time that everything takes.
+    scale = [tables.horizon_us / len(weights) if term == JobTerm.LATE else 1.0 for term in names[:2]]
+    guide = known[JobTerm.LATENESS] if names[0] in (JobTerm.LATE, JobTerm.LATENESS) else None
+
+    def scalar(ends: Sequence[int], work: int) -> float:
+        """Return the first term, a little of the second, and of how late or when all requests end."""
+        found = scale[0] * asked[0](ends, work) + _GUIDE * sum(ends) / len(ends)
+        if len(scale) > 1:
+            found += _GUIDE * scale[1] * asked[1](ends, work)
+        return found if guide is None else found + _GUIDE * guide(ends, work)
+
+    return Measure(terms=lambda ends, work: tuple(term(ends, work) for term in asked), scalar=scalar)

@@ -1,0 +1,206 @@
+"""From a problem of single requests to a claim: list schedules, rounds of annealing, and a bound.
+
+Small spaces are walked whole. Rules, limits and memory are checked on every plan that the search would take.
+A plan is said to be optimal only where the objective is one term and meets its bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import combinations, count, islice
+
+from ...formulations.jobs.tables import JobPlan, JobTables, tables_of
+from ...formulations.judge import examined
+from ...formulations.problem import Feature, Problem
+from ..exhaustive import ExhaustiveBackend, count_plans
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from .annealing import Annealing, list_schedules
+from .bounds import bound_of
+from .playing import Play, Sequenced
+
+MOST_WALKED = 3_000
+"""Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
+
+ROUNDS = 8
+"""Rounds of annealing where no time is given."""
+
+_MOST_SETS = 12
+"""Most sets of units that are searched one by one, where units exclude each other or few may be used."""
+
+_RESTART = 0.25
+"""Warmth of rounds that go on from the best plan."""
+
+_PUBLISH_S = 0.1
+
+
+def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Claim:
+    """Return good plans, and a bound."""
+    if count_plans(problem) <= MOST_WALKED:
+        return ExhaustiveBackend().solve(problem, options)
+    return _JobsSolve(problem, options, support).run()
+
+
+class JobsSearch:
+    """Rounds of annealing for one problem, each from the best plan or from a list schedule.
+
+    Parameters
+    ----------
+    problem, seed
+        The problem, and the seed of everything that is drawn.
+    most
+        How many plans are kept.
+    """
+
+    def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
+        self._problem, self._most, self.rejected = problem, most, 0
+        tables = tables_of(problem)
+        self._plays = [
+            play
+            for units in islice(_unit_sets(problem, tables), _MOST_SETS)
+            if all((play := Play(problem, tables, units)).routes)
+        ]
+        checked = {
+            Feature.LIMITS,
+            Feature.RULES,
+            Feature.OPAQUE_RULES,
+            Feature.DEVICE_MEMORY,
+        }
+        self._is_checked = bool(problem.features & set(map(str, checked)))
+        self._searches = [
+            Annealing(play, seed, is_valid=self._checker(play) if self._is_checked else None)
+            for play in self._plays
+        ]
+        self._kept: dict[JobPlan, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+
+    @property
+    def steps(self) -> int:
+        """How many moves were tried."""
+        return sum(search.steps for search in self._searches)
+
+    @property
+    def plans(self) -> list[JobPlan]:
+        """The best valid plans, in canonical order."""
+        return sorted(self._kept, key=self._kept.__getitem__)[: self._most]
+
+    def begin(self) -> None:
+        """Take the list schedules that are valid."""
+        for play in self._plays:
+            for sequence in list_schedules(play):
+                self._offer(play, sequence)
+
+    def rounds(self, deadline: Deadline) -> Iterator[bool]:
+        """Search, a round after the other; after each plan say whether it is the best one so far."""
+        for number in count() if self._plays else ():
+            which = number // 2 % len(self._plays) if len(self._plays) > 1 else 0
+            play, search = self._plays[which], self._searches[which]
+            schedules = list(list_schedules(play))
+            start, warmth = schedules[number % len(schedules)], 1.0
+            if number % 2 and self.plans and (own := self._sequence(play)) is not None:
+                start, warmth = own, _RESTART
+            for sequence in search.round(start, warmth=warmth, deadline=deadline):
+                if self._offer(play, sequence):
+                    yield True
+            yield False
+
+    def _sequence(self, play: Play) -> Sequenced | None:
+        """Return the best plan as a sequence, if it uses the units of a play only."""
+        best = self.plans[0]
+        used = {part[2] for parts in best.parts for part in parts}
+        return play.sequence(best) if used <= play.units else None
+
+    def _checker(self, play: Play) -> Callable[[Sequenced], bool]:
+        def is_valid(sequence: Sequenced) -> bool:
+            if not self._kept:  # anything may lead to the first valid plan
+                self._offer(play, sequence)
+                return True
+            return not examined(self._problem, play.code(sequence))[1]
+
+        return is_valid
+
+    def _offer(self, play: Play, sequence: Sequenced) -> bool:
+        """Keep a plan if it is valid and wanted; return whether it is the best one."""
+        code = play.code(sequence)
+        if code in self._kept:
+            return False
+        numbers, broken = examined(self._problem, code)
+        if broken:
+            self.rejected += 1
+            return False
+        best = min(self._kept.values(), default=None)
+        key = numbers.values(self._problem.ranking), self._problem.formulation.key(self._problem, code)
+        self._kept[code] = key
+        if len(self._kept) > self._most:
+            del self._kept[max(self._kept, key=self._kept.__getitem__)]
+        return best is None or key < best
+
+
+def _unit_sets(problem: Problem, tables: JobTables) -> Iterator[frozenset[int]]:
+    """Yield sets of units that plans may use: largest ones first, none in another one."""
+    exclusive, most = tables.chains[0].exclusive, problem.limits.max_units
+    found: list[frozenset[int]] = []
+    for size in range(min(tables.unit_count, most or tables.unit_count), 0, -1):
+        for units in map(frozenset, combinations(range(tables.unit_count), size)):
+            if not any(exclusive[unit] & units for unit in units) and not any(units < own for own in found):
+                found.append(units)
+                yield units
+
+
+class _JobsSolve:
+    """One solve of one problem."""
+
+    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
+        self._problem, self._options = problem, options
+        self._handling = support.handling(problem)
+        self._deadline = Deadline(options.time_limit_s)
+        self._published_s = float("-inf")
+
+    def run(self) -> Claim:
+        """Search until the plan meets the bound, or the time or the rounds are up."""
+        self._bound = bound_of(self._problem)
+        self._search = JobsSearch(self._problem, seed=self._options.seed, most=self._options.top)
+        self._search.begin()
+        left = ROUNDS
+        for better in self._search.rounds(self._deadline):
+            if self._proven or self._search.rejected > self._options.max_rejections:
+                break
+            if better and time.monotonic() - self._published_s > _PUBLISH_S:
+                self._published_s = time.monotonic()
+                self._options.publish(self._claim(StopReason.TIME_LIMIT))
+            left -= not better
+            if self._deadline.passed or (self._options.time_limit_s is None and left <= 0):
+                break
+        return self._claim(self._stop())
+
+    @property
+    def _proven(self) -> bool:
+        """Whether the best plan is proved to be one, and no further ones are wanted."""
+        terms = self._problem.objective.terms
+        best = self._search.plans[:1]
+        if not best or len(terms) > 1 or self._options.top > 1:
+            return False
+        numbers = self._problem.formulation.numbers(self._problem, best[0])
+        return bool(numbers.values(terms) == (self._bound,))
+
+    def _stop(self) -> StopReason:
+        if self._search.rejected > self._options.max_rejections:
+            return StopReason.REJECTION_LIMIT
+        return StopReason.TIME_LIMIT if self._deadline.passed else StopReason.SPACE_LIMIT
+
+    def _claim(self, stop: StopReason) -> Claim:
+        """Return what the plans so far allow to claim."""
+        problem, plans, proven = self._problem, self._search.plans, self._proven
+        values = None
+        if plans:
+            values = problem.formulation.numbers(problem, plans[0]).values(problem.objective.terms)
+        status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
+        return Claim(
+            status=status if values else SolveStatus.NO_SOLUTION,
+            stop=StopReason.COMPLETE if proven else stop,
+            plans=tuple(map(tables_of(problem).plan, plans)),
+            values=values,
+            bound=self._bound,
+            proven=int(proven),
+            handling=self._handling,
+            statistics={"steps": self._search.steps},
+        )

@@ -1,0 +1,1 @@
+"""Phones and scenarios for requests as they come."""

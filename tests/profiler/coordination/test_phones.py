@@ -1,0 +1,167 @@
+"""The four phones of Band: what the paper prints comes out, and all else is marked as estimated."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from gapless.formulations.coordination.sections import sections_of
+from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.files import NETWORK, parse
+from gapless.formulations.network import Network
+from gapless.profiler.coordination.catalog import (
+    coordinated_phone_names,
+    scenario_names,
+    setting_model,
+    setting_names,
+    shipped_behaviour,
+    shipped_scenario,
+    shipped_setting,
+)
+from gapless.profiler.coordination.generate import describe, documents
+from gapless.profiler.coordination.phones import PAPER_NETWORKS
+from gapless.profiler.platforms.workloads import phone_names
+
+TABLE_1_US = {
+    ("pixel4", "npu"): 25_290,
+    ("pixel4", "dsp"): 25_430,
+    ("galaxy-s20", "npu"): 23_980,
+    ("galaxy-s20", "gpu"): 115_520,
+    ("redmi-k40", "npu"): 20_340,
+    ("redmi-k40", "gpu"): 133_360,
+    ("mate40pro", "npu"): 10_150,
+}
+
+
+def shipped_text(path: str) -> str:
+    return files("gapless.profiler.coordination").joinpath(path).read_text()
+
+
+@pytest.fixture(scope="module")
+def networks() -> list[Network]:
+    return [
+        parse(shipped_text(path).encode(), NETWORK, name=path)
+        for path in (f"networks/{name}.json" for name in PAPER_NETWORKS)
+    ]
+
+
+def test_the_four_phones_have_two_cores_and_accelerators() -> None:
+    assert set(coordinated_phone_names()) == {phone for phone, _ in TABLE_1_US}
+    assert set(setting_names()) == {*coordinated_phone_names(), *phone_names()}
+    for phone in coordinated_phone_names():
+        setting = shipped_setting(phone, ["inceptionv4"])
+        assert setting.platform.unit_names[:2] == ("cpu0", "cpu1")
+        assert [unit.threads for unit in setting.platform.units[:2]] == [1, 1]
+        assert setting.platform.unit_names == setting.costs.units
+        assert setting.behaviour is not None
+        assert [unit.unit for unit in setting.behaviour.units] == list(setting.platform.unit_names)
+
+
+@pytest.mark.parametrize(("phone", "unit"), TABLE_1_US)
+def test_table_1_comes_out_exactly(phone: str, unit: str) -> None:
+    (chain,) = shipped_setting(phone, ["inceptionv4"]).chains
+    assert chain.busy_us(0, chain.layer_count, chain.units.index(unit)) == TABLE_1_US[phone, unit]
+
+
+def test_nothing_else_is_said_to_be_printed() -> None:
+    marked = {
+        (phone, unit.unit): total.total_us
+        for phone in coordinated_phone_names()
+        for unit in setting_model(phone).units
+        for total in unit.totals
+        if total.printed
+    }
+    assert marked == TABLE_1_US
+    assert all(shipped_setting(name, ["retinaface"]).costs.provenance.estimated for name in setting_names())
+
+
+@pytest.mark.parametrize("phone", coordinated_phone_names())
+def test_what_falls_back_is_what_the_paper_says(phone: str) -> None:
+    names = ["arcface-mobilenet", "arcface-resnet50", "retinaface", "efficientdet-lite0", "fsrnet"]
+    counts = {chain.network: len(sections_of(chain)) for chain in shipped_setting(phone, names).chains}
+    assert counts["arcface-mobilenet"] == counts["arcface-resnet50"] == 1
+    assert 1 < counts["retinaface"] < counts["fsrnet"] < counts["efficientdet-lite0"]  # 6.3.1: least, most
+
+
+def test_the_transposed_convolution_runs_on_cpu_and_gpu_alone() -> None:
+    setting = shipped_setting("pixel4", ["fsrnet"])
+    (network,), (costs,) = setting.networks, setting.costs.networks
+    (place,) = (i for i, layer in enumerate(network.layers) if "ConvTranspose" in layer.op_types)
+    assert "ConvTranspose[kernel=4,stride=4]" in network.layers[place].op_types
+    assert [time is None for time in costs.layer_us[place]] == [False, False, False, True, True]
+
+
+def test_company_is_that_of_table_1() -> None:
+    behaviour = shipped_behaviour("pixel4")
+    assert behaviour.of("npu").shared_permille(2) == round(1000 * 35.86 / 25.29)
+    assert behaviour.of("dsp").shared_permille(4) == round(1000 * 61.32 / 25.43)
+    assert behaviour.of("cpu0").shared_permille(2) == 2000
+    assert shipped_behaviour("redmi-k40").of("npu").shared_permille(2) == 1050
+    assert behaviour.of("gpu").cold_permille == 2610
+    assert behaviour.of("npu").tail_permille == 1530
+    assert behaviour.of("npu").heat is not None
+    assert shipped_behaviour("kirin990").units == ()
+
+
+def test_the_shipped_files_are_what_is_generated(networks: list[Network]) -> None:
+    written = dict(documents(networks))
+    assert len(written) == len(PAPER_NETWORKS) + 3 * len(coordinated_phone_names())
+    assert [path for path, text in written.items() if text != shipped_text(path)] == []
+
+
+def test_a_network_is_described_from_its_built_in_model(networks: list[Network]) -> None:
+    pytest.importorskip("spox")
+    (shipped,) = (network for network in networks if network.name == "retinaface")
+    assert describe("retinaface") == shipped
+
+
+@pytest.mark.parametrize(
+    ("platform", "network", "words"),
+    [
+        ("pixel5", "fsrnet", "no phone for requests is called 'pixel5'; did you mean pixel4"),
+        ("pixel4", "fsrn", "did you mean fsrnet"),
+        ("pixel4", "resnet18", "no network with costs on phones is called 'resnet18'"),
+    ],
+)
+def test_unknown_names_are_refused_with_near_ones(platform: str, network: str, words: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        shipped_setting(platform, [network])
+    assert words in str(caught.value)
+
+
+def test_a_setting_needs_networks() -> None:
+    with pytest.raises(InvalidInputError, match="name at least one"):
+        shipped_setting("pixel4", [])
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_scenarios_run_on_every_phone(name: str) -> None:
+    scenario = shipped_scenario(name)
+    assert scenario.name == name
+    assert scenario.source
+    setting = shipped_setting("pixel4", scenario.networks)
+    assert tuple(network.name for network in setting.networks) == scenario.networks
+
+
+def test_counts_of_frames_are_those_of_the_paper() -> None:
+    assert {"four-apps", "overload", "assembly-assistant", "small-apps"} < set(scenario_names())
+    printed = {
+        "eagleeye": {"retinaface": 6.0, "arcface-mobilenet": 5.2, "fsrnet": 1.5, "arcface-resnet50": 2.3},
+        "distream": {"efficientdet-lite0": 5.0, "efficientnet-lite1": 5.6, "efficientnet-lite2": 0.7},
+    }
+    for name, wanted in printed.items():
+        (workflow,) = shipped_scenario(name).workflows
+        means: dict[str, float] = {"": 1.0}
+        counts = dict.fromkeys(wanted, 0.0)
+        for step in workflow.steps:
+            means[step.name] = step.mean * means[step.after]
+            counts[step.network] += means[step.name]
+        assert counts == pytest.approx(wanted, rel=0.001)
+    (crowded,) = shipped_scenario("eagleeye-crowded").workflows
+    assert crowded.crowded_permille == 100
+
+
+def test_unknown_scenarios_are_refused_with_near_ones() -> None:
+    with pytest.raises(InvalidInputError, match="did you mean eagleeye"):
+        shipped_scenario("eagle-eye")
