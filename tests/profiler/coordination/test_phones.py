@@ -56,6 +56,8 @@ def test_the_four_phones_have_two_cores_and_accelerators() -> None:
         assert setting.platform.unit_names == setting.costs.units
         assert setting.behaviour is not None
         assert [unit.unit for unit in setting.behaviour.units] == list(setting.platform.unit_names)
+        rules = [unit.unsupported for unit in setting_model(phone).units]
+        assert [unit.unsupported for unit in setting.platform.units] == rules
 
 
 @pytest.mark.parametrize(("phone", "unit"), TABLE_1_US)
