@@ -144,7 +144,8 @@ class Coordinator:
         costs
             What its layers cost on the units; None: measured.
         cannot
-            By unit, the operator types that it cannot run, besides what the costs say.
+            By unit, rules about operators that it cannot run ("Resize", "ConvTranspose[stride>=4]"), besides
+            those of the platform and what the costs say.
         borders
             Layers before which chunks may begin although the same units can run both sides.
         routes
