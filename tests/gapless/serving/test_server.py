@@ -17,8 +17,12 @@ import numpy as np
 import pytest
 
 import gapless
+from gapless.cli.main import main
+from gapless.cli.tasks.serving import parse_cannot, parse_deadlines, sources_of, subject
 from gapless.executor.coordination.coordinator import Coordinator
+from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import ExecutionError, InvalidInputError
+from gapless.formulations.operation import operation_of
 from gapless.serving.server import Server, check_access, read_token
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
@@ -138,6 +142,49 @@ def test_models_plans_and_options_of_python() -> None:
         gapless.open_coordinator(
             [model], platform=platform("a"), engine=FakeEngine(), deadlines_us={"nett": 1}
         )
+
+
+def test_a_plan_is_served_as_it_is() -> None:
+    model = chain(("add", 1.0), ("scale", 2.0), ("add", 1.0), name="net")
+    units, engine = platform("a", "b"), FakeEngine()
+    costs = NetworkCosts(network="net", layer_us=((1, 9), (1, 9), (1, 9)))
+    problem = gapless.Problem(
+        platform=units, networks=(model.network,), costs=CostTable(units=("a", "b"), networks=(costs,))
+    )
+    chunks = [gapless.Chunk(network="net", start=a, stop=b, unit=u) for a, b, u in ((0, 2, "b"), (2, 3, "a"))]
+    plan = operation_of(problem).deploy(problem, gapless.Plan(chunks=tuple(chunks)))
+    with gapless.open_coordinator([model], problem=problem, plan=plan, engine=engine) as coordinator:
+        for _ in range(3):
+            served = coordinator.run("net", {"x": vector(1.0)})
+            assert [(c.start, c.stop, c.unit) for c in served.chunks] == [(0, 2, "b"), (2, 3, "a")]
+            assert served.outputs["t2"][0] == 5.0
+    other = platform("a", "c")
+    with pytest.raises(InvalidInputError, match="the costs are for the units a, b, but a, c serve"):
+        gapless.open_coordinator([model], problem=problem, platform=other, engine=engine)
+
+
+def test_words_of_the_command_line(tmp_path: Path) -> None:
+    assert parse_deadlines(["net=20", "other=0.5"]) == {"net": 20_000, "other": 500}
+    assert parse_cannot(["a=Softplus, Conv[kernel=3,stride>=2]", "b=Resize"]) == {
+        "a": ["Softplus", "Conv[kernel=3,stride>=2]"],
+        "b": ["Resize"],
+    }
+    for parse, text in ((parse_deadlines, "net"), (parse_deadlines, "net=-1"), (parse_cannot, "a")):
+        with pytest.raises(InvalidInputError, match=f"'{text}': expected a"):
+            parse([text])
+    with pytest.raises(InvalidInputError, match="expected a unit, a zone and degrees"):
+        sources_of(None, ["a=zone"])
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(InvalidInputError, match="is a plan, which is served alone"):
+        subject([str(tmp_path / "plan.json"), "squeezenet"], {}, None)
+
+
+@pytest.mark.parametrize(
+    "words", [["--host", "0.0.0.0"], ["--deadline", "x"], ["--policy", "nobody"], ["--cannot", "x"]]
+)
+def test_bad_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "squeezenet", "--units", "core0", *words]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.slow
