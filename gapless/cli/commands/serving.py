@@ -139,13 +139,14 @@ def serve(
     json: JsonOption = False,
 ) -> Answer:
     """Serve models to other programs by the Open Inference Protocol; a policy shares out the units."""
+    from ...solvers.coordination.policies import make_policy
     from ...view.terminal.serving import served_view
     from ..tasks import measuring, serving
 
     check_writable(trace)
     where = serving.place(host, port, socket, token_file, most_mib=max_body)
     sources = serving.sources_of(control, hot)
-    how = {"policy": policy, "late": late, "split": split, "queue": queue}
+    how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue}
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
