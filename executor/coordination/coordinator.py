@@ -72,7 +72,6 @@ class Coordinator:
         The policy places requests whole, or a number is not valid.
     PlacementError, ExecutionError
         A worker could not be started.
-
     """
 
     def __init__(

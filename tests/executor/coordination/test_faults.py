@@ -100,6 +100,7 @@ def test_what_nothing_else_can_run_ends_where_it_is() -> None:
     with coordinator("a") as opened:
         opened.register(model)
         futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(2)]
+        assert soon(lambda: any(seat.task for seat in opened._loop.seats))
         opened.withdraw("a")
         opened.withdraw("a", why="hot")
         with pytest.raises(RefusedRequestError, match="without the units 'a'"):
