@@ -49,6 +49,7 @@ def _consecutive(chunks: tuple[object, ...]) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_its_request_runs_again() -> None:
     with coordinator("a", "b") as opened:
         opened.register(MODEL, "net", borders=(1, 2))
@@ -183,6 +184,7 @@ def test_what_waits_for_a_unit_that_is_away_is_dropped_in_time() -> None:
             second.result(timeout=60)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_while_a_network_is_registered() -> None:
     with coordinator("a", "b") as opened:
         opened.register(MODEL, "net")
