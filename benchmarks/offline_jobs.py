@@ -1,13 +1,13 @@
 """The offline bound: what an all-knowing planner reaches on 20 frames of 6 to 23 requests, and its proof.
 
     python -m benchmarks.offline_jobs
-    python -m benchmarks.offline_jobs --frames 0,8,19 --without windows,units
+    python -m benchmarks.offline_jobs --frames 0,8,19 --without windows,equal
     python -m benchmarks.offline_jobs --agree 300
 
 Each frame (`offline_frames.py`) gets list schedules, `native` for a second, and CP-SAT with two threads until
 the limit. "listed" is the best of four list schedules, each request on the way on which it ends first (as
 Band's policies do); "prices" is the native bound. `--without` leaves redundant rows out of the model: route,
-equal, units, windows; "none" of them is the plain model. `--agree N` compares all exact backends with the
+equal, windows; "none" of them is the plain model. `--agree N` compares all exact backends with the
 oracle on N drawn problems instead.
 """
 
@@ -34,7 +34,7 @@ from gapless.solvers.jobs.playing import Play
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 
-REDUNDANT = ("route", "equal", "units", "windows")
+REDUNDANT = ("route", "equal", "windows")
 
 
 class Reduced(CpSatBackend):
@@ -47,9 +47,8 @@ class Reduced(CpSatBackend):
         """Return what is left of the model."""
         encoded = super().encode(problem, options, start)
         model = encoded.model
-        sharing = model.sharing if "units" not in self._without else tuple(s for s in model.sharing if s.rows)
         kept = tuple(row for row in model.constraints if row.name not in self._without)
-        return replace(encoded, model=replace(model, constraints=kept, sharing=sharing))
+        return replace(encoded, model=replace(model, constraints=kept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
