@@ -279,7 +279,7 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        seat = self._seat(unit)
+        seat = self.platform.index_of(unit)
         self._loop.call(lambda: self._loop.withdraw(seat, why)).result()
 
     def restore(self, unit: str, *, why: str = "withdrawn") -> None:
@@ -290,7 +290,7 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        seat = self._seat(unit)
+        seat = self.platform.index_of(unit)
         self._loop.call(lambda: self._loop.restore(seat, why)).result()
 
     def expect(self, demand: Sequence[float]) -> None:
@@ -302,8 +302,9 @@ class Coordinator:
 
         Each section of a network is one layer.
         """
-        names = [network.held.name for network in self._loop.networks]
-        return self._loop.call(lambda: setting_of(self.platform, names, self._loop.dispatcher.times)).result()
+        loop = self._loop
+        names = [network.held.name for network in loop.networks]
+        return loop.call(lambda: setting_of(self.platform, names, loop.dispatcher.times)).result()
 
     def statistics(self) -> Statistics:
         """Return what has happened so far."""
@@ -378,12 +379,6 @@ class Coordinator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _seat(self, unit: str) -> int:
-        names = self.platform.unit_names
-        if unit not in names:
-            raise InvalidInputError(f"no unit {shown(unit)}; {meant(unit, names)}")
-        return names.index(unit)
 
     def _admit(self, known: Registered) -> None:
         with self._lock:

@@ -166,7 +166,7 @@ class Traffic:
 
     def _events(self) -> Iterator[tuple[float, int, UnitChange]]:
         for event in self._scenario.events:
-            yield float(event.at_us), self._setting.unit(event.unit), event.change
+            yield float(event.at_us), self._setting.platform.index_of(event.unit), event.change
 
     def _expect(self, asker: int) -> None:
         """Note when somebody asks next."""

@@ -14,15 +14,19 @@ from ...files import documents
 from ...formulations.coordination.dispatch import Late
 from ...formulations.coordination.times import SMOOTHING
 from ...formulations.errors import InvalidInputError
+from ...formulations.hardware import Precision
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, heading, output_option
+from ..options.models import EmulateOption, EngineOption, UnitsOption
 from ..options.problem import OutOption, check_writable
 
 if TYPE_CHECKING:
     from ...formulations.coordination.scenario import Scenario
     from ...formulations.coordination.setting import Setting
+    from ..tasks.measuring import DeviceChoice
 
 _served_option = heading("How requests are served")
+_here_option = heading("On this machine")
 
 ScenarioArgument = Annotated[
     str | None,
@@ -94,6 +98,21 @@ MultipliersOption = Annotated[
         help="Serve it once for each deadline: so many times the 99th percentile of the time alone.",
     ),
 ]
+HereOption = Annotated[
+    bool,
+    _here_option(
+        "--here",
+        help="Really serve it with the built-in networks of these names, and simulate it by the times that "
+        "were measured before.",
+    ),
+]
+CannotOption = Annotated[
+    list[str] | None,
+    _here_option(
+        metavar="UNIT=RULE,...",
+        help="Operators that a unit cannot run, to emulate accelerators, e.g. core1=Softplus,Resize.",
+    ),
+]
 BoundOption = Annotated[
     float | None,
     _served_option(
@@ -127,6 +146,11 @@ def coordinate(
     rest: RestOption = None,
     power: PowerOption = None,
     multipliers: MultipliersOption = None,
+    here: HereOption = False,
+    engine: EngineOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    cannot: CannotOption = None,
     bound: BoundOption = None,
     bound_frames: FramesOption = 5,
     picture: PictureOption = None,
@@ -134,7 +158,7 @@ def coordinate(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Serve the requests of applications as they come, in simulated time, by several policies."""
+    """Serve the requests of applications as they come, by several policies, in simulated time or really."""
     from rich.console import Group
 
     from ...api.coordination import coordinate as serve
@@ -156,6 +180,16 @@ def coordinate(
         duration_us=asked.duration_us if seconds is None else round(1e6 * seconds),
         seed=asked.seed if seed is None else seed,
     )
+    policies = [name.strip() for name in policy.split(",")]
+    if here:
+        from ..tasks.measuring import DeviceChoice
+
+        given = {"--platform": platform, "--problem": problem, "--multipliers": multipliers, "--bound": bound}
+        for option, value in given.items():
+            if value is not None:
+                raise InvalidInputError(f"{option} is for simulations; leave it out, or leave out --here")
+        choice = DeviceChoice.of(engine, units=units, emulate=emulate, precision=Precision.HIGH)
+        return _served_here(asked, policies, choice, cannot, late=late, split=split or 1, out=out)
     place = _place(asked, platform, problem, behaviour, split)
     conditions = Conditions(
         late=late,
@@ -167,18 +201,18 @@ def coordinate(
         rest_kelvin=rest,
         seed=asked.seed,
     )
-    policies = [with_power(name.strip(), place, power) for name in policy.split(",")]
+    served_by = [with_power(name, place, power) for name in policies]
     with StepLine() as line:
         if multipliers is None:
-            runs = [serve(asked, place, policies, conditions=conditions, report=line.report)]
+            runs = [serve(asked, place, served_by, conditions=conditions, report=line.report)]
         else:
             runs = coordinate_deadlines(
-                asked, place, policies, _numbers(multipliers), conditions=conditions, report=line.report
+                asked, place, served_by, _numbers(multipliers), conditions=conditions, report=line.report
             )
         best = None
         if bound is not None:
             best = bound_coordination(
-                runs[0], policies, time_limit_s=bound, frames=bound_frames, report=line.report
+                runs[0], served_by, time_limit_s=bound, frames=bound_frames, report=line.report
             )
     document = coordination_document(runs, best)
     notes = write_out(out, lambda: documents.json_text(document))
@@ -196,6 +230,43 @@ def coordinate(
     if best is not None:
         view = Group(view, "", bound_view(best))
     return Answer(document=lambda: document, view=lambda: view, notes=notes)
+
+
+def _served_here(
+    scenario: Scenario,
+    policies: list[str],
+    choice: DeviceChoice,
+    cannot: list[str] | None,
+    *,
+    late: Late,
+    split: int,
+    out: Path | None,
+) -> Answer:
+    """Serve a scenario on this machine, and show it beside its simulation."""
+    from ...api.coordination_live import coordinate_here
+    from ...api.device import DEFAULT_ENGINE
+    from ...files.coordination_document import here_document
+    from ...view.terminal.coordination import here_view
+    from ..base.progress import StepLine
+    from ..tasks.serving import parse_cannot
+
+    with StepLine() as line:
+        measured, simulated = coordinate_here(
+            scenario,
+            policies,
+            platform=choice.platform(choice.engine or DEFAULT_ENGINE),
+            engine=choice.engine,
+            cannot=parse_cannot(cannot),
+            split=split,
+            late=late,
+            report=line.report,
+        )
+    document = here_document(measured, simulated)
+    return Answer(
+        document=lambda: document,
+        view=lambda: here_view(measured, simulated),
+        notes=write_out(out, lambda: documents.json_text(document)),
+    )
 
 
 def overview_document() -> documents.Document:

@@ -40,6 +40,40 @@ def coordination_view(found: Coordination) -> RenderableType:
     return Group(*parts, *_away(found.records), "", Text(legend(found.records), style="dim"))
 
 
+def here_view(measured: Coordination, simulated: Coordination) -> RenderableType:
+    """Return what `gapless coordinate --here` shows: each policy as measured and as simulated."""
+    scenario, platform = measured.scenario, measured.setting.platform
+    title = Text(scenario.name, style="bold")
+    words = (
+        f" on the units {', '.join(platform.unit_names)} of this machine: "
+        f"{counted(len(measured.records[0].requests), 'request')} in {span_seconds(scenario.duration_us)}"
+    )
+    title.append(words, style="not bold")
+    numbers = ("in time", "median", "90 %", "99 %", "busy", "decision")
+    table = plain_table("policy", "", *numbers, numbers=numbers)
+    for pair in zip(measured.records, simulated.records, strict=True):
+        for record, how in zip(pair, ("measured", "simulated"), strict=True):
+            busy = percent(round(1000 * sum(record.utilisation) / len(record.units)))
+            share = share_words(record.share_in_time())
+            times = (microseconds(value) for value in _percentiles(record))
+            name = record.policy if how == "measured" else ""
+            table.add_row(name, how, share, *times, busy, decision_words(record)[0])
+        errors = (
+            "-" if not was or said is None else f"{100 * (said / was - 1):+.0f} %"
+            for was, said in zip(*map(_percentiles, pair), strict=True)
+        )
+        table.add_row("", "error", "", *errors, "", "")
+    words = "simulated: by the times of each network alone before; error: of the simulation; " + legend(
+        measured.records
+    )
+    return Group(title, "", indented(table), "", Text(words, style="dim"))
+
+
+def _percentiles(record: Record) -> list[float | None]:
+    latencies = frame_latencies_us(record) if record.frames else record.latencies_us()
+    return [percentile(latencies, permille) for permille in (500, 900, 990)]
+
+
 def bound_view(found: CoordinationBound) -> RenderableType:
     """Return how far each policy is from the best that is known, and from what is proven."""
     table = plain_table("who", *bound_columns(found), numbers=bound_columns(found))
@@ -137,11 +171,10 @@ def policies(records: Sequence[Record]) -> Table:
     ]
     table = plain_table("policy", *numbers, numbers=numbers)
     for record in records:
-        latencies = frame_latencies_us(record) if frames else record.latencies_us()
         cells = [f"{rate(record):,.2f}"]
         cells += [share_words(record.share_in_time())] if timed else []
         cells += [f"{record.dropped():,}"] if drops else []
-        cells += [microseconds(percentile(latencies, permille)) for permille in (500, 900, 990)]
+        cells += [microseconds(value) for value in _percentiles(record)]
         cells += [percent(round(1000 * sum(record.utilisation) / len(record.units)))]
         cells += [energy_words(record)] if energy else []
         table.add_row(record.policy, *cells, *decision_words(record))
