@@ -171,6 +171,15 @@ class Platform:
         return _conflicts(tuple(unit.cores for unit in self.units))
 
     @property
+    def exclusive(self) -> tuple[frozenset[int], ...]:
+        """For each unit the units that share a core with it."""
+        found: list[set[int]] = [set() for _ in self.units]
+        for u, v in self.conflicts:
+            found[u].add(v)
+            found[v].add(u)
+        return tuple(map(frozenset, found))
+
+    @property
     def most_at_once(self) -> int:
         """Largest number of units of which no two share a core."""
         excluded = [0] * len(self.units)

@@ -42,6 +42,7 @@ from .api.slowdown.interference import measure_plan_interference as measure_plan
 from .api.slowdown.side_by_side import profile_together as profile_together
 from .api.streams import TaskStream as TaskStream
 from .api.streams import task_stream as task_stream
+from .api.support import model_support as model_support
 from .api.tuning import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
@@ -80,6 +81,9 @@ from .formulations.files import load_plan as load_plan
 from .formulations.files import load_plans as load_plans
 from .formulations.hardware import Platform as Platform
 from .formulations.history import History as History
+from .formulations.job_requests import JobRequest as JobRequest
+from .formulations.job_requests import Jobs as Jobs
+from .formulations.job_requests import SectionBorders as SectionBorders
 from .formulations.judge import check as check
 from .formulations.judge import score as score
 from .formulations.limits import Limits as Limits

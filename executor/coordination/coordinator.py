@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from statistics import median
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
 
 from ...formulations.coordination.dispatch import Dispatcher, Late
+from ...formulations.coordination.expected import setting_of
 from ...formulations.coordination.policy import Conduct, Policy, Waiting
 from ...formulations.coordination.record import Record
+from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.times import SMOOTHING, Times, chunk_times
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError, QueueFullError, RefusedRequestError
@@ -26,7 +28,7 @@ from .held import Cannot, Routes, chain_of, hold
 from .loop import Loop
 from .registration import Registered, index_of, open_network
 from .requests import Accepted, Served, history_of
-from .tally import Fate, Statistics, UnitCounts
+from .tally import Fate, Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +68,11 @@ class Coordinator:
     smoothing
         Share of the last observation in an expected time.
 
+    Attributes
+    ----------
+    opened_ns
+        When it was opened, nanoseconds of the monotonic clock.
+
     Raises
     ------
     InvalidInputError
@@ -103,12 +110,11 @@ class Coordinator:
         self._number = 0
         self._closing = False
         self._opened_s = monotonic()
+        self.opened_ns = monotonic_ns()
         times = Times(platform.unit_names, smoothing=smoothing)
-        shared = [
-            frozenset(v for pair in platform.conflicts if u in pair for v in pair if v != u)
-            for u in range(len(platform.units))
-        ]
-        self._loop = Loop(platform, Dispatcher(policy, times, exclusive=shared, late=late), restarts=restarts)
+        self._loop = Loop(
+            platform, Dispatcher(policy, times, exclusive=platform.exclusive, late=late), restarts=restarts
+        )
         try:
             self._loop.ready()
         except BaseException:
@@ -287,6 +293,18 @@ class Coordinator:
         seat = self._seat(unit)
         self._loop.call(lambda: self._loop.restore(seat, why)).result()
 
+    def expect(self, demand: Sequence[float]) -> None:
+        """Tell the policy how many requests of each network come, relative to each other (`Policy.begin`)."""
+        self._loop.call(lambda: self._loop.dispatcher.prepare(demand)).result()
+
+    def setting(self) -> Setting:
+        """Return the units, and what the networks are expected to take on them now, for simulations.
+
+        Each section of a network is one layer.
+        """
+        names = [network.held.name for network in self._loop.networks]
+        return self._loop.call(lambda: setting_of(self.platform, names, self._loop.dispatcher.times)).result()
+
     def statistics(self) -> Statistics:
         """Return what has happened so far."""
         loop = self._loop
@@ -295,18 +313,7 @@ class Coordinator:
             seconds=monotonic() - self._opened_s,
             waiting=loop.requests.waiting,
             models=loop.requests.tally.models(),
-            units=tuple(
-                UnitCounts(
-                    name=seat.unit.name,
-                    available=loop.dispatcher.available(seat.index),
-                    why=seat.why,
-                    chunks=seat.chunks,
-                    busy_us=seat.busy_ns / 1000,
-                    restarts=seat.restarts,
-                    rss_bytes=seat.rss_bytes,
-                )
-                for seat in loop.seats
-            ),
+            units=tuple(seat.counts(available=loop.dispatcher.available(seat.index)) for seat in loop.seats),
             decisions=loop.decisions,
             decision_us=median(decisions_ns) / 1000 if decisions_ns else None,
         )

@@ -31,7 +31,7 @@ def divided(
 ) -> tuple[Network, Grouping]:
     """Return a model in layers of what a runtime fuses, each of operators of one class only.
 
-    Besides their types, layers have their operators in words, which rules about units can name.
+    Layers have their operators in words instead of plain types, which rules about units can name.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def divided(
     grouping = group(graph, costs, Granularity.LAYER, classes=classes)
     texts = list(map(operator_text, graph.operators))
     layers = tuple(
-        replace(layer, op_types=tuple(dict.fromkeys((*layer.op_types, *(texts[index] for index in members)))))
+        replace(layer, op_types=tuple(dict.fromkeys(texts[index] for index in members)))
         for layer, members in zip(grouping.layers, grouping.operators, strict=True)
     )
     return Network(name=name, layers=layers, tensors=grouping.tensors, source=source), grouping

@@ -18,7 +18,7 @@ from .phones import LACKING, coordinated_phones
 def describe(name: str) -> Network:
     """Return the layers of a built-in network; operators that some unit lacks are layers of their own.
 
-    Besides their types, layers have their operators with attributes, which rules about units can name.
+    Layers have their operators with attributes, which rules about units can name.
 
     Raises
     ------
