@@ -7,7 +7,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from statistics import median
-from time import monotonic, monotonic_ns
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
 
 from ...formulations.coordination.dispatch import Dispatcher, Late
@@ -17,7 +17,7 @@ from ...formulations.coordination.record import Record
 from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.times import SMOOTHING, Times, chunk_times
 from ...formulations.costs import NetworkCosts
-from ...formulations.errors import InvalidInputError, QueueFullError, RefusedRequestError
+from ...formulations.errors import InvalidInputError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
@@ -26,7 +26,7 @@ from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, Routes, chain_of, hold
 from .loop import Loop
-from .registration import Registered, index_of, open_network
+from .registration import Registered, admit, index_of, open_network
 from .requests import Accepted, Served, history_of
 from .tally import Fate, Statistics
 
@@ -109,7 +109,6 @@ class Coordinator:
         self._receipts: list[PlacementReceipt] = []
         self._number = 0
         self._closing = False
-        self._opened_s = monotonic()
         self.opened_ns = monotonic_ns()
         times = Times(platform.unit_names, smoothing=smoothing)
         self._loop = Loop(
@@ -164,8 +163,7 @@ class Coordinator:
             A chunk cannot be prepared or opened.
         """
         name = name or model.network.name
-        if deadline_us is not None and deadline_us < 1:
-            raise InvalidInputError(f"deadline_us of {name!r} is {deadline_us}, must be at least 1")
+        _check_deadline(deadline_us)
         with self._registering:
             if name in self._registered:
                 raise InvalidInputError(f"{name!r} is registered already; give the second one another name")
@@ -220,12 +218,12 @@ class Coordinator:
             raise InvalidInputError(f"no model {shown(name)}; {meant(name, self._registered)}")
         if defects := check_inputs(known.held.model.inputs, inputs):
             raise InvalidInputError(f"a request of {name!r} cannot be run:", defects)
-        if deadline_us is not None and deadline_us < 1:
-            raise InvalidInputError(f"deadline_us is {deadline_us}, must be at least 1")
+        _check_deadline(deadline_us)
         limit_us = known.deadline_us if deadline_us is None else deadline_us
         arrival_us = arrival_ns // 1000
         try:
-            self._admit(known)
+            with self._lock:
+                admit(self._loop, known, self._queue, is_open=self.is_open)
         except RefusedRequestError:
             self._loop.requests.tally.count(name, Fate.REFUSED)
             raise
@@ -311,7 +309,7 @@ class Coordinator:
         loop = self._loop
         decisions_ns = list(loop.dispatcher.decisions_ns.copy())[-_RECENT_DECISIONS:]
         return Statistics(
-            seconds=monotonic() - self._opened_s,
+            seconds=(monotonic_ns() - self.opened_ns) / 1e9,
             waiting=loop.requests.waiting,
             models=loop.requests.tally.models(),
             units=tuple(seat.counts(available=loop.dispatcher.available(seat.index)) for seat in loop.seats),
@@ -380,19 +378,7 @@ class Coordinator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _admit(self, known: Registered) -> None:
-        with self._lock:
-            if not self.is_open:
-                raise RefusedRequestError(
-                    f"a request of {known.name!r} is not taken: the coordinator is closed"
-                )
-            if not self._loop.can_serve(known.network):
-                gone = ", ".join(repr(s.unit.name) for s in self._loop.seats if s.reasons)
-                raise RefusedRequestError(
-                    f"a request of {known.name!r} is not taken: without the units {gone} nothing can run it"
-                )
-            if not self._loop.requests.admit(self._queue):
-                raise QueueFullError(
-                    f"a request of {known.name!r} is not taken: {self._queue} requests wait for their "
-                    "answers, and no more are allowed; try again later"
-                )
+
+def _check_deadline(deadline_us: int | None) -> None:
+    if deadline_us is not None and deadline_us < 1:
+        raise InvalidInputError(f"deadline_us is {deadline_us}, must be at least 1")
