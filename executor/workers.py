@@ -153,7 +153,7 @@ class Worker:
         line, _, self._unread = self._unread.partition(b"\n")
         message: Message = json.loads(line)
         if message["kind"] == "error":
-            raise _rebuild(message["type"], message["text"])
+            raise rebuild_error(message["type"], message["text"])
         return message
 
     def expect(self, kind: str, timeout_s: float = START_LIMIT_S) -> Message:
@@ -365,7 +365,8 @@ def _report(link: Link, kind: str, text: str) -> None:
         link.send({"kind": "error", "type": kind, "text": text})
 
 
-def _rebuild(kind: str, text: str) -> GaplessError:
+def rebuild_error(kind: str, text: str) -> GaplessError:
+    """Return an error of gapless that a worker told by the name of its class and its text."""
     error = getattr(errors, kind, None) if kind else None
     if isinstance(error, type) and issubclass(error, GaplessError):
         return error(text)

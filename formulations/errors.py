@@ -152,6 +152,18 @@ class UnitLostError(ExecutionError):
     """A worker that died, hung or failed while a plan was running; the message names the lost request."""
 
 
+class RefusedRequestError(ExecutionError):
+    """A request that a coordinator does not take: it is stopping, or no unit that is there can run it."""
+
+
+class QueueFullError(RefusedRequestError):
+    """A request that is not taken because as many as are allowed wait for their answers."""
+
+
+class DroppedRequestError(ExecutionError):
+    """A request that was dropped because it could not meet its deadline any more."""
+
+
 class OutputMismatchError(ExecutionError):
     """A plan whose numbers differ from those of the whole model; the message names the first wrong chunk."""
 

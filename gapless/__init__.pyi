@@ -7,6 +7,7 @@ from .api.cluster_runs import open_on_cluster as open_on_cluster
 from .api.cluster_runs import profile_on_cluster as profile_on_cluster
 from .api.cluster_runs import stream_on_cluster as stream_on_cluster
 from .api.clusters import cluster_problem as cluster_problem
+from .api.coordinators import open_coordinator as open_coordinator
 from .api.device import this_device as this_device
 from .api.estimates import describe_device as describe_device
 from .api.estimates import judge_prediction as judge_prediction
@@ -53,6 +54,10 @@ from .executor.cluster.actors import local_cluster as local_cluster
 from .executor.cluster.cluster import Cluster as Cluster
 from .executor.cluster.pipeline import ClusterPipeline as ClusterPipeline
 from .executor.cluster.stream import RunStream as RunStream
+from .executor.coordination.coordinator import Coordinator as Coordinator
+from .executor.coordination.requests import RanChunk as RanChunk
+from .executor.coordination.requests import Served as Served
+from .executor.coordination.tally import Statistics as Statistics
 from .executor.measurement import Measurement as Measurement
 from .executor.model import TensorSpec as TensorSpec
 from .executor.pipeline.pipeline import Pipeline as Pipeline
@@ -102,6 +107,8 @@ from .profiler.links.samples import Links as Links
 from .profiler.links.samples import MessageSample as MessageSample
 from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
+from .serving.server import Server as Server
+from .serving.server import serve as serve
 from .solvers.result import Candidate as Candidate
 from .solvers.result import SolveResult as SolveResult
 from .sweeps.run import SweepResult as SweepResult

@@ -268,13 +268,15 @@ def _stream(
     slots_at: int,
 ) -> StreamBlueprint:
     shares = _shares(stream)
-    chunks = tuple(tuple(_step(piece, artifact) for piece, artifact in prepared[share]) for share in shares)
+    chunks = tuple(
+        tuple(session_spec(piece, artifact) for piece, artifact in prepared[share]) for share in shares
+    )
     tensors = list(model.inputs)
     known = {spec.name for spec in tensors}
     for share, part in zip(shares, chunks, strict=True):
         for (piece, _), step in zip(prepared[share], part, strict=True):
             _require(f"{piece.name!r} of stream {stream.name!r}", set(step.inputs) - known)
-            tensors += _named(piece)
+            tensors += slot_tensors(piece)
             known |= set(step.outputs)
     _require(f"the output of stream {stream.name!r}", {spec.name for spec in model.outputs} - known)
     return StreamBlueprint(
@@ -287,7 +289,8 @@ def _stream(
     )
 
 
-def _step(piece: Piece, artifact: Artifact) -> SessionSpec:
+def session_spec(piece: Piece, artifact: Artifact) -> SessionSpec:
+    """Return the session of a piece that an engine has prepared."""
     return SessionSpec(
         artifact=artifact,
         inputs=tuple(piece.prefix + spec.name for spec in artifact.inputs),
@@ -296,7 +299,8 @@ def _step(piece: Piece, artifact: Artifact) -> SessionSpec:
     )
 
 
-def _named(piece: Piece) -> list[TensorSpec]:
+def slot_tensors(piece: Piece) -> list[TensorSpec]:
+    """Return the tensors that cross the borders of a piece, by the names that they have in the network."""
     specs = [part.whole for part in piece.parts] or [*piece.inputs, *piece.outputs]
     return [replace(spec, name=piece.prefix + spec.name) for spec in specs]
 

@@ -153,14 +153,14 @@ def divided(setting: Setting, sections: int) -> Setting:
         that is fastest for the whole of it.
     """
     borders = {
-        chain.network: _borders(chain, parts, sections)
+        chain.network: further_borders(chain, parts, sections)
         for chain, parts in zip(setting.chains, setting.sections, strict=True)
     }
     return replace(setting, borders=borders)
 
 
-def _borders(chain: Chain, parts: Sequence[Section], sections: int) -> tuple[int, ...]:
-    """Return further borders: the legal cut that is nearest to each equal share of the work."""
+def further_borders(chain: Chain, parts: Sequence[Section], sections: int) -> tuple[int, ...]:
+    """Return further borders of a network: the legal cuts next to equal shares of its work."""
     least_us = [min(time for time in row if time is not None) for row in chain.layer_us]
     before = [0, *accumulate(least_us)]
     have = {part.stop for part in parts[:-1]}

@@ -140,6 +140,14 @@ COMMANDS = {
         ),
     ),
     "run": CommandEntry("running", HERE, ("gapless run gapless-out --seconds 2",)),
+    "serve": CommandEntry(
+        "serving",
+        HERE,
+        (
+            "gapless serve squeezenet mobilenetv2 --seconds 1 --port 0",
+            "gapless serve squeezenet --deadline squeezenet=50 --late drop --seconds 1 --port 0",
+        ),
+    ),
     "trace": CommandEntry("running", HERE, ("gapless trace plan.json --simulated --out trace.json",)),
     "export": CommandEntry("exporting", HERE, ("gapless export gapless-out --to onnx",)),
     "report": CommandEntry(

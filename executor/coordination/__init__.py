@@ -1,0 +1,1 @@
+"""Requests that come while units work, on this machine: workers that run any chunk, and who decides."""

@@ -1,0 +1,384 @@
+"""The coordinator: takes requests from any thread, and has units of this machine answer them by chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from statistics import median
+from time import monotonic, monotonic_ns
+from typing import TYPE_CHECKING, Any, Self
+
+from ...formulations.coordination.dispatch import Dispatcher, Late
+from ...formulations.coordination.policy import Conduct, Policy, Waiting
+from ...formulations.coordination.times import SMOOTHING, Times, chunk_times
+from ...formulations.costs import NetworkCosts
+from ...formulations.errors import InvalidInputError, QueueFullError, RefusedRequestError
+from ...formulations.hardware import Platform
+from ...formulations.history import History
+from ...formulations.nearness import meant, shown
+from ..engine import Engine, PlacementReceipt
+from ..model import Model
+from ..pipeline.feeding import check_inputs
+from .held import Cannot, Routes, chain_of, hold
+from .loop import Loop
+from .registration import Registered, index_of, open_network
+from .requests import Accepted, Served, history_of
+from .tally import Fate, Statistics, UnitCounts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+QUEUE = 64
+"""Most requests that are accepted and not answered, unless the user says otherwise."""
+
+RESTARTS = 20
+"""How many times the worker of a unit may be started anew, unless the user says otherwise."""
+
+CLOSE_PATIENCE_S = 10.0
+"""How long what was accepted may take when a coordinator is closed, unless the user says otherwise."""
+
+
+class Coordinator:
+    """Units of this machine that serve requests as they come; a context manager.
+
+    Every time a chunk ends or a request comes, the policy decides what runs next, in a thread of its own.
+    Methods can be called from any thread.
+
+    Parameters
+    ----------
+    platform
+        The units; each has one worker process.
+    engine
+        Runs the chunks.
+    policy
+        Decides; one that names chunks (`Conduct.CHUNKS`).
+    late
+        What becomes of requests that cannot meet their deadline any more.
+    queue
+        Most requests that are accepted and not answered; further ones are refused.
+    restarts
+        How many times the worker of each unit may be started anew.
+    smoothing
+        Share of the last observation in an expected time.
+
+    Raises
+    ------
+    InvalidInputError
+        The policy places requests whole, or a number is not valid.
+    PlacementError, ExecutionError
+        A worker could not be started.
+
+    Examples
+    --------
+    >>> with gapless.open_coordinator(["squeezenet"]) as coordinator:  # doctest: +SKIP
+    ...     served = coordinator.run("squeezenet", {"data": image})
+    ...     print(served.latency_us, served.outputs["scores"])
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        engine: Engine,
+        policy: Policy,
+        *,
+        late: Late = Late.KEEP,
+        queue: int = QUEUE,
+        restarts: int = RESTARTS,
+        smoothing: float = SMOOTHING,
+    ) -> None:
+        if policy.conduct is not Conduct.CHUNKS:
+            raise InvalidInputError(
+                f"policy {policy.name!r} places requests whole ({policy.conduct}), which is for simulations: "
+                "on a device a unit runs one chunk at a time; take a policy that names chunks"
+            )
+        if not 1 <= queue <= 100_000:
+            raise InvalidInputError(f"queue is {queue}, must be between 1 and 100000")
+        self.platform = platform
+        self.policy = policy
+        self._engine = engine
+        self._queue = queue
+        self._lock = threading.Lock()
+        self._registering = threading.Lock()
+        self._registered: dict[str, Registered] = {}
+        self._receipts: list[PlacementReceipt] = []
+        self._number = 0
+        self._closing = False
+        self._opened_s = monotonic()
+        times = Times(platform.unit_names, smoothing=smoothing)
+        shared = [
+            frozenset(v for pair in platform.conflicts if u in pair for v in pair if v != u)
+            for u in range(len(platform.units))
+        ]
+        self._loop = Loop(platform, Dispatcher(policy, times, exclusive=shared, late=late), restarts=restarts)
+        try:
+            self._loop.ready()
+        except BaseException:
+            self.close(patience_s=0.0)
+            raise
+
+    def register(
+        self,
+        model: Model,
+        name: str = "",
+        *,
+        deadline_us: int | None = None,
+        costs: NetworkCosts | None = None,
+        cannot: Cannot | None = None,
+        borders: Collection[int] = (),
+        routes: Routes = (),
+    ) -> Registered:
+        """Hold a model: open all its chunks on all units that can run them, while others are served.
+
+        One unit at a time is taken away for that, and, without costs, to measure its largest chunk.
+
+        Parameters
+        ----------
+        model
+            The model.
+        name
+            How it is asked for; empty: the name of its network.
+        deadline_us
+            By when after their arrival requests have to be done; None: no deadline.
+        costs
+            What its layers cost on the units; None: measured.
+        cannot
+            By unit, the operator types that it cannot run, besides what the costs say.
+        borders
+            Layers before which chunks may begin although the same units can run both sides.
+        routes
+            Chunks of a plan, which requests then take; empty: the policy chooses among all.
+
+        Raises
+        ------
+        InvalidInputError
+            The name is taken, or what is given does not fit the model.
+        LayerNotRunnableError
+            No unit can run a layer.
+        ExecutionError
+            A chunk cannot be prepared or opened.
+        """
+        name = name or model.network.name
+        if deadline_us is not None and deadline_us < 1:
+            raise InvalidInputError(f"deadline_us of {name!r} is {deadline_us}, must be at least 1")
+        with self._registering:
+            if name in self._registered:
+                raise InvalidInputError(f"{name!r} is registered already; give the second one another name")
+            chain = chain_of(model, self.platform, costs, cannot or {})
+            held = hold(model, self._engine, chain, borders=borders, routes=routes)
+            network = index_of(self._loop, held)
+            if network is None:
+                known = chunk_times(chain, held.sections) if costs else None
+                network, receipts = open_network(self._loop, self.platform, held, known, queue=self._queue)
+                self._receipts += receipts
+            found = Registered(name=name, network=network, held=held, deadline_us=deadline_us)
+            self._loop.requests.tally.begin(name)
+            self._registered[name] = found
+        return found
+
+    @property
+    def registered(self) -> Mapping[str, Registered]:
+        """The models, by the names that they are asked for by."""
+        return dict(self._registered)
+
+    @property
+    def receipts(self) -> tuple[PlacementReceipt, ...]:
+        """What was granted for each session that was opened at registration."""
+        return tuple(self._receipts)
+
+    def submit(
+        self, name: str, inputs: Mapping[str, NDArray[Any]], *, deadline_us: int | None = None
+    ) -> Future[Served]:
+        """Take a request, and return where its answer will be; it cannot be cancelled.
+
+        Parameters
+        ----------
+        name
+            Of the model.
+        inputs
+            By name; copied.
+        deadline_us
+            By when after now it has to be done; None: as the model was registered.
+
+        Raises
+        ------
+        InvalidInputError
+            No such model, or the inputs do not fit it.
+        QueueFullError
+            As many requests as are allowed wait for their answers.
+        RefusedRequestError
+            The coordinator is closed, or no unit that is there can run it.
+        """
+        arrival_ns = monotonic_ns()
+        known = self._registered.get(name)
+        if known is None:
+            raise InvalidInputError(f"no model {shown(name)}; {meant(name, self._registered)}")
+        if defects := check_inputs(known.held.model.inputs, inputs):
+            raise InvalidInputError(f"a request of {name!r} cannot be run:", defects)
+        if deadline_us is not None and deadline_us < 1:
+            raise InvalidInputError(f"deadline_us is {deadline_us}, must be at least 1")
+        limit_us = known.deadline_us if deadline_us is None else deadline_us
+        arrival_us = arrival_ns // 1000
+        try:
+            self._admit(known)
+        except RefusedRequestError:
+            self._loop.requests.tally.count(name, Fate.REFUSED)
+            raise
+        slots = self._loop.networks[known.network].slots
+        slot = slots.take()
+        slots.fill(slot, inputs)
+        with self._lock:
+            self._number += 1
+            request = Accepted(
+                name=name,
+                waiting=Waiting(
+                    self._number,
+                    known.network,
+                    list(self._registered).index(name),
+                    arrival_us,
+                    None if limit_us is None else arrival_us + limit_us,
+                ),
+                slot=slot,
+                arrival_ns=arrival_ns,
+                future=Future(),
+            )
+            request.future.set_running_or_notify_cancel()
+            self._loop.submit(request)
+        return request.future
+
+    def run(self, name: str, inputs: Mapping[str, NDArray[Any]], *, deadline_us: int | None = None) -> Served:
+        """Take a request, wait for its answer and return it; parameters and errors as for `submit`.
+
+        Raises
+        ------
+        DroppedRequestError
+            It could not meet its deadline any more.
+        ExecutionError
+            An engine failed, or workers were lost, too often; or the coordinator was closed.
+        """
+        return self.submit(name, inputs, deadline_us=deadline_us).result()
+
+    async def infer(
+        self, name: str, inputs: Mapping[str, NDArray[Any]], *, deadline_us: int | None = None
+    ) -> Served:
+        """Do the same in an event loop; parameters and errors as for `run`."""
+        return await asyncio.wrap_future(self.submit(name, inputs, deadline_us=deadline_us))
+
+    def withdraw(self, unit: str, *, why: str = "withdrawn") -> None:
+        """Take a unit away: what it runs is put back and runs elsewhere, if anywhere.
+
+        Requests that only this unit can run wait until it is back.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such unit.
+        """
+        seat = self._seat(unit)
+        self._loop.call(lambda: self._loop.withdraw(seat, why)).result()
+
+    def restore(self, unit: str, *, why: str = "withdrawn") -> None:
+        """Give a unit back that was taken away for this reason; it is probed, and then joins again.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such unit.
+        """
+        seat = self._seat(unit)
+        self._loop.call(lambda: self._loop.restore(seat, why)).result()
+
+    def statistics(self) -> Statistics:
+        """Return what has happened so far."""
+        loop = self._loop
+        decisions_ns = list(loop.dispatcher.decisions_ns.copy())
+        return Statistics(
+            seconds=monotonic() - self._opened_s,
+            waiting=loop.requests.waiting,
+            models=loop.requests.tally.models(),
+            units=tuple(
+                UnitCounts(
+                    name=seat.unit.name,
+                    available=loop.dispatcher.available(seat.index),
+                    why=(*sorted(seat.reasons), *(["busy with sessions or a probe"] if seat.errands else [])),
+                    chunks=seat.chunks,
+                    busy_us=seat.busy_ns / 1000,
+                    restarts=seat.restarts,
+                    rss_bytes=seat.rss_bytes,
+                )
+                for seat in loop.seats
+            ),
+            decisions=loop.decisions,
+            decision_us=median(decisions_ns) / 1000 if decisions_ns else None,
+        )
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """Process number of the worker of each unit that has one."""
+        return {seat.unit.name: seat.worker.pid for seat in self._loop.seats if seat.worker is not None}
+
+    def history(self) -> History | None:
+        """Return when the chunks of the last answered requests ran; None: there are none.
+
+        Requests that took the same chunks on the same units are one stream.
+        """
+        served = self._loop.requests.tally.recent
+        networks = {name: known.held.name for name, known in self._registered.items()}
+        return history_of(served, networks) if served else None
+
+    def close(self, *, patience_s: float = CLOSE_PATIENCE_S) -> tuple[str, ...]:
+        """Take no more requests, answer those that were accepted, and free everything. Can be called twice.
+
+        Parameters
+        ----------
+        patience_s
+            How long that may take.
+
+        Returns
+        -------
+        tuple of str
+            The requests that could not be answered; their futures have an ExecutionError.
+        """
+        with self._lock:
+            self._closing = True
+        return self._loop.close(patience_s)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes requests."""
+        return not self._closing and self._loop.alive
+
+    def can_serve(self, name: str) -> bool:
+        """Return whether units that are there, or are expected back by themselves, can run a model."""
+        known = self._registered.get(name)
+        return known is not None and self.is_open and self._loop.can_serve(known.network)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _seat(self, unit: str) -> int:
+        names = self.platform.unit_names
+        if unit not in names:
+            raise InvalidInputError(f"no unit {shown(unit)}; {meant(unit, names)}")
+        return names.index(unit)
+
+    def _admit(self, known: Registered) -> None:
+        with self._lock:
+            if not self.is_open:
+                raise RefusedRequestError(
+                    f"a request of {known.name!r} is not taken: the coordinator is closed"
+                )
+            if not self._loop.can_serve(known.network):
+                gone = ", ".join(repr(s.unit.name) for s in self._loop.seats if s.reasons)
+                raise RefusedRequestError(
+                    f"a request of {known.name!r} is not taken: without the units {gone} nothing can run it"
+                )
+            if not self._loop.requests.admit(self._queue):
+                raise QueueFullError(
+                    f"a request of {known.name!r} is not taken: {self._queue} requests wait for their "
+                    "answers, and no more are allowed; try again later"
+                )

@@ -1,0 +1,281 @@
+"""Networks that a coordinator holds: their sections, their chunks as sessions, and their task slots."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.chain import Chain, build_chain
+from ...formulations.coordination.estimates import Key, largest_chunks
+from ...formulations.coordination.sections import Section, chunks_of, sections_of
+from ...formulations.costs import NetworkCosts
+from ...formulations.errors import InvalidInputError, InvalidPlanError, LayerNotRunnableError
+from ...formulations.hardware import Platform
+from ...formulations.nearness import meant, shown
+from ...formulations.plan import Chunk
+from ..engine import Engine
+from ..model import Model
+from ..pipeline.blueprint import SessionSpec, session_spec, slot_tensors
+from ..pipeline.memory import SharedMemory
+from ..pipeline.slots import SlotLayout
+from .worker import NetworkSettings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Tensors = Mapping[str, NDArray[Any]]
+
+Cannot = Mapping[str, Collection[str]]
+"""By unit, the operator types that it cannot run."""
+
+Routes = Sequence[Sequence[Chunk]]
+"""Chunks of a plan, one or several ways through a network; a request takes one of them. Empty: all chunks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldNetwork:
+    """A network as it is held.
+
+    Attributes
+    ----------
+    model
+        What it is.
+    sections
+        Its sections.
+    keys
+        Its chunks: first section, one past the last, and index of the unit.
+    sessions
+        The sessions of each chunk, by first section and one past the last.
+    layout
+        Of its task slots.
+    """
+
+    model: Model
+    sections: tuple[Section, ...]
+    keys: frozenset[Key]
+    sessions: Mapping[tuple[int, int], tuple[SessionSpec, ...]]
+    layout: SlotLayout
+
+    @property
+    def name(self) -> str:
+        """Name of the network."""
+        return self.model.network.name
+
+    def layers(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the layers [start, stop) of a chunk of sections."""
+        return self.sections[start].start, self.sections[stop - 1].stop
+
+    def largest(self, platform: Platform) -> dict[int, Key]:
+        """Return, by index of unit, its chunk of most work."""
+        return largest_chunks(self.model.network, self.sections, self.keys, platform.units)
+
+    def settings(self, index: int, unit: int, memory: SharedMemory) -> NetworkSettings:
+        """Return what the worker of a unit is told about it."""
+        offsets = {spec.name: at for spec, at in zip(self.layout.tensors, self.layout.offsets, strict=True)}
+        return NetworkSettings(
+            network=index,
+            parent=os.getpid(),
+            descriptor=memory.descriptor,
+            size=memory.size,
+            slot_size=self.layout.size,
+            chunks=[
+                (
+                    start,
+                    stop,
+                    [
+                        {
+                            "artifact": asdict(spec.artifact),
+                            "inputs": [offsets[name] for name in spec.inputs],
+                            "outputs": [offsets[name] for name in spec.outputs],
+                        }
+                        for spec in self.sessions[start, stop]
+                    ],
+                )
+                for start, stop, where in sorted(self.keys)
+                if where == unit
+            ],
+        )
+
+
+def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, cannot: Cannot) -> Chain:
+    """Return what each unit can run of a network, and what it costs there if that is known.
+
+    Parameters
+    ----------
+    model
+        The network.
+    platform
+        The units.
+    costs
+        Its costs; None: not known, each layer counts 1.
+    cannot
+        Operator types that units cannot run.
+
+    Raises
+    ------
+    InvalidInputError
+        A unit is not there.
+    LayerNotRunnableError
+        No unit can run a layer.
+    """
+    names, network = platform.unit_names, model.network
+    for unit in cannot:
+        if unit not in names:
+            raise InvalidInputError(f"no unit {shown(unit)} on {platform.name!r}; {meant(unit, names)}")
+    rows = costs.layer_us if costs else ((1,) * len(names),) * len(network.layers)
+    layer_us = tuple(
+        tuple(
+            None if not set(layer.op_types).isdisjoint(cannot.get(name, ())) else time_us
+            for name, time_us in zip(names, row, strict=True)
+        )
+        for layer, row in zip(network.layers, rows, strict=True)
+    )
+    for layer, row in zip(network.layers, layer_us, strict=True):
+        if all(time_us is None for time_us in row):
+            raise LayerNotRunnableError(
+                f"no unit can run layer {layer.name!r} of {network.name!r} "
+                f"({', '.join(layer.op_types) or 'operators unknown'}); add a unit that can"
+            )
+    known = (
+        replace(costs, layer_us=layer_us) if costs else NetworkCosts(network=network.name, layer_us=layer_us)
+    )
+    return build_chain(platform, network, known)
+
+
+def hold(
+    model: Model, engine: Engine, chain: Chain, *, borders: Collection[int] = (), routes: Routes = ()
+) -> HeldNetwork:
+    """Have the engine prepare all chunks of a network.
+
+    Parameters
+    ----------
+    model
+        The network.
+    engine
+        Prepares the chunks; opens them later, in the workers.
+    chain
+        What each unit can run.
+    borders
+        Cuts where a section ends although the same units can run both sides.
+    routes
+        Only these chunks are held, so requests take them.
+
+    Raises
+    ------
+    InvalidInputError
+        A border is no legal cut, or the chunks are not those of a plan that can run.
+    ConversionError
+        As for `Engine.prepare`.
+    """
+    ends = {chunk.stop for route in routes for chunk in route} - {chain.layer_count}
+    sections = sections_of(chain, {*borders, *ends})
+    keys = frozenset[Key]().union(*(_route_keys(chain, sections, route) for route in routes))
+    keys = keys or _all_keys(sections)
+    pieces = {
+        (start, stop): model.pieces(sections[start].start, sections[stop - 1].stop)
+        for start, stop in sorted({key[:2] for key in keys})
+    }
+    unique = {(piece.digest, piece.name): piece for some in pieces.values() for piece in some}
+    artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
+    tensors = [*model.inputs, *model.outputs]
+    tensors += [spec for piece in unique.values() for spec in slot_tensors(piece)]
+    return HeldNetwork(
+        model=model,
+        sections=sections,
+        keys=keys,
+        sessions={
+            key: tuple(session_spec(piece, artifacts[piece.digest, piece.name]) for piece in some)
+            for key, some in pieces.items()
+        },
+        layout=SlotLayout.of(tensors, 0),
+    )
+
+
+def _all_keys(sections: tuple[Section, ...]) -> frozenset[Key]:
+    return frozenset((start, stop, unit) for start, stop, units in chunks_of(sections) for unit in units)
+
+
+def _route_keys(chain: Chain, sections: tuple[Section, ...], route: Sequence[Chunk]) -> frozenset[Key]:
+    begins = {section.start: index for index, section in enumerate(sections)}
+    ends = {section.stop: index + 1 for index, section in enumerate(sections)}
+    done, keys = 0, set[Key]()
+    for chunk in route:
+        unit = chain.units.index(chunk.unit) if chunk.unit in chain.units else None
+        if chunk.start != done or unit is None or not chain.runs(chunk.start, chunk.stop, unit):
+            raise InvalidPlanError(
+                f"network {chain.network!r} cannot be served by layers {chunk.start} to {chunk.stop - 1} on "
+                f"{chunk.unit!r}: the chunks of a plan follow each other, and their units can run them"
+            )
+        keys.add((begins[chunk.start], ends[chunk.stop], unit))
+        done = chunk.stop
+    if done != chain.layer_count:
+        raise InvalidPlanError(
+            f"the plan for network {chain.network!r} ends before layer {done} of {chain.layer_count}"
+        )
+    return frozenset(keys)
+
+
+class TaskSlots:
+    """Task slots of one network: shared memory of which the pages are there once a request has used them.
+
+    Parameters
+    ----------
+    layout
+        Of each slot.
+    count
+        How many there are.
+    certain
+        How many of them have their memory at once; those with the lowest numbers are used first.
+
+    Attributes
+    ----------
+    memory
+        The memory.
+
+    Raises
+    ------
+    ExecutionError
+        There is not enough memory.
+    """
+
+    def __init__(self, layout: SlotLayout, count: int, *, certain: int) -> None:
+        self._layout = layout
+        self.memory = SharedMemory.create(layout.size * count, reserved=layout.size * min(count, certain))
+        self._free = list(range(count))
+        self._tensors: dict[int, Tensors] = {}
+        self._lock = threading.Lock()
+
+    def take(self) -> int:
+        """Return a slot that nobody uses."""
+        with self._lock:
+            return heapq.heappop(self._free)
+
+    def give(self, slot: int) -> None:
+        """Give a slot back."""
+        with self._lock:
+            heapq.heappush(self._free, slot)
+
+    def tensors(self, slot: int) -> Tensors:
+        """Return the tensors of a slot by name, without a copy."""
+        if slot not in self._tensors:
+            at = slot * self._layout.size
+            self._tensors[slot] = {
+                spec.name: self.memory.array(spec, at + offset)
+                for spec, offset in zip(self._layout.tensors, self._layout.offsets, strict=True)
+            }
+        return self._tensors[slot]
+
+    def fill(self, slot: int, tensors: Tensors) -> None:
+        """Copy tensors into a slot."""
+        own = self.tensors(slot)
+        for name, array in tensors.items():
+            own[name][...] = array
+
+    def close(self) -> None:
+        """Give the memory back. Can be called twice."""
+        self._tensors.clear()
+        self.memory.close()

@@ -1,0 +1,100 @@
+"""Registration: a network is opened on one unit after the other, and measured there if nothing is known."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean, median
+
+from ...formulations.coordination.estimates import estimated_times
+from ...formulations.coordination.times import NetworkTimes
+from ...formulations.hardware import Platform
+from ..engine import PlacementReceipt, parse_receipt
+from .held import HeldNetwork, TaskSlots
+from .loop import Loop
+from .outstanding import OpenNetwork
+
+_MEASURED_RUNS = 20
+_MEASURING_NS = 200_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A model as it can be asked for.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    network
+        Index of its network: the same network registered twice is held once.
+    held
+        Its network.
+    deadline_us
+        By when after their arrival requests have to be done; None: no deadline.
+    """
+
+    name: str
+    network: int
+    held: HeldNetwork
+    deadline_us: int | None
+
+
+def index_of(loop: Loop, held: HeldNetwork) -> int | None:
+    """Return the index of a network that is held alike: the same pieces on the same units."""
+    return next(
+        (i for i, known in enumerate(loop.networks) if _identity(known.held) == _identity(held)), None
+    )
+
+
+def _identity(held: HeldNetwork) -> object:
+    digests = {key: [spec.artifact.digest for spec in specs] for key, specs in held.sessions.items()}
+    return held.sections, held.keys, digests
+
+
+def open_network(
+    loop: Loop, platform: Platform, held: HeldNetwork, known: NetworkTimes | None, *, queue: int
+) -> tuple[int, list[PlacementReceipt]]:
+    """Open a network on all its units, one after the other.
+
+    Parameters
+    ----------
+    loop, platform
+        Where.
+    held
+        The network.
+    known
+        What its chunks take; None: the largest chunk of each unit is measured, the others are estimated.
+    queue
+        Most requests of it on their way.
+
+    Returns
+    -------
+    tuple of int and list of PlacementReceipt
+        Its index, and what was granted for its sessions.
+    """
+    units = platform.units
+    # Beyond the requests: one for samples, and one for each unit that is taken away and still works.
+    slots = TaskSlots(held.layout, queue + 1 + len(units), certain=2 * len(units))
+    index, measured_us, receipts = len(loop.networks), {}, list[PlacementReceipt]()
+    try:
+        sample = slots.take()
+        slots.fill(sample, held.model.sample_inputs(0))
+        for unit, key in held.largest(platform).items():
+            message = {"kind": "open", "settings": asdict(held.settings(index, unit, slots.memory))}
+            receipts += map(parse_receipt, loop.errand(unit, message).result()["receipts"])
+            probe = {"kind": "measure", "network": index, "start": key[0], "stop": key[1], "slot": sample}
+            probe |= {"runs": 1, "limit_ns": 0}
+            loop.remember(unit, index, message, probe)
+            if known is None:
+                task = {**probe, "runs": _MEASURED_RUNS, "limit_ns": _MEASURING_NS}
+                took_us = loop.errand(unit, task).result()["took_us"]
+                # A quota limits time, not speed: only the mean tells (`executor.machine.quota`).
+                measured_us[key] = float((fmean if units[unit].emulated else median)(took_us))
+        times = known or estimated_times(held.model.network, held.sections, held.keys, units, measured_us)
+        own = {key: time_us for key, time_us in times.chunk_us.items() if key in held.keys}
+        loop.add(OpenNetwork(held, slots), replace(times, chunk_us=own))
+    except BaseException:
+        loop.forget(index)
+        slots.close()
+        raise
+    return index, receipts

@@ -1,0 +1,211 @@
+"""One unit of a coordinator: its worker, what that is at, and why it may not be used."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from time import monotonic
+
+from ...formulations.coordination.dispatch import Start
+from ...formulations.errors import ExecutionError, GaplessError
+from ...formulations.hardware import ProcessingUnit
+from ..pipeline.crew import OPEN_LIMIT_S
+from ..pipeline.watch import FIRST_TASK_LIMIT_S
+from ..workers import Message, Worker, rebuild_error
+from .requests import Accepted
+
+ROLE = "gapless.executor.coordination.worker:serve"
+
+_PATIENCE = 20
+"""A chunk hangs when it takes so many times what was expected, and `FIRST_TASK_LIMIT_S` at least."""
+
+
+@dataclass(slots=True)
+class Errand:
+    """Something that a worker does while its unit may not be used for requests.
+
+    Attributes
+    ----------
+    message
+        What it is told; None: it speaks first.
+    answer
+        Where its answer goes.
+    vital
+        Whether nobody waits for it: the worker is of no use if it fails.
+    """
+
+    message: Message | None
+    answer: Future[Message] = field(default_factory=Future)
+    vital: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """A chunk that is under way.
+
+    Attributes
+    ----------
+    start
+        As the dispatcher has it.
+    request
+        Whose chunk it is.
+    slot
+        The task slot in which it runs.
+    stale
+        Whether the request runs elsewhere by now: what comes out does not count.
+    """
+
+    start: Start
+    request: Accepted
+    slot: int
+    stale: bool = False
+
+
+class Seat:
+    """A unit.
+
+    Parameters
+    ----------
+    index, unit
+        Which one.
+    restarts
+        How many times its worker may be started anew.
+
+    Attributes
+    ----------
+    rivals
+        Units that share a core with it.
+    reasons
+        Why it may not be used, besides errands.
+    errands
+        What its worker has to do before it may be used.
+    task
+        What its worker is at.
+    opened
+        By network, what its worker was told of it.
+    probe
+        A chunk that says whether it works; None: no network is there.
+    chunks, busy_ns, restarts, rss_bytes
+        What is counted, see `UnitCounts`.
+    """
+
+    def __init__(self, index: int, unit: ProcessingUnit, *, restarts: int) -> None:
+        self.index = index
+        self.unit = unit
+        self.rivals: list[Seat] = []
+        self.reasons: set[str] = set()
+        self.errands: deque[Errand] = deque()
+        self.task: Run | Errand | None = None
+        self.opened: dict[int, Message] = {}
+        self.probe: Message | None = None
+        self.chunks = self.busy_ns = self.restarts = self.rss_bytes = 0
+        self._restarts_left = restarts
+        self._deadline_s = 0.0
+        self.worker: Worker | None = None
+        self.begin()
+
+    @property
+    def usable(self) -> bool:
+        """Whether requests may run here, as soon as it is idle; errands are not to be disturbed."""
+        return not self.reasons and not any(seat.has_errands for seat in (self, *self.rivals))
+
+    @property
+    def has_errands(self) -> bool:
+        """Whether its worker has something else to do than requests."""
+        return bool(self.errands) or isinstance(self.task, Errand)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is gone for good."""
+        return self.worker is None
+
+    def begin(self) -> None:
+        """Start its worker: it opens what the one before had open, and is probed."""
+        self.worker = Worker(self.unit, ROLE, {})
+        self._occupy(Errand(None), OPEN_LIMIT_S)
+        self.errands.extendleft(Errand(message, vital=True) for message in reversed(self.opened.values()))
+        self.check()
+
+    def check(self) -> None:
+        """Have its worker show that it works before requests run here."""
+        if self.probe is not None and not any(errand.message is self.probe for errand in self.errands):
+            self.errands.append(Errand(self.probe, vital=True))
+
+    def run(self, run: Run, message: Message) -> None:
+        """Have the worker run a chunk; raises UnitLostError when it is gone."""
+        self._occupy(run, max(FIRST_TASK_LIMIT_S, _PATIENCE * run.start.expected_us / 1e6))
+        self._send(message)
+
+    def do_errand(self) -> None:
+        """Have an idle worker do the next errand; raises UnitLostError when it is gone."""
+        if self.errands and all(seat.task is None for seat in (self, *self.rivals)):
+            errand = self.errands.popleft()
+            self._occupy(errand, OPEN_LIMIT_S)
+            if errand.message is not None:
+                self._send(errand.message)
+
+    def listen(self) -> Message | None:
+        """Return what the worker says, if anything; raises what it raised, or UnitLostError."""
+        assert self.worker is not None
+        return self.worker.receive(0.0)
+
+    def heard(self, errand: Errand, message: Message) -> bool:
+        """Hand on the answer to an errand; return whether it is a good one, or somebody's who looks at it."""
+        self.rss_bytes = max(self.rss_bytes, message.get("rss_bytes", 0))
+        if message["kind"] != "failed":
+            errand.answer.set_result(message)
+            return True
+        errand.answer.set_exception(failure(message))
+        return not errand.vital
+
+    def hangs(self) -> bool:
+        """Return whether the worker takes too long."""
+        return self.task is not None and monotonic() > self._deadline_s
+
+    def lose(self, error: GaplessError) -> Run | None:
+        """End the worker, start another one if that is allowed, and return the chunk that was under way.
+
+        Errands that somebody waits for fail.
+        """
+        run = self.task if isinstance(self.task, Run) else None
+        self.give_up(error)
+        self.task = None
+        self.end()
+        if self._restarts_left > 0:
+            self._restarts_left -= 1
+            self.restarts += 1
+            try:
+                self.begin()
+            except (GaplessError, OSError):
+                self.end()
+        if self.worker is None:
+            self.reasons.add("lost")
+        return run
+
+    def give_up(self, error: GaplessError) -> None:
+        """Have all errands fail."""
+        under_way = [self.task] if isinstance(self.task, Errand) else []
+        for errand in [*under_way, *self.errands]:
+            errand.answer.set_exception(error)
+        self.errands.clear()
+
+    def end(self, *, patience_s: float = 0.0) -> None:
+        """End the worker. Can be called twice."""
+        worker, self.worker = self.worker, None
+        if worker is not None:
+            worker.close(patience_s=patience_s)
+
+    def _occupy(self, task: Run | Errand, limit_s: float) -> None:
+        self.task = task
+        self._deadline_s = monotonic() + limit_s
+
+    def _send(self, message: Message) -> None:
+        assert self.worker is not None
+        self.worker.send(message)
+
+
+def failure(message: Message) -> GaplessError:
+    """Return the error of a worker that said "failed": at least an ExecutionError."""
+    error = rebuild_error(message["type"], message["text"])
+    return error if isinstance(error, ExecutionError) else ExecutionError(str(error))

@@ -1,0 +1,162 @@
+"""Coordinators of models on this machine: from locators, problems and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ..executor.coordination.coordinator import QUEUE, RESTARTS, Coordinator
+from ..executor.coordination.held import Cannot, Routes, chain_of
+from ..executor.engine import Engine
+from ..executor.model import Model
+from ..executor.progress import Report, Step, silent
+from ..formulations.coordination.dispatch import Late
+from ..formulations.coordination.policy import Policy
+from ..formulations.coordination.sections import sections_of
+from ..formulations.costs import CostTable, NetworkCosts
+from ..formulations.deployment import Deployment
+from ..formulations.errors import InvalidInputError
+from ..formulations.hardware import Platform
+from ..formulations.nearness import meant, shown
+from ..formulations.problem import Problem
+from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
+from .coordination import further_borders
+from .execution import resolve_all
+from .problems import given_problem
+
+
+def open_coordinator(
+    models: Sequence[Model | str | Path],
+    *,
+    problem: Problem | str | Path | None = None,
+    plan: Deployment | None = None,
+    policy: str | Policy = DEFAULT_POLICY,
+    late: Late | str = Late.KEEP,
+    deadlines_us: Mapping[str, int] | None = None,
+    cannot: Cannot | None = None,
+    split: int = 1,
+    platform: Platform | None = None,
+    engine: str | Engine | None = None,
+    queue: int = QUEUE,
+    restarts: int = RESTARTS,
+    report: Report = silent,
+) -> Coordinator:
+    """Open models for requests as they come, on the units of this machine.
+
+    Parameters
+    ----------
+    models
+        Models, or their locators; requests ask for them by the names of their networks.
+    problem
+        Its units serve, and its costs are taken for the networks that it has; None: what the largest chunk
+        of each network takes on each unit is measured, and the rest estimated.
+    plan
+        Every request of its networks takes its chunks; of several streams of a network, one of them.
+    policy
+        Who decides: a name, "file.py:NAME" of one of your own, or a policy.
+    late
+        What becomes of requests that cannot meet their deadline any more: "keep" or "drop".
+    deadlines_us
+        By name, by when after their arrival requests have to be done.
+    cannot
+        By unit, the operator types that it cannot run: to emulate accelerators.
+    split
+        Networks that run everywhere are divided into so many sections.
+    platform
+        The units; None: those of the problem, or all of this device.
+    engine
+        Who runs the models; None: MNN for ONNX files, "callable" for Python functions.
+    queue
+        Most requests that are accepted and not answered; further ones are refused.
+    restarts
+        How many times the worker of each unit may be started anew.
+    report
+        Told of each model.
+
+    Returns
+    -------
+    Coordinator
+        To be closed; a context manager.
+
+    Raises
+    ------
+    InvalidInputError
+        Something that is given is not valid, or does not fit.
+    ExecutionError
+        A worker cannot be started, or a chunk not be opened.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> with gapless.open_coordinator(["squeezenet"]) as coordinator:  # doctest: +SKIP
+    ...     served = coordinator.run("squeezenet", {"image": image})
+    ...     print(served.latency_us, served.outputs["logits"])
+    """
+    asked = None if problem is None else given_problem(problem)
+    units = asked.platform if asked is not None and platform is None else platform
+    opened, found, units = resolve_all(models, engine, units)
+    names = [model.network.name for model in opened]
+    _check_names(deadlines_us or {}, names)
+    table = None if asked is None else asked.costs
+    coordinator = Coordinator(
+        units,
+        found,
+        make_policy(policy) if isinstance(policy, str) else policy,
+        late=Late(late),
+        queue=queue,
+        restarts=restarts,
+    )
+    try:
+        for number, model in enumerate(opened):
+            name = model.network.name
+            report(Step(text=f"opening {name}", done=number, total=len(opened)))
+            costs = _costs(table, name, units)
+            coordinator.register(
+                model,
+                name,
+                deadline_us=(deadlines_us or {}).get(name),
+                costs=costs,
+                cannot=cannot,
+                borders=_borders(model, units, costs, cannot, split),
+                routes=_routes(plan, name),
+            )
+    except BaseException:
+        coordinator.close(patience_s=0.0)
+        raise
+    return coordinator
+
+
+def _check_names(given: Iterable[str], names: Sequence[str]) -> None:
+    for name in given:
+        if name not in names:
+            raise InvalidInputError(f"a deadline is given for {shown(name)}; {meant(name, names)}")
+
+
+def _costs(table: CostTable | None, name: str, platform: Platform) -> NetworkCosts | None:
+    if table is None or name not in {costs.network for costs in table.networks}:
+        return None
+    if table.units != platform.unit_names:
+        raise InvalidInputError(
+            f"the costs are for the units {', '.join(table.units)}, "
+            f"but {', '.join(platform.unit_names)} serve"
+        )
+    return table.of(name)
+
+
+def _borders(
+    model: Model, platform: Platform, costs: NetworkCosts | None, cannot: Cannot | None, split: int
+) -> tuple[int, ...]:
+    if split == 1:
+        return ()
+    chain = chain_of(model, platform, costs, cannot or {})
+    return further_borders(chain, sections_of(chain), split)
+
+
+def _routes(plan: Deployment | None, network: str) -> Routes:
+    streams = [stream for stream in plan.streams if stream.network == network] if plan else []
+    if any(any(stream.tiles) for stream in streams):
+        raise InvalidInputError(
+            f"the plan divides chunks of {network!r} among units; requests as they come are served by whole "
+            "chunks: give a plan without groups"
+        )
+    return [stream.chunks for stream in streams]

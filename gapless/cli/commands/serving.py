@@ -1,0 +1,193 @@
+"""Serving models to other programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...files import documents
+from ...formulations.coordination.dispatch import Late
+from ...formulations.hardware import Precision
+from ...formulations.printing import printable
+from ..base.answer import Answer, command
+from ..base.console import console
+from ..base.general_options import JsonOption, heading, output_option
+from ..options.models import (
+    DeviceOption,
+    EmulateOption,
+    EngineOption,
+    GranularityOption,
+    MaterializeOption,
+    PrecisionOption,
+    ShapeOption,
+    UnitsOption,
+)
+from ..options.problem import check_writable
+
+_place_option = heading("Where")
+_served_option = heading("How requests are served")
+_units_option = heading("The device")
+
+SubjectsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL...|PLAN",
+        help="Models: ONNX files, built-in networks (see `gapless networks`), or path.py:NAME of a "
+        "CallableModel; NAME=... before one gives it a name of your own. Or a plan, or the folder of a run: "
+        "every request then takes its chunks.",
+        show_default=False,
+    ),
+]
+PolicyOption = Annotated[
+    str,
+    _served_option(
+        help="Who decides (`gapless coordinate` lists the policies), or my_file.py:NAME of one of your own, "
+        "which is run."
+    ),
+]
+DeadlineOption = Annotated[
+    list[str] | None,
+    _served_option(
+        metavar="NAME=MS", help="By when requests of a model have to be done, milliseconds; can be repeated."
+    ),
+]
+LateOption = Annotated[
+    Late, _served_option(help="What becomes of requests that cannot meet their deadline any more.")
+]
+QueueOption = Annotated[
+    int, _served_option(min=1, max=100_000, help="Most requests that wait for answers; further ones get 429.")
+]
+ProblemOption = Annotated[
+    str | None,
+    _served_option(
+        "--problem",
+        metavar="PROBLEM",
+        help="Units and costs, as `gapless profile` wrote them; else measured.",
+    ),
+]
+SplitOption = Annotated[
+    int,
+    _served_option(
+        min=1, max=50, help="Divide networks into so many sections, which may run on other units."
+    ),
+]
+CannotOption = Annotated[
+    list[str] | None,
+    _units_option(
+        metavar="UNIT=TYPE,...", help="Operator types that a unit cannot run, to emulate accelerators."
+    ),
+]
+HotOption = Annotated[
+    list[str] | None,
+    _units_option(
+        metavar="UNIT=ZONE:CELSIUS",
+        help="Take a unit away while a thermal zone is hotter, e.g. core1=thermal_zone0:85.",
+    ),
+]
+ControlOption = Annotated[
+    Path | None,
+    _units_option(metavar="FILE", help="Units that this file names, one a line, are away; read each second."),
+]
+HostOption = Annotated[str, _place_option(help="Address; others than loopback need --token-file.")]
+PortOption = Annotated[int, _place_option(min=0, max=65_535, help="Port; 0: any that is free.")]
+SocketOption = Annotated[Path | None, _place_option(metavar="PATH", help="A Unix socket instead.")]
+TokenOption = Annotated[
+    Path | None,
+    _place_option(metavar="FILE", help="What clients must show, as Authorization: Bearer TOKEN."),
+]
+MaxBodyOption = Annotated[
+    int, _place_option(min=1, max=4096, help="Largest message, MiB; larger ones get 413.")
+]
+SecondsOption = Annotated[
+    float | None,
+    _served_option(min=0.01, max=1e9, help="Stop after so long; otherwise at Ctrl-C or SIGTERM."),
+]
+TraceOption = Annotated[
+    Path | None, output_option(help="In the end, write a Perfetto trace of the last requests.")
+]
+
+
+@command
+def serve(
+    subjects: SubjectsArgument,
+    *,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    socket: SocketOption = None,
+    token_file: TokenOption = None,
+    max_body: MaxBodyOption = 64,
+    policy: PolicyOption = "lst",
+    deadline: DeadlineOption = None,
+    late: LateOption = Late.KEEP,
+    queue: QueueOption = 64,
+    problem: ProblemOption = None,
+    split: SplitOption = 1,
+    seconds: SecondsOption = None,
+    shape: ShapeOption = None,
+    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    materialize: MaterializeOption = False,
+    engine: EngineOption = None,
+    device: DeviceOption = None,
+    units: UnitsOption = None,
+    emulate: EmulateOption = None,
+    precision: PrecisionOption = Precision.HIGH,
+    cannot: CannotOption = None,
+    hot: HotOption = None,
+    control: ControlOption = None,
+    trace: TraceOption = None,
+    json: JsonOption = False,
+) -> Answer:
+    """Serve models to other programs by the Open Inference Protocol; a policy shares out the units."""
+    from ...api.execution import resolve_engine
+    from ...serving.server import check_access, read_token, serve
+    from ...view.terminal.serving import served_view
+    from ..base.progress import StepLine
+    from ..tasks import measuring, serving
+
+    def say(text: str) -> None:
+        console(sys.stderr).print(printable(text), soft_wrap=True)
+
+    check_writable(trace)
+    token = None if token_file is None else read_token(token_file)
+    check_access(host, socket, token)
+    deadlines, sources = serving.parse_deadlines(deadline), serving.sources_of(control, hot)
+    asked = serving.subject(subjects, measuring.opening(shape, granularity, materialize=materialize))
+    choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
+    given, found = asked.problem or problem, resolve_engine(engine, *asked.models)
+    with StepLine() as line:
+        server = serve(
+            asked.models,
+            host=host,
+            port=port,
+            path=socket,
+            token=token,
+            most_bytes=max_body << 20,
+            problem=given,
+            plan=asked.plan,
+            policy=policy,
+            late=late,
+            deadlines_us=deadlines,
+            cannot=serving.parse_cannot(cannot),
+            split=split,
+            platform=None if given is not None else choice.platform(found.name),
+            engine=found,
+            queue=queue,
+            report=line.report,
+        )
+    names = ", ".join(server.coordinator.registered)
+    say(f"{names} at {server.url}; Ctrl-C stops")
+    statistics, notes = serving.serve_until(
+        server,
+        seconds=seconds,
+        sources=sources,
+        trace=trace,
+        report=lambda step: say(step.text),
+    )
+    return Answer(
+        document=lambda: {**documents.header("served"), **documents.plain_data(statistics)},
+        view=lambda: served_view(statistics),
+        notes=[*asked.notes, *notes],
+    )

@@ -1,0 +1,197 @@
+"""Serving: what the command line says of models, plans, deadlines and units, and the wait for the end."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...api.execution import models_for
+from ...api.models import open_each
+from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
+from ...executor.coordination.tally import Statistics
+from ...executor.model import Model
+from ...executor.progress import Report
+from ...files.plans import named_plan, problem_of_plan
+from ...files.run_files import save_trace
+from ...formulations.deployment import Deployment
+from ...formulations.errors import InvalidInputError
+from ...formulations.problem import Problem
+from ...serving.server import Server
+
+_DEADLINE = re.compile(r"(.+)=(\d+(?:\.\d+)?)", re.ASCII)
+_CANNOT = re.compile(r"([^=]+)=(.+)")
+_HOT = re.compile(r"([^=]+)=([^:]+):(\d+(?:\.\d+)?)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is served.
+
+    Attributes
+    ----------
+    models
+        The models.
+    problem, plan
+        Where a plan is served: the problem it is for, and what runs.
+    notes
+        What the user should know.
+    """
+
+    models: Sequence[Model]
+    problem: Problem | None = None
+    plan: Deployment | None = None
+    notes: tuple[str, ...] = ()
+
+
+def subject(names: Sequence[str], how: dict[str, Any]) -> Subject:
+    """Return what the arguments name: models, or one plan.
+
+    Parameters
+    ----------
+    names
+        As typed.
+    how
+        How models are opened.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such thing, or plans stand beside other things.
+    """
+    plans = [name for name in names if name.endswith(".json") or Path(name).is_dir()]
+    if not plans:
+        return Subject(models=open_each(names, **how))
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"{plans[0]} is a plan, which is served alone; for several networks, plan them together "
+            "(`gapless plan --workload`)"
+        )
+    named = named_plan(plans[0])
+    problem, notes = problem_of_plan(named, {}, remembered=True)
+    return Subject(
+        models=list(models_for(problem).values()),
+        problem=problem,
+        plan=named.deployed(problem),
+        notes=(*named.notes, *notes),
+    )
+
+
+def parse_deadlines(texts: Sequence[str] | None) -> dict[str, int]:
+    """Return {model: microseconds} from texts such as "squeezenet=20".
+
+    Raises
+    ------
+    InvalidInputError
+        A text is malformed.
+    """
+    found = _parsed(texts, _DEADLINE, "--deadline", "a model and milliseconds, e.g. squeezenet=20")
+    return {name: max(1, round(1000 * float(time_ms))) for name, time_ms in found}
+
+
+def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return {unit: operator types} from texts such as "core1=Conv,Relu".
+
+    Raises
+    ------
+    InvalidInputError
+        A text is malformed.
+    """
+    found = _parsed(texts, _CANNOT, "--cannot", "a unit and operator types, e.g. core1=ConvTranspose")
+    return {unit: [kind.strip() for kind in kinds.split(",")] for unit, kinds in found}
+
+
+def sources_of(control: Path | None, hot: Sequence[str] | None) -> list[Source]:
+    """Return what takes units away: a file, and zones from texts such as "core1=thermal_zone0:85".
+
+    Raises
+    ------
+    InvalidInputError
+        A text is malformed, or there is no such zone.
+    """
+    zones = _parsed(hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85")
+    found: list[Source] = [HotZone.of(unit, zone, float(limit)) for unit, zone, limit in zones]
+    return found if control is None else [ControlFile(control), *found]
+
+
+def _parsed(
+    texts: Sequence[str] | None, form: re.Pattern[str], option: str, expected: str
+) -> Iterator[tuple[str, ...]]:
+    for text in texts or ():
+        found = form.fullmatch(text.strip())
+        if found is None:
+            raise InvalidInputError(f"{option} {text!r}: expected {expected}")
+        yield tuple(part.strip() for part in found.groups())
+
+
+def serve_until(
+    server: Server,
+    *,
+    seconds: float | None,
+    sources: Sequence[Source],
+    trace: Path | None,
+    report: Report,
+) -> tuple[Statistics, list[str]]:
+    """Serve until Ctrl-C or SIGTERM comes, or for some seconds; then answer what was accepted.
+
+    Parameters
+    ----------
+    server
+        At work.
+    seconds
+        How long; None: until a signal comes.
+    sources
+        What takes units away.
+    trace
+        Where a trace of the last requests goes; None: nowhere.
+    report
+        Told when units leave and return.
+
+    Returns
+    -------
+    tuple of Statistics and list of str
+        What happened, and what the user should know.
+    """
+    with ExitStack() as stack:
+        stack.callback(server.close)
+        stop = stack.enter_context(_stopped_by_signals())
+        watch = (
+            stack.enter_context(UnitWatch(server.coordinator, sources, report=report)) if sources else None
+        )
+        stop(seconds)
+        if watch is not None:
+            watch.close()
+        unanswered = server.close()
+        notes = [f"{request} was not answered" for request in unanswered]
+        history = server.coordinator.history()
+        if trace is not None:
+            if history is None:
+                notes.append(f"{trace} was not written: no request was answered")
+            else:
+                save_trace(history, trace)
+                notes.append(f"wrote {trace}")
+        return server.coordinator.statistics(), notes
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Callable[[float | None], bool]]:
+    """Yield what waits for a signal; after it requests are still answered, unless a second one comes."""
+    stopped = threading.Event()
+    kinds = (signal.SIGINT, signal.SIGTERM)
+
+    def stop(number: int, frame: object) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        stopped.set()
+
+    before = {kind: signal.signal(kind, stop) for kind in kinds}
+    try:
+        yield stopped.wait
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)

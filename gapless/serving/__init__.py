@@ -1,0 +1,1 @@
+"""Serving models to other programs by the Open Inference Protocol."""

@@ -1,0 +1,235 @@
+"""The web application: which address gives what, who may ask, and which code says what went wrong."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from ..executor.coordination.coordinator import Coordinator
+from ..executor.coordination.registration import Registered
+from ..formulations.errors import (
+    DroppedRequestError,
+    GaplessError,
+    InvalidInputError,
+    QueueFullError,
+    RefusedRequestError,
+)
+from ..formulations.nearness import shown
+from . import protocol
+from .metrics import CONTENT_TYPE, prometheus_text
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+JSON = "application/json"
+
+_HEALTH = ("live", "ready")
+_VERSION = "1"
+
+_MOST_READING = 64
+"""So many bodies are read at the same time: more of them would be memory that grows under load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: code, body, headers besides its length."""
+
+    code: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = (("content-type", JSON),)
+
+
+class Refusal(Exception):
+    """A message that is answered with an error of its own code.
+
+    Parameters
+    ----------
+    code
+        Status code of HTTP.
+    text
+        What is wrong.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class App:
+    """The Open Inference Protocol, version 2, as an ASGI application.
+
+    Parameters
+    ----------
+    coordinator
+        Who serves.
+    token
+        What clients must show ("Authorization: Bearer TOKEN"); None: nothing.
+    most_bytes
+        Largest body of a message.
+
+    Attributes
+    ----------
+    stopping
+        Whether no more requests are taken.
+    """
+
+    def __init__(self, coordinator: Coordinator, *, token: str | None, most_bytes: int) -> None:
+        self._coordinator = coordinator
+        self._token = None if token is None else token.encode()
+        self._most_bytes = most_bytes
+        self._reading = 0
+        self.stopping = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one message."""
+        if scope["type"] != "http":
+            return
+        try:
+            reply = await self._reply(scope, receive)
+        except Exception as error:
+            reply = _told(error)
+        headers = [*reply.headers, ("content-length", str(len(reply.body)))]
+        if reply.code == 413:
+            headers.append(("connection", "close"))  # what is left of the body is not read
+        await send(
+            {
+                "type": "http.response.start",
+                "status": reply.code,
+                "headers": [(name.encode(), value.encode()) for name, value in headers],
+            }
+        )
+        await send({"type": "http.response.body", "body": reply.body})
+
+    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
+        headers = {key.decode("latin-1").lower(): value for key, value in scope["headers"]}
+        words = [unquote(word) for word in scope["raw_path"].decode("latin-1").strip("/").split("/")]
+        if words[:2] != ["v2", "health"]:  # who watches over servers need not know the token
+            self._check_token(headers)
+        match scope["method"], words:
+            case "GET", ["v2"]:
+                return _json(protocol.server_metadata())
+            case "GET", ["v2", "health", what] if what in _HEALTH:
+                return self._health(what)
+            case "GET", ["v2", "models"]:
+                return _json({"models": list(self._coordinator.registered)})
+            case "GET", ["metrics"]:
+                text = prometheus_text(self._coordinator.statistics())
+                return Reply(200, text.encode(), (("content-type", CONTENT_TYPE),))
+            case method, ["v2", "models", name, *rest]:
+                model = self._model(name)
+                if rest[:1] == ["versions"] and len(rest) > 1:
+                    if rest[1] != _VERSION:
+                        raise Refusal(404, f"model {name!r} has the version 1 only, not {shown(rest[1])}")
+                    rest = rest[2:]
+                return await self._about(model, method, rest, headers, receive)
+            case "POST", ["v2", "units", unit, "withdraw" | "restore" as what]:
+                return self._unit(unit, what)
+        raise Refusal(404, f"there is nothing at {shown(scope['path'])} for {shown(scope['method'])}")
+
+    async def _about(
+        self, model: Registered, method: str, rest: list[str], headers: Mapping[str, bytes], receive: Receive
+    ) -> Reply:
+        match method, rest:
+            case "GET", []:
+                return _json(protocol.model_metadata(model))
+            case "GET", ["ready"]:
+                ready = not self.stopping and self._coordinator.can_serve(model.name)
+                return _json({"name": model.name, "ready": ready}, code=200 if ready else 503)
+            case "POST", ["infer"]:
+                return await self._infer(model, headers, receive)
+        raise Refusal(404, f"model {model.name!r} has no {shown('/'.join(rest))} for {shown(method)}")
+
+    async def _infer(self, model: Registered, headers: Mapping[str, bytes], receive: Receive) -> Reply:
+        if self.stopping:
+            raise Refusal(503, "the server is stopping")
+        if self._reading >= _MOST_READING:
+            raise Refusal(429, f"{_MOST_READING} messages are being read; try again later")
+        encoding = headers.get("content-encoding", b"identity").decode("latin-1")
+        if encoding != "identity":
+            raise Refusal(415, f"bodies in {shown(encoding)} are not taken: send them as they are")
+        self._reading += 1
+        try:
+            body = memoryview(await self._body(headers, receive))
+        finally:
+            self._reading -= 1
+        length = headers.get(protocol.HEADER_LENGTH)
+        request = protocol.parse_infer(model, body, None if length is None else length.decode("latin-1"))
+        served = await self._coordinator.infer(model.name, request.inputs, deadline_us=request.deadline_us)
+        said, head = protocol.answer(request, served)
+        if head is None:
+            return Reply(200, said)
+        kind = ("content-type", "application/octet-stream")
+        return Reply(200, said, (kind, (protocol.HEADER_LENGTH, str(head))))
+
+    async def _body(self, headers: Mapping[str, bytes], receive: Receive) -> bytes:
+        """Return the body, of which no more is kept than is allowed."""
+        told = headers.get("content-length", b"0")
+        told_bytes = int(told[:20]) if told.isdigit() else 0
+        parts, left = list[bytes](), self._most_bytes
+        while told_bytes <= self._most_bytes:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refusal(400, "the client has left")
+            parts.append(message.get("body", b""))
+            left -= len(parts[-1])
+            if left < 0:
+                break
+            if not message.get("more_body", False):
+                return b"".join(parts)
+        raise Refusal(413, f"the body is larger than {self._most_bytes:,} bytes (--max-body)")
+
+    def _model(self, name: str) -> Registered:
+        found = self._coordinator.registered.get(name)
+        if found is None:
+            there = ", ".join(map(repr, self._coordinator.registered))
+            raise Refusal(404, f"no model {shown(name)}; there are {there}")
+        return found
+
+    def _health(self, what: str) -> Reply:
+        models = self._coordinator.registered
+        well = self._coordinator.is_open
+        if what == "ready":
+            well = well and not self.stopping and all(map(self._coordinator.can_serve, models))
+        return _json({what: well}, code=200 if well else 503)
+
+    def _unit(self, unit: str, what: str) -> Reply:
+        (self._coordinator.withdraw if what == "withdraw" else self._coordinator.restore)(unit)
+        return _json({"unit": unit, "available": what == "restore"})
+
+    def _check_token(self, headers: Mapping[str, bytes]) -> None:
+        if self._token is None:
+            return
+        scheme, _, shown_token = headers.get("authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer" or not hmac.compare_digest(shown_token.strip(), self._token):
+            raise Refusal(401, "a token is needed: Authorization: Bearer TOKEN")
+
+
+def _json(document: Mapping[str, Any], *, code: int = 200) -> Reply:
+    return Reply(code, json.dumps(document, separators=(",", ":")).encode())
+
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (QueueFullError, 429),
+    (RefusedRequestError, 503),
+    (DroppedRequestError, 503),
+    (InvalidInputError, 400),
+    (GaplessError, 500),
+)
+"""Status code of each kind of error; the first that fits counts."""
+
+
+def _told(error: Exception) -> Reply:
+    """Return an error as clients of the protocol expect it."""
+    if isinstance(error, Refusal):
+        code, text = error.code, str(error)
+    else:
+        code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
+        text = str(error) if isinstance(error, GaplessError) else f"{type(error).__name__}: {error}"
+    further = {401: ("www-authenticate", "Bearer"), 429: ("retry-after", "1"), 503: ("retry-after", "1")}
+    headers = (("content-type", JSON), *([further[code]] if code in further else []))
+    return Reply(code, json.dumps({"error": text}).encode(), headers)

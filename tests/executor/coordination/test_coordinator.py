@@ -1,0 +1,223 @@
+"""Requests come, and are answered with the numbers of the uncut model, by who can and may run them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.coordination.requests import Served
+from gapless.executor.coordination.tally import Fate
+from gapless.executor.pipeline.trace_export import trace_parts
+from gapless.formulations.coordination.dispatch import Late
+from gapless.formulations.coordination.policy import Conduct
+from gapless.formulations.costs import NetworkCosts
+from gapless.formulations.errors import (
+    DroppedRequestError,
+    ExecutionError,
+    InvalidInputError,
+    InvalidPlanError,
+    LayerNotRunnableError,
+    QueueFullError,
+    RefusedRequestError,
+)
+from gapless.formulations.network import Layer
+from gapless.formulations.plan import Chunk
+from gapless.solvers.coordination.dynamic import LeastSlack
+from tests.executor.coordination.coordinators import coordinator
+from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
+
+
+def typed(model: FakeModel, *kinds: str) -> FakeModel:
+    """Return a model whose layers are of these operator types."""
+    layers = tuple(Layer(name=str(index), op_types=(kind,)) for index, kind in enumerate(kinds))
+    model._network = replace(model.network, layers=layers)
+    return model
+
+
+def right(model: FakeModel, served: Served, seed: int = 0) -> bool:
+    expected = model.reference(model.sample_inputs(seed))
+    return all(np.allclose(served.outputs[name], expected[name]) for name in expected)
+
+
+@pytest.fixture
+def shared() -> Iterator[tuple[Coordinator, FakeModel]]:
+    model = typed(chain(("add", 1.0), ("scale", 2.0), ("add", 3.0), name="net"), "Conv", "Odd", "Conv")
+    with coordinator("a", "b") as opened:
+        opened.register(model, "net", cannot={"b": ["Odd"]})
+        yield opened, model
+
+
+def test_numbers_are_those_of_the_uncut_model(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+    futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(40)]
+    assert all(right(model, future.result(), seed) for seed, future in enumerate(futures))
+    assert [future.result().number for future in futures] == sorted(f.result().number for f in futures)
+    assert {chunk.unit for f in futures for chunk in f.result().chunks} <= {"a", "b"}
+    statistics = opened.statistics()
+    assert statistics.total(Fate.ANSWERED) == 40
+    assert statistics.waiting == 0
+    assert statistics.decisions == sum(unit.chunks for unit in statistics.units)
+
+
+def test_who_cannot_run_an_operator_never_does(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+    found = opened.registered["net"].held
+    assert [(section.start, section.stop) for section in found.sections] == [(0, 1), (1, 2), (2, 3)]
+    assert (1, 2, 1) not in found.keys
+    opened.withdraw("a")
+    with pytest.raises(RefusedRequestError, match="without the units 'a' nothing can run it"):
+        opened.submit("net", model.sample_inputs(0))
+    opened.restore("a")
+    assert right(model, opened.run("net", model.sample_inputs(0)))
+
+
+def test_it_can_be_awaited(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+
+    async def several() -> list[Served]:
+        return await asyncio.gather(*(opened.infer("net", model.sample_inputs(seed)) for seed in range(5)))
+
+    assert all(right(model, served, seed) for seed, served in enumerate(asyncio.run(several())))
+
+
+def test_the_history_is_a_trace(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+    assert opened.history() is None
+    for seed in range(3):
+        opened.run("net", model.sample_inputs(seed))
+    history = opened.history()
+    assert history is not None
+    assert history.measured
+    assert {chunk.network for stream in history.streams for chunk in stream.chunks} == {"net"}
+    assert "".join(trace_parts(history)).startswith('{"displayTimeUnit"')
+
+
+def test_bad_requests_are_named(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+    with pytest.raises(InvalidInputError, match=r"no model 'nett'; did you mean net"):
+        opened.submit("nett", {})
+    with pytest.raises(InvalidInputError, match="input 'x' is missing"):
+        opened.submit("net", {})
+    with pytest.raises(InvalidInputError, match=r"is float64 \(16,\), needs float32"):
+        opened.submit("net", {"x": np.zeros(16)})
+    with pytest.raises(InvalidInputError, match="deadline_us is 0"):
+        opened.submit("net", model.sample_inputs(0), deadline_us=0)
+    with pytest.raises(InvalidInputError, match="registered already"):
+        opened.register(model, "net")
+    with pytest.raises(InvalidInputError, match="no unit 'c'"):
+        opened.withdraw("c")
+    with pytest.raises(InvalidInputError, match="no unit 'c'"):
+        opened.register(model, "other", cannot={"c": ["Conv"]})
+    with pytest.raises(LayerNotRunnableError, match="no unit can run layer '1'"):
+        opened.register(model, "other", cannot={"a": ["Odd"], "b": ["Odd"]})
+
+
+def test_the_same_network_is_held_once(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+    again = opened.register(model, "again", deadline_us=5_000_000, cannot={"b": ["Odd"]})
+    assert again.network == opened.registered["net"].network
+    served = opened.run("again", model.sample_inputs(1))
+    assert right(model, served, 1)
+    assert served.deadline_us == 5_000_000
+    assert not served.late
+    assert len(opened.receipts) == len({(r.unit, r.piece) for r in opened.receipts})
+
+
+def test_a_network_can_be_registered_while_others_are_served(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+    served: list[Future[Served]] = []
+    enough = threading.Event()
+
+    def ask() -> None:
+        while not enough.is_set():
+            served.append(opened.submit("net", model.sample_inputs(len(served))))
+            served[-1].result()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    other = chain(("scale", 3.0), ("sleep", 0.01), name="other")
+    opened.register(other, "other")
+    assert right(other, opened.run("other", other.sample_inputs(0)))
+    enough.set()
+    asking.join()
+    assert all(right(model, future.result(), seed) for seed, future in enumerate(served))
+
+
+def test_costs_replace_measurements_and_a_route_is_followed() -> None:
+    model = chain(("add", 1.0), ("scale", 2.0), ("add", 3.0), name="net")
+    costs = NetworkCosts(network="net", layer_us=((10, 90), (20, 90), (None, 30)))
+    with coordinator("a", "b") as opened:
+        opened.register(model, "free", costs=costs)
+        assert opened._loop.dispatcher.times.chunk_us(0, 0, 1, 0) == 30
+        opened.register(model, "planned", routes=[[_chunk(0, 1, "b"), _chunk(1, 3, "a")]])
+        for seed in range(4):
+            served = opened.run("planned", model.sample_inputs(seed))
+            assert [(c.start, c.stop, c.unit) for c in served.chunks] == [(0, 1, "b"), (1, 3, "a")]
+            assert right(model, served, seed)
+        for route in ([_chunk(0, 1, "b")], [_chunk(1, 3, "a")], [_chunk(0, 3, "c")]):
+            with pytest.raises(InvalidPlanError, match="network 'net'"):
+                opened.register(model, "wrong", routes=[route])
+
+
+def _chunk(start: int, stop: int, unit: str) -> Chunk:
+    return Chunk(network="net", start=start, stop=stop, unit=unit)
+
+
+def test_a_full_queue_refuses_and_lateness_drops() -> None:
+    model = chain(("sleep", 0.03), name="net")
+    with coordinator("a", queue=2, late=Late.DROP) as opened:
+        opened.register(model)
+        accepted = [opened.submit("net", model.sample_inputs(seed)) for seed in range(2)]
+        with pytest.raises(QueueFullError, match="2 requests wait"):
+            opened.submit("net", model.sample_inputs(3))
+        assert all(right(model, future.result(), seed) for seed, future in enumerate(accepted))
+        with pytest.raises(DroppedRequestError, match="request 3 of 'net' cannot meet its deadline"):
+            opened.run("net", model.sample_inputs(2), deadline_us=1000)
+        statistics = opened.statistics()
+    assert [statistics.total(fate) for fate in Fate] == [2, 0, 1, 0, 1]
+
+
+def test_closing_answers_or_names_what_was_accepted() -> None:
+    model = chain(("sleep", 0.01), name="net")
+    with coordinator("a") as opened:
+        opened.register(model)
+        accepted = [opened.submit("net", model.sample_inputs(0)) for _ in range(3)]
+        assert opened.close() == ()
+        assert all(right(model, future.result()) for future in accepted)
+        with pytest.raises(RefusedRequestError, match="closed"):
+            opened.submit("net", model.sample_inputs(0))
+    with coordinator("a") as opened:
+        opened.register(model)
+        accepted = [opened.submit("net", model.sample_inputs(0)) for _ in range(3)]
+        assert opened.close(patience_s=0.0) == tuple(f"request {number} of 'net'" for number in (1, 2, 3))
+        with pytest.raises(ExecutionError, match="request 3 of 'net' is not answered: the coordinator was"):
+            accepted[2].result()
+
+
+def test_policies_that_place_requests_whole_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"policy 'lst.*' places requests whole"):
+        Coordinator(platform("a"), FakeEngine(), LeastSlack(conduct=Conduct.WHOLE))
+    with pytest.raises(InvalidInputError, match="queue is 0"):
+        coordinator("a", queue=0)
+
+
+def test_a_policy_that_fails_is_named_to_everybody() -> None:
+    class Broken(LeastSlack):
+        def next(self, *seen: Any) -> None:
+            raise ZeroDivisionError("by design")
+
+    model = chain("add", name="net")
+    with Coordinator(platform("a"), FakeEngine(), Broken()) as opened:
+        opened.register(model)
+        with pytest.raises(ExecutionError, match="request 1 of 'net' is not answered: ZeroDivisionError: by"):
+            opened.run("net", model.sample_inputs(0))
+        with pytest.raises(RefusedRequestError, match="closed"):
+            opened.submit("net", model.sample_inputs(0))

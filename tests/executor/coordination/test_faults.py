@@ -1,0 +1,168 @@
+"""Units leave and return, workers are killed, engines fail: nothing is lost, nothing is answered twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.coordination.tally import Fate
+from gapless.formulations.errors import (
+    EngineUnavailableError,
+    ExecutionError,
+    PlacementError,
+    RefusedRequestError,
+    UnitLostError,
+)
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.solvers.coordination.dynamic import LeastSlack
+from tests.executor.coordination.coordinators import coordinator
+from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain
+from tests.processes import soon
+
+MODEL = chain(("add", 1.0), ("sleep", 0.002), ("scale", 2.0), name="net")
+
+
+def answers_are_right(model: FakeModel, opened: Coordinator, count: int) -> None:
+    """Submit requests in pairs, and look at every answer."""
+    futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(count)]
+    for seed, future in enumerate(futures):
+        served = future.result(timeout=60)
+        assert np.allclose(served.outputs["t2"], model.reference(model.sample_inputs(seed))["t2"])
+        assert [(c.start, c.stop) for c in served.chunks] == _consecutive(served.chunks)
+
+
+def _consecutive(chunks: tuple[object, ...]) -> list[tuple[int, int]]:
+    found = [(c.start, c.stop) for c in chunks]  # type: ignore[attr-defined]
+    assert found[0][0] == 0
+    assert found[-1][1] == 3
+    assert all(a[1] == b[0] for a, b in pairwise(found))
+    return found
+
+
+def test_a_killed_worker_is_replaced_and_its_request_runs_again() -> None:
+    with coordinator("a", "b") as opened:
+        opened.register(MODEL, "net", borders=(1, 2))
+        futures = [opened.submit("net", MODEL.sample_inputs(seed)) for seed in range(30)]
+        os.kill(opened.pids["a"], signal.SIGKILL)
+        assert all(future.result(timeout=60) for future in futures)
+        assert soon(lambda: opened.statistics().units[0].available)
+        answers_are_right(MODEL, opened, 10)
+        statistics = opened.statistics()
+    assert statistics.units[0].restarts == 1
+    assert statistics.total(Fate.ANSWERED) == 40
+
+
+def test_units_that_leave_and_return_under_load() -> None:
+    drawn = random.Random(7)
+    with coordinator("a", "b") as opened:
+        opened.register(MODEL, "net", borders=(1, 2))
+        futures = []
+        for seed in range(60):
+            futures.append(opened.submit("net", MODEL.sample_inputs(seed)))
+            unit = drawn.choice("ab")
+            (opened.withdraw if drawn.random() < 0.5 else opened.restore)(unit)
+            opened.restore("b" if unit == "a" else "a")
+        for unit in "ab":
+            opened.restore(unit)
+        for seed, future in enumerate(futures):
+            served = future.result(timeout=60)
+            assert np.allclose(served.outputs["t2"], MODEL.reference(MODEL.sample_inputs(seed))["t2"])
+        assert opened.statistics().total(Fate.ANSWERED) == 60
+
+
+def test_what_a_withdrawn_unit_runs_is_put_back_at_once() -> None:
+    model = chain(("sleep", 0.1), name="net")
+    with coordinator("a", "b") as opened:
+        opened.register(model, "net")
+        future = opened.submit("net", model.sample_inputs(0))
+        assert soon(lambda: any(seat.task for seat in opened._loop.seats))
+        busy = next(seat.unit.name for seat in opened._loop.seats if seat.task)
+        opened.withdraw(busy)
+        served = future.result(timeout=60)
+        assert [chunk.unit for chunk in served.chunks] == ["b" if busy == "a" else "a"]
+        found = next(unit for unit in opened.statistics().units if unit.name == busy)
+        assert not found.available
+        assert found.why == ("withdrawn",)
+
+
+def test_what_nothing_else_can_run_ends_where_it_is() -> None:
+    model = chain(("sleep", 0.05), name="net")
+    with coordinator("a") as opened:
+        opened.register(model)
+        futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(2)]
+        opened.withdraw("a")
+        opened.withdraw("a", why="hot")
+        with pytest.raises(RefusedRequestError, match="without the units 'a'"):
+            opened.submit("net", model.sample_inputs(0))
+        assert futures[0].result(timeout=60)
+        opened.restore("a")
+        time.sleep(0.02)
+        assert not futures[1].done()  # it is still too hot
+        opened.restore("a", why="hot")
+        assert futures[1].result(timeout=60)
+
+
+def test_a_worker_that_cannot_be_replaced_is_given_up() -> None:
+    model = chain(("sleep", 0.05), name="net")
+    with coordinator("a", restarts=0) as opened:
+        opened.register(model)
+        futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(3)]
+        os.kill(opened.pids["a"], signal.SIGKILL)
+        for number, future in enumerate(futures, start=1):
+            with pytest.raises(
+                UnitLostError, match=rf"request {number} of 'net' cannot be run any more.*SIGK"
+            ):
+                future.result(timeout=60)
+        assert not opened.can_serve("net")
+        with pytest.raises(RefusedRequestError):
+            opened.submit("net", model.sample_inputs(0))
+        assert opened.statistics().total(Fate.FAILED) == 3
+
+
+def test_a_request_that_kills_a_worker_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAPLESS_TEST_MARK", str(tmp_path / "mark"))
+    model = chain("add", ("crash once", 6.0), name="net")
+    with coordinator("a", "b") as opened:
+        opened.register(model, "net")
+        assert opened.run("net", {"x": np.full(16, 5.0, np.float32)}).outputs["t1"][0] == 6.0
+        assert sum(unit.restarts for unit in opened.statistics().units) == 1
+
+
+def test_a_request_that_fails_everywhere_is_answered_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAPLESS_TEST_MARK", str(tmp_path / "no such folder" / "mark"))
+    model = chain("add", ("crash once", 6.0), "add", name="net")
+    with coordinator("a", "b") as opened:
+        opened.register(model, "net")
+        with pytest.raises(ExecutionError, match=r"request 1 of 'net' failed 3 times, .* FileNotFoundError"):
+            opened.run("net", {"x": np.full(16, 5.0, np.float32)})
+        answers_are_right(model, opened, 4)
+        statistics = opened.statistics()
+    assert statistics.total(Fate.FAILED) == 1
+    assert sum(unit.restarts for unit in statistics.units) == 0
+
+
+def test_what_cannot_be_opened_leaves_the_others_as_they_are() -> None:
+    with coordinator("a", "b") as opened:
+        opened.register(MODEL, "net")
+        with pytest.raises(EngineUnavailableError, match="not here"):
+            opened.register(chain("absent", name="gone"), "gone")
+        assert "gone" not in opened.registered
+        answers_are_right(MODEL, opened, 4)
+        opened.register(chain("add", name="more"), "more")
+        assert opened.run("more", MODEL.sample_inputs(0))
+
+
+def test_units_that_are_not_there_are_named() -> None:
+    far = Platform(name="p", units=(ProcessingUnit(name="far", cores=(4000,)),))
+    with pytest.raises(PlacementError, match="'far' needs the cores"):
+        Coordinator(far, FakeEngine(), LeastSlack())

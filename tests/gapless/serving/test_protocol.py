@@ -1,0 +1,255 @@
+"""The Open Inference Protocol: what is asked, what is answered, the code and the words of each mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.model import TensorSpec
+from gapless.formulations.coordination.dispatch import Late
+from gapless.formulations.errors import InvalidInputError
+from gapless.serving.app import App
+from gapless.serving.tensors import DATATYPES, binary_data, json_data, parse_inputs
+from tests.executor.coordination.coordinators import coordinator
+from tests.executor.pipeline.fakes import chain
+from tests.gapless.serving.clients import Response, ask, asked, binary_body, json_body, vector
+
+INFER = "/v2/models/net/infer"
+TOKEN = "a token of many letters"
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Coordinator]:
+    with coordinator("a", "b", queue=8, late=Late.DROP) as found:
+        found.register(chain(("add", 1.0), ("scale", 2.0), name="net"))
+        found.register(chain(("sleep", 0.1), name="slow"))
+        found.register(chain("nan", name="nan"))
+        yield found
+
+
+@pytest.fixture
+def app(opened: Coordinator) -> App:
+    return App(opened, token=None, most_bytes=10_000)
+
+
+def test_health_and_metadata(app: App) -> None:
+    assert ask(app, "GET", "/v2/health/live").document == {"live": True}
+    assert ask(app, "GET", "/v2/health/ready").document == {"ready": True}
+    assert ask(app, "GET", "/v2").document["extensions"] == ["binary_tensor_data"]
+    assert ask(app, "GET", "/v2/models").document == {"models": ["net", "slow", "nan"]}
+    tensor = {"datatype": "FP32", "shape": [16]}
+    expected = {
+        "name": "net",
+        "versions": ["1"],
+        "platform": "gapless",
+        "inputs": [{"name": "x", **tensor}],
+        "outputs": [{"name": "t1", **tensor}],
+    }
+    assert ask(app, "GET", "/v2/models/net").document == expected
+    assert ask(app, "GET", "/v2/models/net/versions/1").document == expected
+    assert ask(app, "GET", "/v2/models/net/ready").document == {"name": "net", "ready": True}
+
+
+def test_infer_in_json(app: App) -> None:
+    found = ask(app, "POST", INFER, json_body(vector(3.0)))
+    assert found.code == 200
+    assert found.headers["content-type"] == "application/json"
+    (output,) = found.document["outputs"]
+    assert output == {"name": "t1", "datatype": "FP32", "shape": [16], "data": [8.0] * 16}
+    assert found.document["parameters"]["units"] in {"a", "b"}
+    assert found.document["parameters"]["late"] is False
+    nested = json_body(vector(1.0), data=[1] * 16)
+    assert (
+        ask(app, "POST", "/v2/models/net/versions/1/infer", nested).document["outputs"][0]["data"][0] == 4.0
+    )
+
+
+def test_infer_in_binary_form_as_tritonclient_asks(app: App) -> None:
+    body, headers = binary_body(vector(3.0), id="seven", parameters={"binary_data_output": True})
+    found = ask(app, "POST", INFER, body, headers=headers)
+    assert found.code == 200
+    assert found.document["id"] == "seven"
+    (output,) = found.document["outputs"]
+    assert output["parameters"] == {"binary_data_size": 64}
+    assert np.array_equal(np.frombuffer(found.blobs, np.float32), vector(8.0))
+    body, headers = binary_body(vector(3.0), outputs=[{"name": "t1", "parameters": {"binary_data": False}}])
+    assert ask(app, "POST", INFER, [body[:50], body[50:]], headers=headers).document["outputs"][0]["data"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "no JSON document"),
+        (b"[" * 9_000, "no JSON document"),
+        (b"[]", "must be a JSON object"),
+        (b"{}", "inputs must be a list of objects"),
+        (b'{"inputs": [], "id": 7}', "id is '7', must be a text"),
+        (b'{"inputs": [], "parameters": 7}', "parameters must be an object"),
+        (b'{"inputs": []}', "input 'x' is missing"),
+        (json_body(vector(1), name="y"), "input 'y' is no input of the model"),
+        (json_body(vector(1), shape=[4, 4]), "has the shape '[4, 4]', needs [16]"),
+        (json_body(vector(1), datatype="INT32"), "has the datatype 'INT32', needs FP32"),
+        (json_body(vector(1), datatype="BYTES"), "BYTES, which no model here takes; it is FP32"),
+        (json_body(vector(1), data=[1.0]), "data of the shape [1], needs [16]"),
+        (json_body(vector(1), data=["1"] * 16), "data that are not all FP32"),
+        (json_body(vector(1), data=[[1.0], [1.0, 2.0]]), "its lists differ in length"),
+        (json_body(vector(1), data=None), "has no data"),
+        (json_body(vector(1), parameters=7), "parameters that are no object"),
+        (json_body(vector(1), parameters={"binary_data_size": 64}), "but 0 bytes are left"),
+        (json_body(vector(1)).replace(b"1.0,", b"NaN,", 1), "NaN is no JSON"),
+        (json_body(vector(1))[:-1] + b', "outputs": [{"name": "t7"}]}', "'t7' is no output of 'net'"),
+        (
+            json_body(vector(1))[:-1]
+            + b', "outputs": [{"name": "t1", "parameters": {"classification": 3}}]}',
+            "classification is not done here",
+        ),
+        (json_body(vector(1))[:-1] + b', "parameters": {"deadline_ms": -1}}', "deadline_ms is '-1', must be"),
+    ],
+)
+def test_mistakes_are_named(app: App, body: bytes, words: str) -> None:
+    found = ask(app, "POST", INFER, body)
+    assert found.code == 400
+    assert words in found.error
+
+
+def test_lengths_that_lie_are_named(app: App) -> None:
+    body, headers = binary_body(vector(1.0))
+    for length in ("100000", "-1", "x", "9" * 100):
+        found = ask(app, "POST", INFER, body, headers={"Inference-Header-Content-Length": length})
+        assert (found.code, "Inference-Header-Content-Length is" in found.error) == (400, True)
+    found = ask(app, "POST", INFER, body + b"more", headers=headers)
+    assert (found.code, "4 bytes follow the last binary input" in found.error) == (400, True)
+
+
+def test_codes_of_what_is_not_there_and_of_what_is_too_much(app: App) -> None:
+    for method, path in (
+        ("GET", "/v2/models/nett"),
+        ("POST", "/v2/models/nett/infer"),
+        ("GET", "/v2/models/net/versions/2"),
+        ("GET", INFER),
+        ("GET", "/"),
+        ("DELETE", "/v2"),
+        ("GET", "/v2/models/..%2f..%2fetc"),
+    ):
+        found = ask(app, method, path)
+        assert found.code == 404, path
+        assert found.error
+    huge = ask(app, "POST", INFER, [b"x" * 6_000, b"x" * 6_000])
+    assert (huge.code, huge.headers["connection"]) == (413, "close")
+    assert ask(app, "POST", INFER, headers={"Content-Length": "10001"}).code == 413
+    assert ask(app, "POST", INFER, headers={"Content-Encoding": "gzip"}).code == 415
+
+
+def test_a_full_queue_is_429_and_a_missed_deadline_503(app: App) -> None:
+    body = json_body(vector(1.0))
+
+    async def many() -> list[Response]:
+        return await asyncio.gather(*(asked(app, "POST", "/v2/models/slow/infer", body) for _ in range(12)))
+
+    found = asyncio.run(many())
+    assert sorted(response.code for response in found) == [200] * 8 + [429] * 4
+    refused = next(response for response in found if response.code == 429)
+    assert refused.headers["retry-after"] == "1"
+    assert "8 requests wait" in refused.error
+    for parameter in (b'"deadline_ms": 0.1', b'"timeout": 100'):
+        late = ask(app, "POST", "/v2/models/slow/infer", body[:-1] + b', "parameters": {' + parameter + b"}}")
+        assert (late.code, "cannot meet its deadline" in late.error) == (503, True)
+
+
+def test_numbers_that_json_does_not_have(app: App) -> None:
+    found = ask(app, "POST", "/v2/models/nan/infer", json_body(vector(1.0)))
+    assert (found.code, "ask for binary data" in found.error) == (400, True)
+    body, headers = binary_body(vector(1.0), parameters={"binary_data_output": True})
+    assert ask(app, "POST", "/v2/models/nan/infer", body, headers=headers).code == 200
+
+
+def test_units_leave_and_return(app: App, opened: Coordinator) -> None:
+    for unit in "ab":
+        assert ask(app, "POST", f"/v2/units/{unit}/withdraw").document == {"unit": unit, "available": False}
+    assert ask(app, "GET", "/v2/health/ready").code == ask(app, "GET", "/v2/models/net/ready").code == 503
+    found = ask(app, "POST", INFER, json_body(vector(1.0)))
+    assert (found.code, "without the units 'a', 'b'" in found.error) == (503, True)
+    for unit in "ab":
+        assert ask(app, "POST", f"/v2/units/{unit}/restore").code == 200
+    assert ask(app, "POST", INFER, json_body(vector(1.0))).code == 200
+    assert ask(app, "POST", "/v2/units/c/restore").code == 400
+
+
+def test_without_the_token_only_health_is_told(opened: Coordinator) -> None:
+    app = App(opened, token=TOKEN, most_bytes=10_000)
+    assert ask(app, "GET", "/v2/health/live").code == 200
+    for headers in (
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": TOKEN},
+        {"Authorization": "Bearer"},
+    ):
+        found = ask(app, "POST", INFER, json_body(vector(1.0)), headers=headers)
+        assert (found.code, found.headers["www-authenticate"]) == (401, "Bearer")
+        assert ask(app, "GET", "/metrics", headers=headers).code == 401
+    good = {"Authorization": f"Bearer {TOKEN}"}
+    assert ask(app, "POST", INFER, json_body(vector(1.0)), headers=good).code == 200
+
+
+def test_metrics_are_those_of_prometheus(app: App) -> None:
+    ask(app, "POST", INFER, json_body(vector(1.0)))
+    found = ask(app, "GET", "/metrics")
+    assert found.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = found.body.decode().splitlines()
+    values: dict[str, float] = {}
+    for line in lines:
+        if not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            values[name] = float(value)
+    count = values['gapless_request_seconds_count{model="net"}']
+    assert count >= 1
+    assert values['gapless_request_seconds_bucket{model="net",le="+Inf"}'] == count
+    assert values['gapless_requests_total{model="net",result="answered"}'] == count
+    assert values["gapless_requests_waiting"] == 0
+    assert values['gapless_unit_available{unit="a"}'] == 1
+    assert sum(line.startswith("# TYPE") for line in lines) == sum(
+        line.startswith("# HELP") for line in lines
+    )
+
+
+def test_a_server_that_stops_says_so(app: App) -> None:
+    app.stopping = True
+    assert ask(app, "POST", INFER, json_body(vector(1.0))).code == 503
+    assert ask(app, "GET", "/v2/health/ready").code == 503
+    assert ask(app, "GET", "/v2/health/live").code == 200
+
+
+@pytest.mark.parametrize("dtype", DATATYPES)
+def test_all_types_go_both_ways(dtype: str) -> None:
+    spec = TensorSpec(name="x", shape=(2, 3), dtype=dtype)
+    array = (np.arange(6).reshape(2, 3) % 2).astype(dtype)
+    tensor: dict[str, Any] = {"name": "x", "shape": [2, 3], "datatype": DATATYPES[dtype]}
+    data = binary_data(array)
+    binary = {**tensor, "parameters": {"binary_data_size": len(data)}}
+    nested = {**tensor, "data": array.tolist()}
+    flat = {**tensor, "data": json.loads(json.dumps(json_data("x", array)))}
+    for given, blob in ((binary, data), (nested, b""), (flat, b"")):
+        found = parse_inputs([spec], [given], memoryview(blob))["x"]
+        assert found.dtype == array.dtype
+        assert np.array_equal(found, array)
+
+
+def test_numbers_outside_the_range_of_their_type_are_named() -> None:
+    spec = TensorSpec(name="x", shape=(1,), dtype="uint8")
+    for value, words in (
+        (300, "outside the range of UINT8"),
+        (-1, "outside the range"),
+        (1.5, "not all UINT8"),
+    ):
+        given = {"name": "x", "shape": [1], "datatype": "UINT8", "data": [value]}
+        with pytest.raises(InvalidInputError, match=words):
+            parse_inputs([spec], [given], memoryview(b""))
+    twice = [{"name": "x", "shape": [1], "datatype": "UINT8", "data": [1]}] * 2
+    with pytest.raises(InvalidInputError, match="'x' is given twice"):
+        parse_inputs([spec], twice, memoryview(b""))
