@@ -86,7 +86,9 @@ def profiled(study: Study, way: str) -> tuple[Spread, list[float]]:
         policy = Told(first)
         record = served(setting, scenario, lambda p=policy: p, seed, smoothing=smoothing, noise=noise)
         rates.append(record.frames_per_s or 0.0)
-        ratios += [policy.expected_us[ran.request, ran.first] / (ran.end_us - ran.start_us) for ran in record.ran]
+        ratios += [
+            policy.expected_us[ran.request, ran.first] / (ran.end_us - ran.start_us) for ran in record.ran
+        ]
     return spread(rates), sorted(ratios)
 
 
@@ -129,7 +131,8 @@ def figure_15(study: Study) -> Iterator[Part]:
     own = all_ms / largest_ms
     yield Statement(
         "profiling everything takes 76 / 4.8 = 15.8 times as long",
-        f"{own:.1f} times ({all_ms / 1000:.2f} s against {largest_ms / 1000:.2f}, one run each)", near(own, 15.8),
+        f"{own:.1f} times ({all_ms / 1000:.2f} s against {largest_ms / 1000:.2f}, one run each)",
+        near(own, 15.8),
     )  # fmt: skip
     static, dynamic, noisy, band = (profiled(study, way)[0].mean for way in WAYS)
     yield Statement(
@@ -139,7 +142,9 @@ def figure_15(study: Study) -> Iterator[Part]:
         near(dynamic / static, 9.46 / 9.12) and near(noisy / band, 9.31 / 9.46) and near(band / dynamic, 1.0),
     )
     errors = error_of_estimates(setting)
-    shown = ", ".join(starmap("{:g} % {:.2f}".format, ((p / 10, percentile(errors, p)) for p in (100, 500, 900))))
+    shown = ", ".join(
+        starmap("{:g} % {:.2f}".format, ((p / 10, percentile(errors, p)) for p in (100, 500, 900)))
+    )
     yield Statement(
         "estimates from the largest chunk are sufficient for most models (4.3.2)",
         f"estimate over time, of all chunks and units: {shown}", near(band, dynamic),

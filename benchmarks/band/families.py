@@ -95,7 +95,7 @@ def families(study: Study) -> Iterator[Part]:
         yield _table(platform, rows)
         yield _same(platform, rows)
         plans, policies = (sum(_best(row) in names for row in rows) for names in (BACKENDS, POLICIES))
-        yield f"* {platform}: the shortest makespan is that of a plan {plans} times, of a policy {policies} times."
+        yield f"* {platform}: the makespan is shortest under a plan {plans} times, under a policy {policies}."
 
 
 def _same(platform: str, rows: Sequence[dict[str, Outcome]]) -> str:
@@ -103,7 +103,7 @@ def _same(platform: str, rows: Sequence[dict[str, Outcome]]) -> str:
     most = max(abs(played / judged - 1) for played, judged in pairs)
     return (
         f"* {platform}: {len(pairs)} plans, played here, take what the judge of plans says to within "
-        f"{100 * most:.2g} %."
+        f"{100 * most:.2g} %: it counts slowdown by the time of overlap."
     )
 
 

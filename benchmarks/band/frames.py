@@ -13,7 +13,21 @@ from gapless.solvers.coordination.policies import make_policy
 
 from ..printing import Part, Statement, beside, near, titled
 from .playing import (
-    GALAXY, MORE, PAPERS, PIXEL, REDMI, Study, bounds, frames_of, of_units, phone, plain, rates, rates_on, scenario_for, served,
+    GALAXY,
+    MORE,
+    PAPERS,
+    PIXEL,
+    REDMI,
+    Study,
+    bounds,
+    frames_of,
+    of_units,
+    phone,
+    plain,
+    rates,
+    rates_on,
+    scenario_for,
+    served,
 )  # fmt: skip
 
 PHONES = (PIXEL, GALAXY, REDMI)
@@ -96,9 +110,7 @@ def _fastest(study: Study) -> Statement:
 
 
 def _partition(study: Study) -> Statement:
-    gains = {
-        name: [over(study, name, each, "tflite-mp", "tflite") for each in PHONES] for name in PRINTED_14
-    }
+    gains = {name: [over(study, name, each, "tflite-mp", "tflite") for each in PHONES] for name in PRINTED_14}
     words = "; ".join(f"{name} {min(each):.2f} to {max(each):.2f}" for name, each in gains.items())
     faster, slower = min(gains["eagleeye"]) > 1, max(gains["distream"]) <= 1
     return Statement(
@@ -141,7 +153,9 @@ def figure_16(study: Study) -> Iterator[Part]:
         table = titled(
             f"Fig. 16, {name} on Pixel 4: time of a frame, ms", "requests", *map(str, range(1, MOST_16 + 1))
         )
-        rows = {label: [row[label] for row in scalability(study, name)] for label in ("sel-whole", "sel", "lst")}
+        rows = {
+            label: [row[label] for row in scalability(study, name)] for label in ("sel-whole", "sel", "lst")
+        }
         for label, times in rows.items():
             table.add_row(label, *(f"{time / 1000:.1f}" for time in times))
         ratios = [whole / chunks for whole, chunks in zip(rows["sel-whole"], rows["sel"], strict=True)]

@@ -121,7 +121,11 @@ def scenario_for(study: Study, name: str) -> Scenario:
 
 
 def served(
-    setting: Setting, scenario: Scenario, policy: str | Callable[[], Policy], seed: int = 0, **how: Late | float
+    setting: Setting,
+    scenario: Scenario,
+    policy: str | Callable[[], Policy],
+    seed: int = 0,
+    **how: Late | float,
 ) -> Record:
     """Return what happens in one run; `how` are `Conditions`."""
     made = make_policy(policy) if isinstance(policy, str) else policy()
@@ -153,10 +157,11 @@ def bounds(
     return bound_coordination(found, policies, time_limit_s=study.bound_s, frames=frames)
 
 
-def in_time(setting: Setting, scenario: Scenario, policy: str | Callable[[], Policy], multiplier: float, late: Late, runs: int) -> float:
+def in_time(
+    study: Study, where: tuple[Setting, Scenario], policy: str, multiplier: float, late: Late
+) -> float:
     """Return the share of requests in time with deadlines of so many 99th percentiles, mean of the runs."""
+    setting, scenario = where
     asked = with_deadlines(scenario, round(1000 * multiplier))
-    shares = [
-        served(setting, asked, policy, seed, late=late).share_in_time() or 0.0 for seed in range(runs)
-    ]
-    return mean(shares)
+    records = (served(setting, asked, policy, seed, late=late) for seed in range(study.runs))
+    return mean(record.share_in_time() or 0.0 for record in records)

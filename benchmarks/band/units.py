@@ -70,12 +70,12 @@ def at_once(platform: str, unit: str, count: int, seconds: float) -> float:
 
 def figure_7(study: Study) -> Iterator[Part]:
     """Yield the times of one network with intervals between inferences."""
-    table = titled(
-        "Fig. 7, ArcFace-ResNet50 on Pixel 4: ms, median and 99th percentile", "unit", *INTERVALS
-    )
+    table = titled("Fig. 7, ArcFace-ResNet50 on Pixel 4: ms, median and 99th percentile", "unit", *INTERVALS)
     found = {unit: [latencies(study, unit, how) for how in INTERVALS] for unit in UNITS_7}
     for unit, rows in found.items():
-        table.add_row(unit, *(f"{median(row) / 1000:.1f}, {(percentile(row, 990) or 0) / 1000:.1f}" for row in rows))
+        table.add_row(
+            unit, *(f"{median(row) / 1000:.1f}, {(percentile(row, 990) or 0) / 1000:.1f}" for row in rows)
+        )
     yield table
     slow = max(median(found[unit][2]) / median(found[unit][0]) for unit in ("cpu0", "gpu"))
     yield Statement("CPU and GPU up to 2.61 times as slow", f"{slow:.2f} (medians)", near(slow, 2.61))
@@ -152,7 +152,9 @@ def _heat(study: Study) -> Iterator[Part]:
     first_s = hot(next(iter(WAYS_19))).first_s
     yield Statement(
         "the NPU is lost after more than ten minutes, for about 7 s",
-        "never" if first_s is None else f"after {first_s:.0f} s, for {hot(next(iter(WAYS_19))).longest_s:.1f} s",
+        "never"
+        if first_s is None
+        else f"after {first_s:.0f} s, for {hot(next(iter(WAYS_19))).longest_s:.1f} s",
         first_s is not None and first_s > 600,
     )
 
@@ -210,7 +212,8 @@ def table_2(study: Study) -> Iterator[Part]:
         watt, rate = power(study, policy)
         printed = PRINTED_2.get(policy)
         cells = [
-            beside(f"{own:.2f}", printed and f"{printed[place]:.2f}") for place, own in enumerate((watt, rate))
+            beside(f"{own:.2f}", printed and f"{printed[place]:.2f}")
+            for place, own in enumerate((watt, rate))
         ]
         energy = beside(f"{1000 * watt / rate:.0f}", printed and f"{1000 * printed[0] / printed[1]:.0f}")
         table.add_row(policy, *cells, energy)

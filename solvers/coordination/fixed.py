@@ -138,7 +138,7 @@ class Planned(Policy):
 
 
 class FollowedPlan(Policy):
-    """Each request takes the chunks that a plan has for it, and units serve requests in the order of the plan.
+    """Each request takes the chunks that a plan has for it; units serve requests in the order of the plan.
 
     A unit waits for the request whose turn it is, as the judge of workloads has it; requests that the plan
     does not know are never started.
