@@ -140,6 +140,8 @@ class Rounds:
     task_slots
         Most requests of all streams on their way at once; the next one in order enters when an earlier one
         has left. None: no limit.
+    order
+        In which units serve chunks: the name of a stream for each of them. Empty: stream after stream.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -147,6 +149,7 @@ class Rounds:
     mode: Mode
     arrivals_us: tuple[int, ...]
     task_slots: int | None = None
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,9 +245,10 @@ class Deployment:
         """
         named = all(chunk.request == stream.name for stream in self.streams for chunk in stream.chunks)
         if self.rounds is not None or named:
+            order = () if self.rounds is None else self.rounds.order
             return Plan(
                 chunks=tuple(replace(c, request=s.name) for s in self.streams for c in s.chunks),
-                order=tuple(stream.name for stream in self.streams),
+                order=order or tuple(stream.name for stream in self.streams),
             )
         return Plan(chunks=self.streams[0].chunks) if len(self.streams) == 1 else None
 
@@ -273,6 +277,7 @@ class Deployment:
         lines += [f"{s.name}\tled by {s.leaders}" for s in self.streams if s.leaders]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
+            lines += [f"order\t{name}" for name in self.rounds.order]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
     def __str__(self) -> str:

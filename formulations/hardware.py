@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
+from .operators import rule_problems
 from .validation import STRICT, Defects
 
 
@@ -90,6 +91,9 @@ class ProcessingUnit:
         What an engine is asked for on this unit.
     quota_permille
         Share of the time of its cores that it may use: a slower unit that is *emulated*. None: all.
+    unsupported
+        Rules about the operators that it cannot run: "Resize", "ConvTranspose[stride>=4]"
+        (`formulations.operators`).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -101,6 +105,7 @@ class ProcessingUnit:
     memory_bytes: int | None = None
     engine: EngineSettings = EngineSettings()
     quota_permille: int | None = None
+    unsupported: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         defects = Defects(f"processing unit {self.name!r}")
@@ -113,6 +118,8 @@ class ProcessingUnit:
             defects.check_count("memory_bytes", self.memory_bytes)
         if self.quota_permille is not None and not 1 <= self.quota_permille <= 1000:
             defects.add(f"quota_permille is {self.quota_permille}, must be between 1 and 1000")
+        for problem in rule_problems(self.unsupported):
+            defects.add(problem)
         defects.raise_as(InvalidProblemError)
 
     @property

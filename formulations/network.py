@@ -27,7 +27,8 @@ class Layer:
     flops
         Floating-point operations of one run, or None when unknown.
     op_types
-        Operator types it is made of, for reports and support checks.
+        Operators it is made of, for reports and support checks: types, or with attributes, as
+        "Conv[kernel=3]" (`operators`).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -8,7 +8,7 @@ rule names a type, and conditions that all have to hold: "Softplus", "ConvTransp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from .errors import InvalidInputError
@@ -52,6 +52,15 @@ def parse_rule(text: str) -> Rule:
     if not ordered:
         raise InvalidInputError(f"rule {text!r} compares what is no whole number with >= or <=")
     return found[1], tuple((name, sign, value) for name, sign, value in known)
+
+
+def rule_problems(rules: Iterable[str]) -> Iterator[str]:
+    """Yield what is wrong with rules, in words."""
+    for rule in rules:
+        try:
+            parse_rule(rule)
+        except InvalidInputError as error:
+            yield str(error)
 
 
 def excluded(operators: Iterable[str], rules: Iterable[str]) -> tuple[str, ...]:

@@ -1,15 +1,20 @@
-"""ONNX operators in words, with the attributes that decide who can run them."""
+"""ONNX operators in words, with the attributes that decide who can run them; layers divided by that."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...formulations.network import Network
 from ...formulations.operators import described
+from .flops import operator_cost
+from .grouping import Granularity, Grouping, group
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
 
-    from .operators import Operator
+    from .operators import Operator, OperatorGraph
 
 _LARGEST = {"kernel_shape": "kernel", "strides": "stride", "dilations": "dilation"}
 """Lists of numbers, of which the largest counts."""
@@ -19,6 +24,37 @@ def operator_text(operator: Operator) -> str:
     """Return an operator as `formulations.operators` describes it: "Conv[kernel=3,stride=2]"."""
     found = dict(_attributes(attribute) for attribute in operator.node.attribute)
     return described(operator.kind, {name: value for name, value in found.items() if name})
+
+
+def divided(
+    graph: OperatorGraph, classes: Sequence[Hashable], *, name: str, source: str = ""
+) -> tuple[Network, Grouping]:
+    """Return a model in layers of what a runtime fuses, each of operators of one class only.
+
+    Layers have their operators in words instead of plain types, which rules about units can name.
+
+    Parameters
+    ----------
+    graph
+        Its operators.
+    classes
+        One for each operator, say the units that can run it.
+    name, source
+        Of the network.
+
+    Raises
+    ------
+    InvalidModelError
+        As for `grouping.group`.
+    """
+    costs = [operator_cost(graph, operator) for operator in graph.operators]
+    grouping = group(graph, costs, Granularity.LAYER, classes=classes)
+    texts = list(map(operator_text, graph.operators))
+    layers = tuple(
+        replace(layer, op_types=tuple(dict.fromkeys(texts[index] for index in members)))
+        for layer, members in zip(grouping.layers, grouping.operators, strict=True)
+    )
+    return Network(name=name, layers=layers, tensors=grouping.tensors, source=source), grouping
 
 
 def _attributes(attribute: AttributeProto) -> tuple[str, str | int]:

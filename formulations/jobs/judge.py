@@ -59,10 +59,9 @@ def _parts(tables: JobTables, request: int, chunks: list[Chunk], wrong: list[Vio
             note("names", f"it is of network {chunk.network!r}, not {chain.network!r}")
         elif chunk.unit not in tables.units:
             note("names", f"no such unit; the platform has {', '.join(tables.units)}")
-        elif chunk.start not in starts or chunk.stop not in stops:
-            borders = ", ".join(map(str, sorted({*starts, *stops})))
-            note("sections", f"it does not lie between borders of sections, which are {borders}")
-        else:
+        elif chunk.stop not in stops:
+            note("sections", f"it ends inside a section; sections end at {', '.join(map(str, stops))}")
+        elif chunk.start in starts:
             part = (starts[chunk.start], stops[chunk.stop], tables.units.index(chunk.unit))
             if part not in tables.time_us[tables.chain_of[request]]:
                 note("support", "the unit cannot run all of it")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 from ..chain import Chain
 from ..deployment import Deployment, Mode, Rounds, Stream
 from ..errors import InvalidInputError, InvalidPlanError
-from ..history import History, Interval, SteadyState, simulated
+from ..history import History, Interval, SteadyState, executed, simulated
 from ..operation import Operation
 from ..plan import Plan
 from ..problem import Problem
@@ -19,7 +18,7 @@ from .tables import jobs_of, tables_of
 
 _PLAYED = (
     "plans of single requests are what an all-knowing planner would do: they can be simulated "
-    "(`gapless simulate`), but units that run really decide as requests come (`gapless coordinate`)"
+    "(`gapless simulate`); where requests really come, units are dealt out as they do (`gapless coordinate`)"
 )
 
 
@@ -46,7 +45,11 @@ class JobsOperation(Operation):
                 )
                 for request in requests
             ),
-            rounds=Rounds(mode=Mode.BATCH, arrivals_us=tuple(request.release_us for request in requests)),
+            rounds=Rounds(
+                mode=Mode.BATCH,
+                arrivals_us=tuple(request.release_us for request in requests),
+                order=plan.order,
+            ),
         )
 
     def check_executable(self, problem: Problem) -> None:
@@ -79,20 +82,9 @@ class JobsOperation(Operation):
                 "the problem says which requests come when: leave out their number, interval and task slots"
             )
         tables = tables_of(problem)
-        values = JobValues(tables, problem.formulation.code(problem, plan))
         return simulated(
             plan,
-            (
-                Interval(
-                    start_ns=1000 * run.start_us,
-                    end_ns=1000 * run.end_us,
-                    stream=run.request,
-                    request=0,
-                    chunk=run.place,
-                    unit=tables.units[run.part[2]],
-                )
-                for run in values.runs
-            ),
+            _intervals(problem, plan),
             units=tables.units,
             arrivals_us=tuple(request.release_us for request in tables.jobs.requests),
             names=tables.jobs.names,
@@ -109,14 +101,45 @@ class JobsOperation(Operation):
             requests=len(history.streams),
         )
 
-    def check_deployment(self, problem: Problem, deployment: Deployment) -> NoReturn:
-        """Refuse every deployment."""
-        raise InvalidPlanError(_PLAYED)
+    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
+        """Refuse what does not serve the requests."""
+        if deployment.plan is None or deployment != self.arrange(problem, deployment.plan):
+            raise InvalidPlanError("it serves other requests")
 
-    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> NoReturn:
-        """Refuse every deployment."""
-        raise InvalidPlanError(_PLAYED)
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play all requests over and over, each time when all of them are done."""
+        first = self._round(problem, deployment)
+        round_ns = max(event.end_ns for event in first)
+        return executed(
+            deployment,
+            (replace(e.moved(number * round_ns), request=number) for number in range(rounds) for e in first),
+        )
 
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Refuse every deployment: requests are served once."""
-        raise InvalidPlanError(_PLAYED)
+        """Return what all requests do, served once."""
+        first = self._round(problem, deployment)
+        period_us = max(event.end_ns for event in first) / 1000
+        return (SteadyState(period_us=period_us, events=tuple(sorted(first))),)
+
+    def _round(self, problem: Problem, deployment: Deployment) -> list[Interval]:
+        assert deployment.plan is not None
+        return list(_intervals(problem, deployment.plan))
+
+
+def _intervals(problem: Problem, plan: Plan) -> Iterator[Interval]:
+    """Yield what has run; streams are the requests in the order of the problem."""
+    tables = tables_of(problem)
+    for run in JobValues(tables, problem.formulation.code(problem, plan)).runs:
+        start, stop = tables.layers(run.request, run.part)
+        chain, unit = tables.chain(run.request), run.part[2]
+        begin_us = run.start_us + chain.transfer_in_us[start][unit]
+        engine_us = (begin_us, run.end_us - chain.transfer_out_us[stop][unit])
+        yield Interval(
+            start_ns=1000 * run.start_us,
+            end_ns=1000 * run.end_us,
+            stream=run.request,
+            request=0,
+            chunk=run.place,
+            unit=tables.units[unit],
+            engine_ns=tuple(1000 * at for at in engine_us),
+        )

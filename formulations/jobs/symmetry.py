@@ -25,6 +25,7 @@ class Alike:
         self._tables = tables
         kinds: dict[object, int] = {}
         self._kind = [0] * tables.request_count
+        """What a request is with all that waits for it, whatever it waits for itself."""
         for request in reversed(range(tables.request_count)):
             own = tables.jobs.requests[request]
             followers = tables.followers[request]
@@ -35,7 +36,6 @@ class Alike:
                 own.release_us,
                 own.deadline_us,
                 own.weight,
-                tuple(sorted(own.after)),
                 tuple(behind),
             )
             self._kind[request] = kinds.setdefault(what, len(kinds))
@@ -43,9 +43,9 @@ class Alike:
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Requests that are equal, in the order of their indices; groups of one are left out."""
-        found: dict[int, list[int]] = defaultdict(list)
+        found: dict[object, list[int]] = defaultdict(list)
         for request, kind in enumerate(self._kind):
-            found[kind].append(request)
+            found[kind, *sorted(self._tables.after[request])].append(request)
         return tuple(tuple(group) for group in found.values() if len(group) > 1)
 
     def settled(

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...formulations.costs import Provenance
-from ...formulations.errors import InvalidInputError, InvalidProblemError
+from ...formulations.errors import InvalidProblemError
 from ...formulations.files import Schema
-from ...formulations.operators import parse_rule
+from ...formulations.operators import rule_problems
 from ...formulations.validation import STRICT, Defects
 
 METHOD = "analytic"
@@ -97,11 +97,8 @@ class UnitModel:
             defects.check_count(field, getattr(self, field), least=1)
         for field in ("launch_us", "copy_us"):
             defects.check_count(field, getattr(self, field))
-        for rule in self.unsupported:
-            try:
-                parse_rule(rule)
-            except InvalidInputError as error:
-                defects.add(str(error))
+        for problem in rule_problems(self.unsupported):
+            defects.add(problem)
         defects.check_unique("totals", [total.network for total in self.totals])
         defects.raise_as(InvalidProblemError)
 

@@ -54,7 +54,7 @@ def works_of(network: Network) -> tuple[LayerWork, ...]:
 
 
 def _work(layer: Layer, read: int, made: int) -> LayerWork:
-    kinds = frozenset(layer.op_types)
+    kinds = frozenset(text.partition("[")[0] for text in layer.op_types)  # without attributes
     computes = kinds & (_PRODUCTS | _CONVOLUTIONS)
     return LayerWork(
         product=bool(kinds & _PRODUCTS),

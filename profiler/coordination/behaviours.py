@@ -6,9 +6,12 @@
 * Cold: up to 2.61 times as slow on CPU and GPU (Fig. 7, ArcFace-ResNet50 on Pixel 4), the largest factor
   in the text, taken for both. After which idle time is estimated: half a second.
 * Tails: up to 1.53 times the median on DSP and NPU (Fig. 7); how often is estimated: one chunk in twenty.
-* Powers: estimated, so that all units of Pixel 4 busy together draw a little more than the 7.99 W of Table 2.
+* Powers: estimated, so that the simulation of the crowded EagleEye on Pixel 4 draws the 7.99 W (`lst`) and
+  the 7.60 W (`tflite-mp`) of Table 2. That they differ by so little at half the frames leaves most of the
+  power to the rest of the device.
 * Heat: the NPU of Pixel 4 is lost after "more than 10 minutes" of EagleEye for "about 7 seconds" (Fig. 19).
-  The model is estimated to that, for an NPU that is busy three quarters of the time or more.
+  The model is estimated to that, for an NPU that is busy 95 % of the time, as in the simulation of the
+  crowded EagleEye: its end temperature would be 75 degrees.
 """
 
 from __future__ import annotations
@@ -35,15 +38,15 @@ _UNITS = {
     "redmi-k40": {"gpu": "Mali-G77", "npu": "APU 3.0"},
     "mate40pro": {"gpu": "Mali-G77", "npu": "Huawei NPU"},
 }
-_BUSY_MW = {"cpu0": 1300, "cpu1": 1300, "gpu": 1400, "dsp": 900, "npu": 1100}
-_IDLE_MW = 50
-_BASE_MW = 2500
-_NPU_HEAT = HeatModel(kelvin_per_w=52.0, time_s=900.0, limit_c=60.0, back_c=59.6)
+_BUSY_MW = {"cpu0": 600, "cpu1": 600, "gpu": 550, "dsp": 500, "npu": 650}
+_IDLE_MW = 300
+_BASE_MW = 5600
+_NPU_HEAT = HeatModel(kelvin_per_w=80.0, time_s=400.0, limit_c=65.5, back_c=65.2)
 _COLD_AFTER_US = 500_000
 _TAIL_SHARE_PERMILLE = 50
 _SOURCE = (
     "Band: in company Table 1 (three at once interpolated), slow when cold and tails Fig. 7. Estimated: how "
-    "long until cold, how often tails, all powers (near Table 2), the model of heat (near Fig. 19), and "
+    "long until cold, how often tails, all powers (by Table 2), the model of heat (near Fig. 19), and "
     "units that Table 1 does not have. See gapless.profiler.coordination.behaviours."
 )
 

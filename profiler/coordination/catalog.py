@@ -60,7 +60,7 @@ def shipped_setting(platform: str, networks: Sequence[str]) -> Setting:
     found = tuple(map(_network, dict.fromkeys(networks)))
     model = setting_model(platform)
     return Setting(
-        platform=_platform(platform),
+        platform=setting_platform(platform),
         networks=found,
         costs=CostTable(
             units=tuple(unit.unit for unit in model.units),
@@ -114,7 +114,9 @@ def _check(name: str, known: Collection[str], called: str) -> None:
         raise InvalidInputError(f"no {called} is called {shown(name)}; {meant(name, tuple(known))}")
 
 
-def _platform(name: str) -> Platform:
+def setting_platform(name: str) -> Platform:
+    """Return a phone, whose units say which operators they lack; errors as for `setting_model`."""
+    _check(name, setting_names(), "phone for requests")
     if name in phone_names():
         return shipped_platform(name)
     return _read(f"phones/{name}/platform.json", PLATFORM)

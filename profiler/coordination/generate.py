@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from ...executor.graph.describing import operator_text
+from ...executor.graph.describing import divided, operator_text
 from ...formulations.coordination.files import BEHAVIOUR
 from ...formulations.files import NETWORK, PLATFORM, dump
 from ...formulations.network import Network
 from ...formulations.operators import excluded
 from ..analytic.model import ANALYTIC
-from ..zoo.tables import grouped
+from ..zoo.tables import operators_of
 from .behaviours import behaviour_of
 from .phones import LACKING, coordinated_phones
 
@@ -19,28 +18,18 @@ from .phones import LACKING, coordinated_phones
 def describe(name: str) -> Network:
     """Return the layers of a built-in network; operators that some unit lacks are layers of their own.
 
-    Besides their types, layers have their operators with attributes, which rules about units can name.
+    Layers have their operators with attributes, which rules about units can name.
 
     Raises
     ------
     InvalidModelError
         The network cannot be built.
     """
-    graph, grouping = grouped(
-        name, classes=lambda operator: bool(excluded([operator_text(operator)], LACKING))
-    )
-    texts = [operator_text(operator) for operator in graph.operators]
-    return Network(
-        name=name,
-        layers=tuple(
-            replace(
-                layer, op_types=tuple(dict.fromkeys((*layer.op_types, *(texts[index] for index in members))))
-            )
-            for layer, members in zip(grouping.layers, grouping.operators, strict=True)
-        ),
-        tensors=grouping.tensors,
-        source=f"built-in network {name}, one layer for what a runtime fuses, and for what some units lack",
-    )
+    graph = operators_of(name)
+    lacking = [bool(excluded([operator_text(operator)], LACKING)) for operator in graph.operators]
+    source = f"built-in network {name}, one layer for what a runtime fuses, and for what some units lack"
+    network, _ = divided(graph, lacking, name=name, source=source)
+    return network
 
 
 def documents(networks: Sequence[Network]) -> Iterator[tuple[str, str]]:

@@ -175,7 +175,7 @@ def _phone(printed: _Printed, networks: Sequence[Network]) -> CoordinatedPhone:
     return CoordinatedPhone(
         platform=Platform(
             name=printed.name,
-            units=tuple(_unit(unit.unit) for unit in units),
+            units=tuple(map(_unit, units)),
             source=f"{PAPER}, 6.1: {printed.chip}; two workers of one thread each on big cores. Which units "
             "there are besides is estimated where 6.1 and Table 1 do not name them.",
         ),
@@ -183,11 +183,12 @@ def _phone(printed: _Printed, networks: Sequence[Network]) -> CoordinatedPhone:
     )
 
 
-def _unit(name: str) -> ProcessingUnit:
-    kind = _KINDS[name[:3]]
+def _unit(model: UnitModel) -> ProcessingUnit:
+    name, kind = model.unit, _KINDS[model.unit[:3]]
     if kind is UnitKind.CPU:
         return ProcessingUnit(name=name, kind=kind, threads=1)
-    return ProcessingUnit(name=name, kind=kind, engine=EngineSettings(backend=_BACKENDS[name]))
+    engine = EngineSettings(backend=_BACKENDS[name])
+    return ProcessingUnit(name=name, kind=kind, engine=engine, unsupported=model.unsupported)
 
 
 def _fitted(guess: UnitModel, time_us: float, source: str, networks: Sequence[Network]) -> UnitModel:

@@ -6,7 +6,7 @@ divided into layers as that of a model file is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...executor.engines.cache import default_cache
@@ -17,7 +17,7 @@ from .catalog import digest_of, outline, zoo_entry
 
 if TYPE_CHECKING:
     from ...executor.graph.grouping import Grouping
-    from ...executor.graph.operators import Operator, OperatorGraph
+    from ...executor.graph.operators import OperatorGraph
 
 TABLE_VERSION = 1
 """Raised whenever the same graph would be divided otherwise: tables in caches are made anew then."""
@@ -47,25 +47,19 @@ def table_of(name: str) -> Network:
     return load(path, NETWORK)
 
 
-def grouped(
-    name: str, *, classes: Callable[[Operator], Hashable] | None = None
-) -> tuple[OperatorGraph, Grouping]:
-    """Return the operators of a built-in network, and how they are grouped into the layers of its table.
+def operators_of(name: str) -> OperatorGraph:
+    """Return the operators of a built-in network, whose weights have no content; errors as for `table_of`."""
+    return _operators(outline(name), zoo_entry(name).inputs)
 
-    Parameters
-    ----------
-    name
-        As for `catalog.zoo_entry`.
-    classes
-        Operators for which it says different things are in different layers.
-    """
+
+def grouped(name: str) -> tuple[OperatorGraph, Grouping]:
+    """Return the operators of a built-in network, and how they are grouped into the layers of its table."""
     from ...executor.graph.flops import operator_cost
     from ...executor.graph.grouping import Granularity, group
 
-    graph = _operators(outline(name), zoo_entry(name).inputs)
+    graph = operators_of(name)
     costs = [operator_cost(graph, operator) for operator in graph.operators]
-    kinds = [] if classes is None else list(map(classes, graph.operators))
-    return graph, group(graph, costs, Granularity.LAYER, classes=kinds)
+    return graph, group(graph, costs, Granularity.LAYER)
 
 
 def _made(name: str) -> Network:

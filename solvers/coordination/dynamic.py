@@ -93,6 +93,12 @@ class LeastSlack(_Ranked):
 
     name = "lst"
 
+    def ranked(
+        self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
+    ) -> list[Waiting]:
+        """Return what waits by slack, for other policies."""
+        return list(self.order(now_us, queue, Waits(units, times), times))
+
     def order(self, now_us: int, queue: Sequence[Waiting], waits: Waits, times: Times) -> Iterable[Waiting]:
         """Return what waits by slack."""
         slack: dict[tuple[int, int], float] = {}

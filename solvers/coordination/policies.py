@@ -39,6 +39,12 @@ class PolicyInfo(NamedTuple):
     text: str
 
 
+def _replan() -> Policy:
+    from .replan import Replan  # solvers are loaded on demand
+
+    return Replan()
+
+
 _WHOLE = Conduct.WHOLE
 _REST, _MOST = Fallback.REST, Fallback.BACK_AND_FORTH
 
@@ -55,6 +61,7 @@ SHIPPED = {
     "sel-whole": PolicyInfo(
         partial(LongestFirst, conduct=_WHOLE), "sel on whole networks; layers fall back silently"
     ),
+    "replan": PolicyInfo(_replan, "plans what waits with the native solver, again when it no longer fits"),
     "tflite": PolicyInfo(
         partial(TensorFlowLite, _REST),
         "one unit a network, loads spread; from the first fallen layer on a CPU, uncoordinated",

@@ -19,6 +19,9 @@ _WARM, _COLD = 0.03, 0.0003
 _REROUTED = 0.4
 """Share of the moves that give a request another way."""
 
+_FINE = 3.0
+"""What each broken rule counts, times the value that a round begins with."""
+
 _ASK_EVERY = 64
 """Moves between two looks at the clock."""
 
@@ -82,12 +85,12 @@ class Annealing:
         The requests.
     seed
         Of everything that is drawn.
-    is_valid
-        Whether a sequence may be taken; None: all may.
+    broken
+        How much a sequence breaks; None: nothing can be broken.
     """
 
-    def __init__(self, play: Play, seed: int, *, is_valid: Callable[[Sequenced], bool] | None = None) -> None:
-        self._play, self._is_valid = play, is_valid
+    def __init__(self, play: Play, seed: int, *, broken: Callable[[Sequenced], int] | None = None) -> None:
+        self._play, self._broken = play, broken
         self._random = Random(seed).random
         self.steps = 0
 
@@ -105,9 +108,12 @@ class Annealing:
         deadline
             When to stop.
         """
-        random, scalar, is_valid = self._random, self._play.scalar, self._is_valid
+        random, scalar, broken = self._random, self._play.scalar, self._broken
         now, steps = start, STEPS * len(start)
         least = value = scalar(start)
+        fine = _FINE * value
+        if broken is not None:
+            least = value = value + fine * broken(start)
         warm, cold = warmth * _WARM * value, _COLD * value
         cooling = (cold / warm) ** (_ASK_EVERY / steps)
         for number in range(steps):
@@ -120,9 +126,9 @@ class Annealing:
             if other is None:
                 continue
             found = scalar(other)
-            if found > value and random() >= exp((value - found) / warm):
-                continue
-            if is_valid is None or is_valid(other):
+            if broken is not None and found < value + warm:
+                found += fine * broken(other)
+            if found <= value or random() < exp((value - found) / warm):
                 now, value = other, found
                 if found < least:
                     least = found

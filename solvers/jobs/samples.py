@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-from ...formulations.files import parse_problem
+from ...formulations.costs import CostTable, NetworkCosts
+from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.job_requests import JobRequest, Jobs, SectionBorders
+from ...formulations.network import Layer, Network
+from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ..samples import Samples
@@ -14,29 +16,23 @@ from ..samples import Samples
 
 def samples() -> Samples:
     """Return a plain problem, and one for each way in which single requests can differ."""
-    plain = _problem()
-    first, second, third = jobs = (
+    first, second, third = requests = (
         JobRequest(name="a0", network="a"),
         JobRequest(name="b0", network="b", weight=2),
         JobRequest(name="b1", network="b", weight=2),
     )
     waiting = (first, replace(second, after=("a0",)), third)
     due = (replace(first, deadline_us=40), replace(second, release_us=25, deadline_us=90), third)
-    partial = _problem(partial=True)
+    borders = (SectionBorders(network="a", cuts=(1,)),)
+    memory = _problem(Jobs(requests=waiting), "lateness,makespan", partial=True)
     return Samples(
-        plain=replace(plain, data=Jobs(requests=jobs[:2])).with_objective("makespan"),
+        plain=_problem(Jobs(requests=requests[:2]), "makespan"),
         problems={
-            "equal": replace(partial, data=Jobs(requests=jobs)).with_objective("makespan,latency"),
-            "waiting": replace(partial, data=Jobs(requests=waiting)).with_objective("latency"),
-            "late": replace(partial, data=Jobs(requests=due)).with_objective("late,lateness"),
-            "borders": replace(
-                plain, data=Jobs(requests=jobs[:2], borders=(SectionBorders(network="a", cuts=(1,)),))
-            ).with_objective("makespan,work"),
-            "memory": replace(
-                partial,
-                platform=replace(partial.platform, memory_bytes=100),
-                data=Jobs(requests=waiting),
-            ).with_objective("lateness,makespan"),
+            "equal": _problem(Jobs(requests=requests), "makespan,latency", partial=True),
+            "waiting": _problem(Jobs(requests=waiting), "latency", partial=True),
+            "late": _problem(Jobs(requests=due), "late,lateness", partial=True),
+            "borders": _problem(Jobs(requests=requests[:2], borders=borders), "makespan,work"),
+            "memory": replace(memory, platform=replace(memory.platform, memory_bytes=100)),
         },
         rules={
             "on": (lambda view: view.on("a0", 0, "npu"),),
@@ -57,23 +53,23 @@ def samples() -> Samples:
     )
 
 
-def _problem(*, partial: bool = False) -> Problem:
-    """Return two networks on two units; `partial`: the npu cannot run some layers."""
+def _problem(jobs: Jobs, objective: str, *, partial: bool = False) -> Problem:
+    """Return requests of two networks on two units; `partial`: the npu cannot run some layers."""
     missing = None if partial else 77
-    document = {
-        "format": "gapless.problem",
-        "version": 1,
-        "platform": {"name": "board", "units": [{"name": "npu"}, {"name": "cpu"}]},
-        "networks": [
-            {"name": name, "layers": [{"name": f"l{i}", "weight_bytes": 20} for i in range(count)]}
-            for name, count in (("a", 2), ("b", 1))
-        ],
-        "costs": {
-            "units": ["npu", "cpu"],
-            "networks": [
-                {"network": "a", "layer_us": [[30, 61], [missing, 25]]},
-                {"network": "b", "layer_us": [[44, 71]]},
-            ],
-        },
-    }
-    return parse_problem(json.dumps(document).encode(), name="single requests")
+    layers_us = {"a": ((30, 61), (missing, 25)), "b": ((44, 71),)}
+    return Problem(
+        platform=Platform(name="board", units=(ProcessingUnit(name="npu"), ProcessingUnit(name="cpu"))),
+        networks=tuple(
+            Network(
+                name=name,
+                layers=tuple(Layer(name=f"l{index}", weight_bytes=20) for index, _ in enumerate(rows)),
+            )
+            for name, rows in layers_us.items()
+        ),
+        costs=CostTable(
+            units=("npu", "cpu"),
+            networks=tuple(NetworkCosts(network=name, layer_us=rows) for name, rows in layers_us.items()),
+        ),
+        objective=Objective.parse(objective),
+        data=jobs,
+    )

@@ -66,10 +66,9 @@ class JobsSearch:
             Feature.OPAQUE_RULES,
             Feature.DEVICE_MEMORY,
         }
-        self._is_checked = bool(problem.features & set(map(str, checked)))
+        is_checked = bool(problem.features & set(map(str, checked)))
         self._searches = [
-            Annealing(play, seed, is_valid=self._checker(play) if self._is_checked else None)
-            for play in self._plays
+            Annealing(play, seed, broken=self._counter(play) if is_checked else None) for play in self._plays
         ]
         self._kept: dict[JobPlan, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
@@ -109,14 +108,8 @@ class JobsSearch:
         used = {part[2] for parts in best.parts for part in parts}
         return play.sequence(best) if used <= play.units else None
 
-    def _checker(self, play: Play) -> Callable[[Sequenced], bool]:
-        def is_valid(sequence: Sequenced) -> bool:
-            if not self._kept:  # anything may lead to the first valid plan
-                self._offer(play, sequence)
-                return True
-            return not examined(self._problem, play.code(sequence))[1]
-
-        return is_valid
+    def _counter(self, play: Play) -> Callable[[Sequenced], int]:
+        return lambda sequence: len(examined(self._problem, play.code(sequence))[1])
 
     def _offer(self, play: Play, sequence: Sequenced) -> bool:
         """Keep a plan if it is valid and wanted; return whether it is the best one."""
@@ -125,7 +118,8 @@ class JobsSearch:
             return False
         numbers, broken = examined(self._problem, code)
         if broken:
-            self.rejected += 1
+            opaque = {rule.name for rule in self._problem.opaque_rules}
+            self.rejected += {violation.rule for violation in broken} <= opaque
             return False
         best = min(self._kept.values(), default=None)
         key = numbers.values(self._problem.ranking), self._problem.formulation.key(self._problem, code)

@@ -177,6 +177,7 @@ COMMANDS = {
             "gapless inspect squeezenet",
             "gapless inspect squeezenet --split 4",
             "gapless inspect squeezenet --pieces exact",
+            "gapless inspect retinaface --support pixel4",
         ),
     ),
     "bench-engine": CommandEntry(

@@ -93,6 +93,11 @@ def platforms(
         return _detected(engine, units, emulate, out)
     from ...formulations.co_run import possible_models
     from ...profiler.clusters.catalog import cluster_names, shipped_cluster
+    from ...profiler.coordination.catalog import (
+        coordinated_phone_names,
+        setting_network_names,
+        setting_platform,
+    )
     from ...profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
     from ...profiler.platforms.workloads import phone_names, phone_network_names
     from ...view.terminal import describe
@@ -112,6 +117,14 @@ def platforms(
                     "networks": list(phone_network_names()),
                 }
                 for name in phone_names()
+            ],
+            "coordinated_phones": [
+                {
+                    "name": name,
+                    "units": list(setting_platform(name).unit_names),
+                    "networks": list(setting_network_names()),
+                }
+                for name in coordinated_phone_names()
             ],
             "clusters": [documents.plain_data(cluster) for cluster in clusters],
         },

@@ -52,7 +52,12 @@ def inspect(
     materialize: MaterializeOption = False,
     split: Annotated[
         int | None,
-        typer.Option(metavar="PARTS", min=2, help="Show what each operator costs in so many tiles instead."),
+        typer.Option(
+            metavar="PARTS",
+            min=2,
+            help="Show what each operator costs in so many tiles instead; with --support: divide the model "
+            "into so many sections, if there are fewer.",
+        ),
     ] = None,
     axis: Annotated[AxisName, typer.Option(help="Along which side tiles lie.")] = AxisName.ROWS,
     pieces: Annotated[
@@ -60,6 +65,22 @@ def inspect(
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds for finding pieces.", show_default=False)
+    ] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLATFORM|FILE|trials",
+            help="Show which units can run which operators instead, and the sections and chunks that follow: "
+            "of a shipped phone, of a platform file, or as the engine of this machine finds out.",
+        ),
+    ] = None,
+    session_memory: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MEGABYTES",
+            min=1,
+            help="With --support: what all loaded chunks may need; the least useful ones are left out.",
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -71,6 +92,12 @@ def inspect(
     opened = open_model(
         model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
     )
+    if support is not None:
+        if pieces is not None:
+            raise InvalidInputError("--pieces and --support show different things: give one of them")
+        return _support(opened, support, split, session_memory)
+    if session_memory is not None:
+        raise InvalidInputError("--session-memory is about chunks on units: give --support PLATFORM, too")
     if split is not None or pieces is not None:
         spatial = _spatial(opened)
         if split is not None:
@@ -85,6 +112,21 @@ def _spatial(opened: Model) -> SpatialNetwork:
     if not isinstance(opened, OnnxModel):
         raise InvalidInputError(f"{opened.network.name} is no ONNX model: its maps are not known")
     return opened.spatial()
+
+
+def _support(opened: Model, where: str, sections: int | None, megabytes: int | None) -> Answer:
+    from ...api.support import model_support
+    from ...executor.graph.onnx_model import OnnxModel
+    from ...view.terminal.support import support_view
+
+    if not isinstance(opened, OnnxModel):
+        raise InvalidInputError(f"{opened.network.name} is no ONNX model: its functions say where they run")
+    limit_bytes = None if megabytes is None else megabytes * 1_000_000
+    found = model_support(opened, where, sections=sections, session_bytes=limit_bytes)
+    return Answer(
+        document=lambda: {**documents.header("support"), **documents.plain_data(found)},
+        view=lambda: support_view(found, limited=limit_bytes is not None),
+    )
 
 
 def _split(network: SpatialNetwork, parts: int, axis: Axis) -> Answer:

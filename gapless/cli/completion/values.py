@@ -79,6 +79,7 @@ _NETWORKS = "api.models:built_in_names"
 _PLATFORMS = "profiler.platforms.catalog:platform_names"
 _PHONES = "profiler.platforms.workloads:phone_names"
 _PROBLEMS = "profiler.platforms.catalog:shipped_names"
+_REQUEST_PHONES = "profiler.coordination.catalog:setting_names"
 
 
 def _requested(said: Mapping[str, str]) -> Iterable[str]:
@@ -162,8 +163,10 @@ VALUES: Mapping[str, Values] = {
     ),
     "problem": PROBLEM,
     "rules": Values(suffixes=PYTHON),
+    "scenario": Values(names=_from("profiler.coordination.catalog:scenario_names"), suffixes=JSON),
     "spec": Values(suffixes=(".json", ".py")),
     "subjects": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")),
+    "support": Values(names=_from(_REQUEST_PHONES, also=("trials",)), suffixes=JSON),
     "tasks": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=JSON, ending=":"),
     "truth": Values(names=_costs),
     "units": Values(names=_units, listed=True),
@@ -172,6 +175,7 @@ VALUES: Mapping[str, Values] = {
 """What may stand as a value, by the name of the parameter; for others the shell offers files."""
 
 VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
+    ("coordinate", "platform"): Values(names=_from(_REQUEST_PHONES)),
     ("import", "devices"): Values(suffixes=YAML),
     ("import", "models"): Values(suffixes=YAML),
     ("import", "model"): Values(),

@@ -21,6 +21,7 @@ from ...formulations.plan import Plan
 from ...formulations.problem import FEATURES, Problem
 from ...formulations.registry import formulation_named, formulation_names
 from ...profiler.applications.catalog import Application
+from ...profiler.coordination.catalog import coordinated_phone_names, setting_platform
 from ...profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
 from ...profiler.platforms.workloads import phone_names, phone_network_names
 from ...profiler.zoo.entries import ZooEntry
@@ -147,9 +148,15 @@ def platforms_view() -> Group:
     for phone in phone_names():
         units = ", ".join(shipped_platform(phone).unit_names)
         phones.add_row(Text(phone, style="bold"), units, ", ".join(phone_network_names()))
-    names = (*platform_names(), *phone_names())
-    sources = [Text(f"{name}: {shipped_platform(name).source}", style="dim") for name in names]
-    return Group(table, "", phones, "", *sources)
+    asked = plain_table("--platform of coordinate", "units", "operators that units lack (inspect --support)")
+    for phone in coordinated_phone_names():
+        platform = setting_platform(phone)
+        lacks = dict.fromkeys(rule for unit in platform.units for rule in unit.unsupported)
+        asked.add_row(Text(phone, style="bold"), ", ".join(platform.unit_names), ", ".join(lacks))
+    shipped = [shipped_platform(name) for name in (*platform_names(), *phone_names())]
+    shipped += map(setting_platform, coordinated_phone_names())
+    sources = [Text(f"{platform.name}: {platform.source}", style="dim") for platform in shipped]
+    return Group(table, "", phones, "", asked, "", *sources)
 
 
 def networks_view(

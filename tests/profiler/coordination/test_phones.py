@@ -56,6 +56,8 @@ def test_the_four_phones_have_two_cores_and_accelerators() -> None:
         assert setting.platform.unit_names == setting.costs.units
         assert setting.behaviour is not None
         assert [unit.unit for unit in setting.behaviour.units] == list(setting.platform.unit_names)
+        rules = [unit.unsupported for unit in setting_model(phone).units]
+        assert [unit.unsupported for unit in setting.platform.units] == rules
 
 
 @pytest.mark.parametrize(("phone", "unit"), TABLE_1_US)
@@ -87,8 +89,8 @@ def test_what_falls_back_is_what_the_paper_says(phone: str) -> None:
 def test_the_transposed_convolution_runs_on_cpu_and_gpu_alone() -> None:
     setting = shipped_setting("pixel4", ["fsrnet"])
     (network,), (costs,) = setting.networks, setting.costs.networks
-    (place,) = (i for i, layer in enumerate(network.layers) if "ConvTranspose" in layer.op_types)
-    assert "ConvTranspose[kernel=4,stride=4]" in network.layers[place].op_types
+    up = "ConvTranspose[kernel=4,stride=4]"
+    (place,) = (index for index, layer in enumerate(network.layers) if up in layer.op_types)
     assert [time is None for time in costs.layer_us[place]] == [False, False, False, True, True]
 
 

@@ -1,0 +1,209 @@
+"""How plans of single requests are shown: requests with releases and deadlines, units, who runs when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ...formulations.deployment import FROM_ARRIVAL, Deployment
+from ...formulations.history import History
+from ...formulations.jobs.quantities import JobValues
+from ...formulations.jobs.tables import jobs_of, tables_of
+from ...formulations.plan import Chunk, Plan
+from ...formulations.problem import Problem
+from ...formulations.scores import Score
+from ...formulations.simulate import simulate
+from ..layout import indented, plain_table
+from ..presenter import Presenter, UnitTime
+from ..terminal.gantt import block_name, titled_chart
+from ..words import counted, listed, millis, share
+
+_MOST_REQUESTS = 40
+
+
+class JobsPresenter(Presenter):
+    """Single requests, each on the units that suit it."""
+
+    plan_title: ClassVar[str] = "requests, in the order of their chunks"
+    short_plans: ClassVar[bool] = False
+    alternatives: ClassVar[int] = 32
+    """Equal requests in each other's place do not count."""
+
+    busy_span: ClassVar[str] = "of each unit until all requests are done"
+
+    def shown_terms(self, problem: Problem) -> tuple[str, ...]:
+        """Return what is asked for most; lateness where there are deadlines."""
+        late = any(request.deadline_us is not None for request in jobs_of(problem).requests)
+        return ("makespan", *(("late", "lateness") if late else ()), "latency")
+
+    def plan_text(self, plan: Plan) -> str:
+        """Return the requests in the order of their chunks; long orders are cut short."""
+        shown = " ".join(plan.order[:_MOST_REQUESTS])
+        hidden = len(plan.order) > _MOST_REQUESTS
+        return f"{shown} ... ({counted(len(plan.order), 'chunk')})" if hidden else shown
+
+    def shape(self, problem: Problem, plan: Plan) -> object:
+        """Return a plan with what a request is in place of its name: equal requests are interchangeable."""
+        requests = {request.name: replace(request, name="-") for request in jobs_of(problem).requests}
+        chunks = {name: tuple((c.start, c.stop, c.unit) for c in plan.of(name)) for name in requests}
+        return [(requests[name], chunks[name]) for name in plan.order]
+
+    def problem_parts(
+        self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
+    ) -> list[RenderableType]:
+        """Return what is asked, and the sections of the networks."""
+        facts = Text("; ".join(text for _, text in self.facts(problem)))
+        return [facts, "", indented(_sections(problem))]
+
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+        """Return the requests and units of a plan, and the plan at work."""
+        trace = simulate(problem, plan)
+        return [
+            indented(_requests(problem, trace)),
+            "",
+            indented(_units(problem, judged)),
+            "",
+            *titled_chart(trace, f"simulation of {counted(len(trace.streams), 'request')}"),
+            "",
+            Text(self.pace_words(problem, plan)),
+        ]
+
+    def trace_title(self, trace: History) -> str:
+        """Return nothing: the table of requests says it."""
+        return ""
+
+    def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
+        """Return the requests."""
+        return ["", indented(_requests(problem, trace))]
+
+    def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
+        """Yield the makespan, and the longest latency."""
+        yield "makespan", millis(trace.makespan_us)
+        yield f"longest {FROM_ARRIVAL}", millis(max(trace.latency_us))
+
+    def pace_words(self, problem: Problem, plan: Plan) -> str:
+        """Return which request ends last, which unit works most, and what is late."""
+        values = _values(problem, plan)
+        tables = values.tables
+        last = max(values.runs, key=lambda run: run.end_us)
+        busiest = max(values.busy_us, key=lambda unit: values.busy_us[unit])
+        part = share(values.busy_us[busiest], values.makespan_us)
+        words = (
+            f"{tables.jobs.names[last.request]} ends last, at {millis(last.end_us)} on "
+            f"{tables.units[last.part[2]]}; {tables.units[busiest]} works most, {part} of that time."
+        )
+        late = sum(map(bool, values.request_late_us))
+        due = sum(time is not None for time in tables.due_us)
+        return f"{words} {late} of {counted(due, 'request')} with a deadline end late." if due else words
+
+    def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
+        """Return the units that work most."""
+        pairs = list(zip(problem.platform.unit_names, judged.busy_us, strict=True))
+        most = max(busy for _, busy in pairs if busy is not None)
+        return tuple(unit for unit, busy in pairs if busy == most)
+
+    def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
+        """Return how many requests there are, of which networks."""
+        names = [network.name for network in problem.formulation.placed(problem)]
+        return f"{counted(len(jobs_of(problem).requests), 'request')} ({listed(names)})"
+
+    def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
+        """Return that they end."""
+        return "end after"
+
+    def latency(self, judged: Score) -> tuple[int | None, str]:
+        """Return that of the slowest request."""
+        return max(judged.request_latency_us), FROM_ARRIVAL
+
+    def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:
+        """Yield how many requests there are, and what holds them back."""
+        requests = jobs_of(problem).requests
+        words = [counted(len(requests), "request")]
+        parts = (
+            (sum(bool(request.after) for request in requests), "wait for others"),
+            (sum(bool(request.release_us) for request in requests), "come later than at 0"),
+            (sum(request.deadline_us is not None for request in requests), "have a deadline"),
+        )
+        words += [f"{count} {text}" for count, text in parts if count]
+        yield "requests", ", ".join(words)
+
+    def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
+        """Return the work of each unit, and what it waits for until all requests are done."""
+        values = _values(problem, plan)
+        return tuple(
+            UnitTime(busy=busy / 1000, idle=(values.makespan_us - busy) / 1000) if busy else UnitTime()
+            for unit in range(values.tables.unit_count)
+            for busy in [values.busy_us.get(unit, 0)]
+        )
+
+
+def _values(problem: Problem, plan: Plan) -> JobValues:
+    return JobValues(tables_of(problem), problem.formulation.code(problem, plan))
+
+
+def _sections(problem: Problem) -> Table:
+    """Return one line a section: its layers, and how long they take on each unit that can run them."""
+    tables, units = tables_of(problem), problem.platform.unit_names
+    table = plain_table("network", "requests", "layers", *units, numbers=("requests", *units))
+    for index, (chain, sections) in enumerate(zip(tables.chains, tables.sections, strict=True)):
+        asked = str(tables.chain_of.count(index))
+        for place, section in enumerate(sections):
+            times = (
+                millis(chain.busy_us(section.start, section.stop, unit)) if unit in section.units else "no"
+                for unit in range(len(units))
+            )
+            head = (Text("" if place else chain.network, style="bold"), "" if place else asked)
+            table.add_row(*head, f"{section.start}-{section.stop - 1}", *times)
+    return table
+
+
+def _requests(problem: Problem, trace: History) -> Table:
+    """Return one line a request, in the order of their starts."""
+    assert trace.plan is not None
+    values, index = _values(problem, trace.plan), {name: i for i, name in enumerate(trace.names)}
+    layers = {network.name: len(network.layers) for network in problem.networks}
+    numbers = ("release", "start", "end", "due", "late by")
+    table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
+    names = list(dict.fromkeys(trace.plan.order))
+    for name in names[:_MOST_REQUESTS]:
+        request = index[name]
+        chunks = trace.plan.of(name)
+        late_us, due_us = values.request_late_us[request], values.tables.due_us[request]
+        table.add_row(
+            block_name(trace, request),
+            Text(name, style="bold"),
+            " | ".join(_chunk_words(chunk, layers[chunk.network]) for chunk in chunks),
+            millis(values.tables.jobs.requests[request].release_us),
+            millis(values.start_us[request]),
+            millis(values.finish_us[request]),
+            millis(due_us),
+            Text(millis(late_us), style="red") if late_us else Text("-"),
+        )
+    if len(names) > _MOST_REQUESTS:
+        table.add_row("", f"... and {len(names) - _MOST_REQUESTS} more (--json shows all)")
+    return table
+
+
+def _chunk_words(chunk: Chunk, layers: int) -> str:
+    whole = (chunk.start, chunk.stop) == (0, layers)
+    return f"{chunk.unit} whole" if whole else f"{chunk.unit} {chunk.start}-{chunk.stop - 1}"
+
+
+def _units(problem: Problem, judged: Score) -> Table:
+    """Return how busy units are."""
+    numbers = ("busy", "of the makespan")
+    table = plain_table("unit", *numbers, numbers=numbers)
+    for unit, busy_us in zip(problem.platform.unit_names, judged.busy_us, strict=True):
+        if busy_us is None:
+            table.add_row(unit, "not used", style="dim")
+        else:
+            table.add_row(unit, millis(busy_us), share(busy_us, judged.makespan_us))
+    return table
+
+
+PRESENTER = JobsPresenter()

@@ -1,0 +1,68 @@
+"""Sessions that are worth their memory: those on shortest ways, and the loss where memory is short."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+
+import pytest
+
+from gapless.formulations.coordination.latency import shortest_latency_us, soonest
+from gapless.formulations.coordination.sessions import Session, loaded_within
+from gapless.formulations.coordination.times import NetworkTimes, Times
+from gapless.formulations.errors import InvalidInputError
+
+CPU, NPU = 0, 1
+FIGURE_12 = NetworkTimes(
+    sections=3,
+    chunk_us={
+        (0, 1, NPU): 40,
+        (1, 2, NPU): 30,
+        (0, 2, NPU): 50,
+        (0, 1, CPU): 90,
+        (1, 2, CPU): 90,
+        (2, 3, CPU): 50,
+        (0, 2, CPU): 170,
+        (1, 3, CPU): 120,
+        (0, 3, CPU): 200,
+    },
+)
+"""Two units; only the CPU can run the last section."""
+
+BYTES = {session: 100 * (session[1] - session[0]) for session in FIGURE_12.chunk_us}
+TIMES = Times(["cpu", "npu"], [FIGURE_12])
+
+
+def on_shortest_ways() -> set[Session]:
+    """Return the first chunks of the shortest ways, found by the program that policies use."""
+    found = set()
+    for free in chain(combinations((CPU, NPU), 1), [(CPU, NPU)]):
+        for done in range(3):
+            way = soonest(TIMES, 0, done, [0 if unit in free else None for unit in (CPU, NPU)])
+            found |= set() if way is None else {(done, way[1].stop, way[1].unit)}
+    return found
+
+
+def test_without_a_limit_what_is_on_no_shortest_way_goes_and_nothing_is_lost() -> None:
+    found = loaded_within(FIGURE_12, BYTES)
+    assert set(found.sessions) == on_shortest_ways()
+    assert set(found.sessions) | set(found.dropped) == set(BYTES)
+    assert (0, 2, CPU) in found.dropped  # whoever has the CPU alone runs all of it at once
+    assert (found.worst_permille, found.mean_permille, found.lost_sets) == (1000, 1000, 0)
+    assert found.bytes == sum(BYTES[session] for session in found.sessions)
+    assert found.dropped_bytes == sum(BYTES[session] for session in found.dropped)
+
+
+def test_a_limit_costs_what_is_said() -> None:
+    found = loaded_within(FIGURE_12, BYTES, 300)
+    assert found.bytes <= 300
+    left = NetworkTimes(sections=3, chunk_us={each: FIGURE_12.chunk_us[each] for each in found.sessions})
+    now, before = (shortest_latency_us(Times(["cpu", "npu"], [each]), 0) for each in (left, FIGURE_12))
+    assert now is not None
+    assert before is not None
+    assert found.worst_permille >= 1000 * now / before
+    assert found.lost_sets + (found.worst_permille > 1000) > 0
+
+
+def test_a_network_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"at least \d+ bytes to run at all, the limit is 200"):
+        loaded_within(FIGURE_12, BYTES, 200)

@@ -1,0 +1,56 @@
+"""Plans of single requests at work: history and judge say the same, and nothing claims to run them."""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+
+import pytest
+
+from gapless.formulations.errors import InvalidInputError, InvalidPlanError
+from gapless.formulations.jobs.quantities import JobValues
+from gapless.formulations.jobs.tables import tables_of
+from gapless.formulations.operation import operation_of
+from gapless.formulations.simulate import simulate, trace_usage
+from tests.jobs_instances import drawn_jobs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_history_is_what_the_judge_says(seed: int) -> None:
+    problem = drawn_jobs(seed)
+    formulation = problem.formulation
+    for code in islice(formulation.codes(problem), 0, 200, 40):
+        plan, values = formulation.plan(problem, code), JobValues(tables_of(problem), code)
+        played = simulate(problem, plan)
+        assert played.makespan_us == values.makespan_us
+        assert played.latency_us == values.request_latency_us
+        for unit, name in enumerate(played.units):
+            own = played.on(name)
+            assert sum(e.end_ns - e.start_ns for e in own) // 1000 == values.busy_us.get(unit, 0)
+            assert all(one.end_ns <= other.start_ns for one, other in pairwise(own))
+        assert trace_usage(problem, played).peak_bytes == values.loaded_bytes
+
+
+def test_it_is_played_over_and_over() -> None:
+    problem = drawn_jobs(3)
+    formulation, operation = problem.formulation, operation_of(problem)
+    plan = formulation.plan(problem, next(iter(formulation.codes(problem))))
+    arranged = operation.arrange(problem, plan)
+    assert arranged.plan is not None
+    assert formulation.code(problem, arranged.plan) == formulation.code(problem, plan)
+    operation.check_deployment(problem, arranged)
+    twice = operation.play(problem, arranged, 2)
+    (state,) = operation.steady(problem, arranged)
+    assert twice.makespan_us == 2 * state.period_us == 2 * simulate(problem, plan).makespan_us
+    assert len(twice.events) == 2 * len(plan.chunks)
+
+
+def test_nothing_is_executed() -> None:
+    problem = drawn_jobs(3)
+    formulation, operation = problem.formulation, operation_of(problem)
+    plan = formulation.plan(problem, next(iter(formulation.codes(problem))))
+    with pytest.raises(InvalidInputError, match="simulated"):
+        operation.check_executable(problem)
+    with pytest.raises(InvalidPlanError, match="gapless coordinate"):
+        operation.deploy(problem, plan)
+    with pytest.raises(InvalidInputError, match="leave out"):
+        simulate(problem, plan, requests=3)

@@ -1,0 +1,69 @@
+"""Small problems of single requests, drawn by seed."""
+
+from __future__ import annotations
+
+import random
+
+from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.job_requests import JobRequest, Jobs
+from gapless.formulations.network import Layer, Network
+from gapless.formulations.objective import Objective
+from gapless.formulations.problem import Problem
+
+
+def jobs_problem(
+    tables: dict[str, list[list[int | None]]],
+    requests: tuple[JobRequest, ...],
+    *,
+    objective: str = "makespan",
+    cores: tuple[tuple[int, ...], ...] = (),
+) -> Problem:
+    """Return a problem from tables of microseconds by [layer][unit]; units are u0, u1, ..."""
+    units = tuple(f"u{index}" for index in range(len(next(iter(tables.values()))[0])))
+    return Problem(
+        platform=Platform(
+            name="board",
+            units=tuple(
+                ProcessingUnit(name=name, cores=cores[index] if cores else ())
+                for index, name in enumerate(units)
+            ),
+        ),
+        networks=tuple(
+            Network(name=name, layers=tuple(Layer(name=f"l{i}", weight_bytes=10) for i in range(len(rows))))
+            for name, rows in tables.items()
+        ),
+        costs=CostTable(
+            units=units,
+            networks=tuple(
+                NetworkCosts(network=name, layer_us=tuple(map(tuple, rows))) for name, rows in tables.items()
+            ),
+        ),
+        objective=Objective.parse(objective),
+        data=Jobs(requests=requests),
+    )
+
+
+def drawn_jobs(seed: int, objective: str = "makespan", *, requests: int = 3, units: int = 3) -> Problem:
+    """Return a few requests of two networks of one or two layers, with releases, deadlines and waiting."""
+    draw = random.Random(seed)
+    tables: dict[str, list[list[int | None]]] = {}
+    for name in ("a", "b"):
+        rows = []
+        for _ in range(draw.randint(1, 2)):
+            row = [None if draw.random() < 0.3 else draw.randint(1, 9) for _ in range(units)]
+            rows.append(row if any(row) else [draw.randint(1, 9), *row[1:]])
+        tables[name] = rows
+    asked: list[JobRequest] = []
+    for index in range(requests):
+        asked.append(
+            JobRequest(
+                name=f"r{index}",
+                network=draw.choice("ab"),
+                release_us=draw.choice((0, 0, draw.randint(0, 8))),
+                deadline_us=draw.choice((None, draw.randint(1, 15))),
+                weight=draw.randint(1, 3),
+                after=tuple(before.name for before in asked if draw.random() < 0.25),
+            )
+        )
+    return jobs_problem(tables, tuple(asked), objective=objective)

@@ -1,0 +1,39 @@
+"""Bounds of single requests are never above the optimum, and often near it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gapless.formulations.judge import examined
+from gapless.formulations.problem import Problem
+from gapless.solvers.jobs.bounds import bound_of
+from tests.jobs_instances import drawn_jobs, jobs_problem
+
+TERMS = ("makespan", "late", "lateness", "latency", "work")
+
+
+def least(problem: Problem) -> dict[str, int]:
+    """Return the optimum of each term over all plans."""
+    numbers = [examined(problem, code)[0] for code in problem.formulation.codes(problem)]
+    return {term: min(each.term(term) for each in numbers) for term in TERMS}
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_bounds_hold_for_all_plans(part: int) -> None:
+    shares = []
+    for seed in range(part, 104, 8):
+        problem = drawn_jobs(seed, requests=2 + seed % 2)
+        best = least(problem)
+        for term in TERMS:
+            bound = bound_of(problem.with_objective(term))
+            assert bound <= best[term], (seed, term)
+            if term == "makespan":
+                shares.append(bound / best[term])
+    assert sum(shares) / len(shares) > 0.8
+
+
+def test_loads_bound_the_makespan() -> None:
+    # Six requests of 4 us on two equal units, each behind a section of 1 us that only the first unit runs.
+    requests = tuple(drawn_jobs(0).data.requests[0].__class__(name=f"r{i}", network="net") for i in range(6))
+    problem = jobs_problem({"net": [[1, None], [4, 4]]}, requests)
+    assert bound_of(problem) == 16  # 30 us of work on two units, the second one idle for 1 us
