@@ -36,6 +36,8 @@ QUEUE = 64
 RESTARTS = 20
 """How many times the worker of a unit may be started anew, unless the user says otherwise."""
 
+_RECENT_DECISIONS = 1000
+
 CLOSE_PATIENCE_S = 10.0
 """How long what was accepted may take when a coordinator is closed, unless the user says otherwise."""
 
@@ -144,7 +146,8 @@ class Coordinator:
         costs
             What its layers cost on the units; None: measured.
         cannot
-            By unit, the operator types that it cannot run, besides what the costs say.
+            By unit, rules about operators that it cannot run ("Resize", "ConvTranspose[stride>=4]"), besides
+            those of the platform and what the costs say.
         borders
             Layers before which chunks may begin although the same units can run both sides.
         routes
@@ -292,7 +295,7 @@ class Coordinator:
     def statistics(self) -> Statistics:
         """Return what has happened so far."""
         loop = self._loop
-        decisions_ns = list(loop.dispatcher.decisions_ns.copy())
+        decisions_ns = list(loop.dispatcher.decisions_ns.copy())[-_RECENT_DECISIONS:]
         return Statistics(
             seconds=monotonic() - self._opened_s,
             waiting=loop.requests.waiting,

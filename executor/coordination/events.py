@@ -143,7 +143,7 @@ class UnitWatch:
             while True:
                 for source in self._sources:
                     self._look(source)
-                if self._ended.wait(self._interval_s):
+                if self._ended.wait(self._interval_s if self._sources else None):
                     return
         except RefusedRequestError:
             return  # the coordinator is closed

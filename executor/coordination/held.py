@@ -16,6 +16,7 @@ from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError, InvalidPlanError, LayerNotRunnableError
 from ...formulations.hardware import Platform
 from ...formulations.nearness import meant, shown
+from ...formulations.operators import excluded
 from ...formulations.plan import Chunk
 from ..engine import Engine
 from ..model import Model
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, NDArray[Any]]
 
 Cannot = Mapping[str, Collection[str]]
-"""By unit, the operator types that it cannot run."""
+"""By unit, rules about the operators that it cannot run (`formulations.operators`)."""
 
 Routes = Sequence[Sequence[Chunk]]
 """Chunks of a plan, one or several ways through a network; a request takes one of them. Empty: all chunks."""
@@ -113,7 +114,7 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
     costs
         Its costs; None: not known, each layer counts 1.
     cannot
-        Operator types that units cannot run.
+        Rules about operators that units cannot run, besides those of the platform.
 
     Raises
     ------
@@ -127,10 +128,11 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
         if unit not in names:
             raise InvalidInputError(f"no unit {shown(unit)} on {platform.name!r}; {meant(unit, names)}")
     rows = costs.layer_us if costs else ((1,) * len(names),) * len(network.layers)
+    rules = [(*unit.unsupported, *cannot.get(unit.name, ())) for unit in platform.units]
     layer_us = tuple(
         tuple(
-            None if not set(layer.op_types).isdisjoint(cannot.get(name, ())) else time_us
-            for name, time_us in zip(names, row, strict=True)
+            None if excluded(layer.op_types, lacks) else time_us
+            for lacks, time_us in zip(rules, row, strict=True)
         )
         for layer, row in zip(network.layers, rows, strict=True)
     )

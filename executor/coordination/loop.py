@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic, monotonic_ns
 from typing import Any, TypeVar
 
-from ...formulations.coordination.dispatch import Dispatcher, Start
+from ...formulations.coordination.dispatch import Dispatcher, Late, Start
 from ...formulations.coordination.latency import soonest
 from ...formulations.coordination.times import NetworkTimes
 from ...formulations.errors import (
@@ -27,7 +27,7 @@ from ...formulations.hardware import Platform
 from ..workers import Message
 from .outstanding import OpenNetwork, Outstanding
 from .requests import Accepted, RanChunk
-from .seat import Errand, Run, Seat, failure
+from .seat import Errand, Opened, Run, Seat, failure
 from .tally import Fate
 
 T = TypeVar("T")
@@ -84,9 +84,9 @@ class Loop:
                 seat.end()
             os.close(self._wake_up)
             raise
-        for seat, other in platform.conflicts:
-            self.seats[seat].rivals.append(self.seats[other])
-            self.seats[other].rivals.append(self.seats[seat])
+        for one, other in platform.conflicts:
+            self.seats[one].rivals.append(self.seats[other])
+            self.seats[other].rivals.append(self.seats[one])
         self._starting = [seat.task.answer for seat in self.seats if isinstance(seat.task, Errand)]
         self._thread = threading.Thread(target=self._work, name="gapless coordinator", daemon=True)
         self._thread.start()
@@ -132,14 +132,9 @@ class Loop:
         self._leave_word(add)
         return errand.answer
 
-    def remember(self, unit: int, network: int, opened: Message, probe: Message) -> None:
+    def remember(self, unit: int, network: int, opened: Opened) -> None:
         """Have later workers of a unit open a network, too, and run a chunk of it as a probe."""
-
-        def known() -> None:
-            self.seats[unit].opened[network] = opened
-            self.seats[unit].probe = probe
-
-        self.call(known).result()
+        self.call(lambda: self.seats[unit].opened.update({network: opened})).result()
 
     def add(self, network: OpenNetwork, times: NetworkTimes) -> None:
         """Take a network that is open on all its units."""
@@ -156,10 +151,9 @@ class Loop:
 
         def shut() -> None:
             for seat in self.seats:
-                if seat.opened.pop(network, None) is not None:
+                if seat.opened.pop(network, None) is not None and not seat.lost:
                     seat.errands.append(Errand({"kind": "shut", "network": network}))
-                    if seat.probe is not None and seat.probe["network"] == network:
-                        seat.probe = None
+                    self._settle(seat)
 
         with suppress(ExecutionError):
             self._leave_word(shut)
@@ -257,12 +251,7 @@ class Loop:
 
     def _sleep(self) -> None:
         workers = {seat.worker.descriptor: seat for seat in self.seats if seat.worker is not None}
-        watched = _WATCH_S if any(seat.task is not None for seat in self.seats) else None
-        left_s = None if self._until_s is None else max(0.0, self._until_s - monotonic())
-        limits = [limit for limit in (watched, left_s) if limit is not None]
-        if self._calls or self._over():
-            limits = [0.0]
-        for descriptor in select.select([self._wake_up, *workers], [], [], min(limits, default=None))[0]:
+        for descriptor in select.select([self._wake_up, *workers], [], [], self._longest_sleep_s())[0]:
             if descriptor == self._wake_up:
                 os.eventfd_read(self._wake_up)
             else:
@@ -271,6 +260,19 @@ class Loop:
         for seat in self.seats:
             if seat.hangs():
                 self._lose(seat, UnitLostError(f"the worker of unit {seat.unit.name!r} hangs and is ended"))
+
+    def _longest_sleep_s(self) -> float | None:
+        """Return how long nothing has to be looked at; None: until something happens."""
+        if self._calls or self._over():
+            return 0.0
+        queue = self.dispatcher.queue
+        limits = [_WATCH_S] if queue or any(seat.task is not None for seat in self.seats) else []
+        if self._until_s is not None:
+            limits.append(self._until_s - monotonic())
+        if self.dispatcher.late is Late.DROP:
+            deadlines_us = [waiting.deadline_us for waiting in queue if waiting.deadline_us is not None]
+            limits += [at_us / 1e6 - monotonic() for at_us in deadlines_us]
+        return max(0.0, min(limits)) if limits else None
 
     def _guarded(self, seat: Seat, action: Callable[[], Any]) -> None:
         if seat.worker is None:

@@ -12,6 +12,7 @@ from ..engine import PlacementReceipt, parse_receipt
 from .held import HeldNetwork, TaskSlots
 from .loop import Loop
 from .outstanding import OpenNetwork
+from .seat import Opened
 
 _MEASURED_RUNS = 20
 _MEASURING_NS = 200_000_000
@@ -81,10 +82,10 @@ def open_network(
         slots.fill(sample, held.model.sample_inputs(0))
         for unit, key in held.largest(platform).items():
             message = {"kind": "open", "settings": asdict(held.settings(index, unit, slots.memory))}
-            receipts += map(parse_receipt, loop.errand(unit, message).result()["receipts"])
             probe = {"kind": "measure", "network": index, "start": key[0], "stop": key[1], "slot": sample}
             probe |= {"runs": 1, "limit_ns": 0}
-            loop.remember(unit, index, message, probe)
+            loop.remember(unit, index, Opened(message, probe))  # first: a worker may be replaced meanwhile
+            receipts += map(parse_receipt, loop.errand(unit, message).result()["receipts"])
             if known is None:
                 task = {**probe, "runs": _MEASURED_RUNS, "limit_ns": _MEASURING_NS}
                 took_us = loop.errand(unit, task).result()["took_us"]

@@ -6,6 +6,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import NamedTuple
 
 from ...formulations.coordination.dispatch import Start
 from ...formulations.errors import ExecutionError, GaplessError
@@ -38,6 +39,21 @@ class Errand:
     message: Message | None
     answer: Future[Message] = field(default_factory=Future)
     vital: bool = False
+
+
+class Opened(NamedTuple):
+    """A network as workers of a unit are told of it.
+
+    Attributes
+    ----------
+    message
+        What opens it.
+    probe
+        A chunk of it that says whether the unit works.
+    """
+
+    message: Message
+    probe: Message
 
 
 @dataclass(slots=True)
@@ -83,9 +99,7 @@ class Seat:
     task
         What its worker is at.
     opened
-        By network, what its worker was told of it.
-    probe
-        A chunk that says whether it works; None: no network is there.
+        By network, what workers are told of it.
     chunks, busy_ns, restarts, rss_bytes
         What is counted, see `UnitCounts`.
     """
@@ -97,8 +111,7 @@ class Seat:
         self.reasons: set[str] = set()
         self.errands: deque[Errand] = deque()
         self.task: Run | Errand | None = None
-        self.opened: dict[int, Message] = {}
-        self.probe: Message | None = None
+        self.opened: dict[int, Opened] = {}
         self.chunks = self.busy_ns = self.restarts = self.rss_bytes = 0
         self._restarts_left = restarts
         self._deadline_s = 0.0
@@ -124,13 +137,14 @@ class Seat:
         """Start its worker: it opens what the one before had open, and is probed."""
         self.worker = Worker(self.unit, ROLE, {})
         self._occupy(Errand(None), OPEN_LIMIT_S)
-        self.errands.extendleft(Errand(message, vital=True) for message in reversed(self.opened.values()))
+        self.errands.extendleft(Errand(known.message, vital=True) for known in reversed(self.opened.values()))
         self.check()
 
     def check(self) -> None:
         """Have its worker show that it works before requests run here."""
-        if self.probe is not None and not any(errand.message is self.probe for errand in self.errands):
-            self.errands.append(Errand(self.probe, vital=True))
+        known = next(reversed(self.opened.values()), None)
+        if known is not None and not any(errand.message is known.probe for errand in self.errands):
+            self.errands.append(Errand(known.probe, vital=True))
 
     def run(self, run: Run, message: Message) -> None:
         """Have the worker run a chunk; raises UnitLostError when it is gone."""

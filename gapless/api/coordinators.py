@@ -59,7 +59,7 @@ def open_coordinator(
     deadlines_us
         By name, by when after their arrival requests have to be done.
     cannot
-        By unit, the operator types that it cannot run: to emulate accelerators.
+        By unit, rules about the operators that it cannot run ("Resize"): to emulate accelerators.
     split
         Networks that run everywhere are divided into so many sections.
     platform

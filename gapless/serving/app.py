@@ -31,6 +31,8 @@ JSON = "application/json"
 _HEALTH = ("live", "ready")
 _VERSION = "1"
 
+_MOST_HEADERS_BYTES = 16 * 1024
+
 _MOST_READING = 64
 """So many bodies are read at the same time: more of them would be memory that grows under load."""
 
@@ -107,6 +109,8 @@ class App:
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply:
         headers = {key.decode("latin-1").lower(): value for key, value in scope["headers"]}
+        if sum(len(key) + len(value) for key, value in scope["headers"]) > _MOST_HEADERS_BYTES:
+            raise Refusal(431, f"the headers are larger than {_MOST_HEADERS_BYTES:,} bytes")
         words = [unquote(word) for word in scope["raw_path"].decode("latin-1").strip("/").split("/")]
         if words[:2] != ["v2", "health"]:  # who watches over servers need not know the token
             self._check_token(headers)

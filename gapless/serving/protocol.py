@@ -138,7 +138,7 @@ def _deadline_us(parameters: Mapping[str, Any]) -> int | None:
                 raise InvalidInputError(
                     f"parameter {key} is {shown(str(value))}, must be a number above 0, at most a day"
                 )
-            return round(value * scale)
+            return int(value * scale)
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,7 @@ import typer
 from ...files import documents
 from ...formulations.coordination.dispatch import Late
 from ...formulations.hardware import Precision
-from ...formulations.printing import printable
 from ..base.answer import Answer, command
-from ..base.console import console
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.models import (
     DeviceOption,
@@ -77,7 +74,8 @@ SplitOption = Annotated[
 CannotOption = Annotated[
     list[str] | None,
     _units_option(
-        metavar="UNIT=TYPE,...", help="Operator types that a unit cannot run, to emulate accelerators."
+        metavar="UNIT=RULE,...",
+        help="Operators that a unit cannot run, to emulate accelerators, e.g. core1=Softplus,Resize.",
     ),
 ]
 HotOption = Annotated[
@@ -141,53 +139,22 @@ def serve(
     json: JsonOption = False,
 ) -> Answer:
     """Serve models to other programs by the Open Inference Protocol; a policy shares out the units."""
-    from ...api.execution import resolve_engine
-    from ...serving.server import check_access, read_token, serve
+    from ...solvers.coordination.policies import make_policy
     from ...view.terminal.serving import served_view
-    from ..base.progress import StepLine
     from ..tasks import measuring, serving
 
-    def say(text: str) -> None:
-        console(sys.stderr).print(printable(text), soft_wrap=True)
-
     check_writable(trace)
-    token = None if token_file is None else read_token(token_file)
-    check_access(host, socket, token)
-    deadlines, sources = serving.parse_deadlines(deadline), serving.sources_of(control, hot)
-    asked = serving.subject(subjects, measuring.opening(shape, granularity, materialize=materialize))
+    where = serving.place(host, port, socket, token_file, most_mib=max_body)
+    sources = serving.sources_of(control, hot)
+    how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue}
+    how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
+    opening = measuring.opening(shape, granularity, materialize=materialize)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    given, found = asked.problem or problem, resolve_engine(engine, *asked.models)
-    with StepLine() as line:
-        server = serve(
-            asked.models,
-            host=host,
-            port=port,
-            path=socket,
-            token=token,
-            most_bytes=max_body << 20,
-            problem=given,
-            plan=asked.plan,
-            policy=policy,
-            late=late,
-            deadlines_us=deadlines,
-            cannot=serving.parse_cannot(cannot),
-            split=split,
-            platform=None if given is not None else choice.platform(found.name),
-            engine=found,
-            queue=queue,
-            report=line.report,
-        )
-    names = ", ".join(server.coordinator.registered)
-    say(f"{names} at {server.url}; Ctrl-C stops")
-    statistics, notes = serving.serve_until(
-        server,
-        seconds=seconds,
-        sources=sources,
-        trace=trace,
-        report=lambda step: say(step.text),
-    )
+    asked = serving.subject(subjects, opening, problem)
+    server = serving.opened(asked, choice, where, how)
+    found, notes = serving.serve_until(server, seconds=seconds, sources=sources, trace=trace)
     return Answer(
-        document=lambda: {**documents.header("served"), **documents.plain_data(statistics)},
-        view=lambda: served_view(statistics),
+        document=lambda: {**documents.header("served"), **documents.plain_data(found)},
+        view=lambda: served_view(found),
         notes=[*asked.notes, *notes],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,21 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...api.execution import models_for
+from ...api.execution import models_for, resolve_engine
 from ...api.models import open_each
+from ...api.problems import load_problem
 from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
 from ...executor.coordination.tally import Statistics
 from ...executor.model import Model
-from ...executor.progress import Report
 from ...files.plans import named_plan, problem_of_plan
 from ...files.run_files import save_trace
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
+from ...formulations.printing import printable
 from ...formulations.problem import Problem
-from ...serving.server import Server
+from ...serving.server import Server, check_access, read_token, serve
+from ..base.console import console
+from ..base.progress import StepLine
+from .measuring import DeviceChoice
 
 _DEADLINE = re.compile(r"(.+)=(\d+(?:\.\d+)?)", re.ASCII)
 _CANNOT = re.compile(r"([^=]+)=(.+)")
+_RULE = re.compile(r"[^,\[]+(?:\[[^\]]*\])?")
 _HOT = re.compile(r"([^=]+)=([^:]+):(\d+(?:\.\d+)?)", re.ASCII)
 
 
@@ -49,7 +55,54 @@ class Subject:
     notes: tuple[str, ...] = ()
 
 
-def subject(names: Sequence[str], how: dict[str, Any]) -> Subject:
+def say(text: str) -> None:
+    """Tell people something while it works."""
+    console(sys.stderr).print(printable(text), soft_wrap=True)
+
+
+def place(host: str, port: int, path: Path | None, token: Path | None, *, most_mib: int) -> dict[str, Any]:
+    """Return where a server listens, as `gapless.serve` takes it.
+
+    Raises
+    ------
+    InvalidInputError
+        Others can reach it, and there is no token that is one.
+    """
+    word = None if token is None else read_token(token)
+    check_access(host, path, word)
+    return {"host": host, "port": port, "path": path, "token": word, "most_bytes": most_mib << 20}
+
+
+def opened(asked: Subject, choice: DeviceChoice, where: dict[str, Any], how: dict[str, Any]) -> Server:
+    """Open models on the chosen units, and serve them.
+
+    Parameters
+    ----------
+    asked
+        What is served.
+    choice
+        The device, where no problem says it.
+    where, how
+        Further parameters of `gapless.serve`.
+    """
+    engine = resolve_engine(choice.engine, *asked.models)
+    platform = None if asked.problem is not None else choice.platform(engine.name)
+    with StepLine() as line:
+        server = serve(
+            asked.models,
+            problem=asked.problem,
+            plan=asked.plan,
+            platform=platform,
+            engine=engine,
+            report=line.report,
+            **where,
+            **how,
+        )
+    say(f"{', '.join(server.coordinator.registered)} at {server.url}; Ctrl-C stops")
+    return server
+
+
+def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> Subject:
     """Return what the arguments name: models, or one plan.
 
     Parameters
@@ -58,6 +111,8 @@ def subject(names: Sequence[str], how: dict[str, Any]) -> Subject:
         As typed.
     how
         How models are opened.
+    problem
+        With models: whose units serve, at whose costs.
 
     Raises
     ------
@@ -66,18 +121,19 @@ def subject(names: Sequence[str], how: dict[str, Any]) -> Subject:
     """
     plans = [name for name in names if name.endswith(".json") or Path(name).is_dir()]
     if not plans:
-        return Subject(models=open_each(names, **how))
+        known = None if problem is None else load_problem(problem)
+        return Subject(models=open_each(names, **how), problem=known)
     if len(names) > 1:
         raise InvalidInputError(
             f"{plans[0]} is a plan, which is served alone; for several networks, plan them together "
             "(`gapless plan --workload`)"
         )
     named = named_plan(plans[0])
-    problem, notes = problem_of_plan(named, {}, remembered=True)
+    known, notes = problem_of_plan(named, {}, remembered=True)
     return Subject(
-        models=list(models_for(problem).values()),
-        problem=problem,
-        plan=named.deployed(problem),
+        models=list(models_for(known).values()),
+        problem=known,
+        plan=named.deployed(known),
         notes=(*named.notes, *notes),
     )
 
@@ -95,15 +151,15 @@ def parse_deadlines(texts: Sequence[str] | None) -> dict[str, int]:
 
 
 def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return {unit: operator types} from texts such as "core1=Conv,Relu".
+    """Return {unit: rules} from texts such as "core1=Softplus,ConvTranspose[stride>=4]".
 
     Raises
     ------
     InvalidInputError
         A text is malformed.
     """
-    found = _parsed(texts, _CANNOT, "--cannot", "a unit and operator types, e.g. core1=ConvTranspose")
-    return {unit: [kind.strip() for kind in kinds.split(",")] for unit, kinds in found}
+    found = _parsed(texts, _CANNOT, "--cannot", "a unit and operators, e.g. core1=Softplus")
+    return {unit: [rule.strip() for rule in _RULE.findall(rules)] for unit, rules in found}
 
 
 def sources_of(control: Path | None, hot: Sequence[str] | None) -> list[Source]:
@@ -130,12 +186,7 @@ def _parsed(
 
 
 def serve_until(
-    server: Server,
-    *,
-    seconds: float | None,
-    sources: Sequence[Source],
-    trace: Path | None,
-    report: Report,
+    server: Server, *, seconds: float | None, sources: Sequence[Source], trace: Path | None
 ) -> tuple[Statistics, list[str]]:
     """Serve until Ctrl-C or SIGTERM comes, or for some seconds; then answer what was accepted.
 
@@ -149,8 +200,6 @@ def serve_until(
         What takes units away.
     trace
         Where a trace of the last requests goes; None: nowhere.
-    report
-        Told when units leave and return.
 
     Returns
     -------
@@ -160,12 +209,11 @@ def serve_until(
     with ExitStack() as stack:
         stack.callback(server.close)
         stop = stack.enter_context(_stopped_by_signals())
-        watch = (
-            stack.enter_context(UnitWatch(server.coordinator, sources, report=report)) if sources else None
+        watch = stack.enter_context(
+            UnitWatch(server.coordinator, sources, report=lambda step: say(step.text))
         )
         stop(seconds)
-        if watch is not None:
-            watch.close()
+        watch.close()
         unanswered = server.close()
         notes = [f"{request} was not answered" for request in unanswered]
         history = server.coordinator.history()

@@ -14,7 +14,9 @@ import pytest
 
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.coordination.tally import Fate
+from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.errors import (
+    DroppedRequestError,
     EngineUnavailableError,
     ExecutionError,
     PlacementError,
@@ -166,3 +168,24 @@ def test_units_that_are_not_there_are_named() -> None:
     far = Platform(name="p", units=(ProcessingUnit(name="far", cores=(4000,)),))
     with pytest.raises(PlacementError, match="'far' needs the cores"):
         Coordinator(far, FakeEngine(), LeastSlack())
+
+
+def test_what_waits_for_a_unit_that_is_away_is_dropped_in_time() -> None:
+    with coordinator("a", late=Late.DROP) as opened:
+        opened.register(chain(("sleep", 0.05), name="net"))
+        first, second = (opened.submit("net", MODEL.sample_inputs(0), deadline_us=300_000) for _ in range(2))
+        opened.withdraw("a")
+        assert first.result(timeout=60)
+        with pytest.raises(DroppedRequestError):
+            second.result(timeout=60)
+
+
+def test_a_worker_that_is_killed_while_a_network_is_registered() -> None:
+    with coordinator("a", "b") as opened:
+        opened.register(MODEL, "net")
+        with pytest.raises(UnitLostError, match="killed by SIGKILL"):
+            opened.register(chain("add", "crash", name="bad"), "bad")
+        answers_are_right(MODEL, opened, 6)
+        assert soon(lambda: all(unit.available for unit in opened.statistics().units))
+        opened.register(chain("add", name="more"), "more")
+        assert opened.run("more", MODEL.sample_inputs(0))

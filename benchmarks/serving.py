@@ -1,0 +1,293 @@
+"""What serving costs and withstands: latency that is added, overload, killed workers, units taken away.
+
+    python -m benchmarks.serving --rounds 500
+    python -m benchmarks.serving --minutes 30
+    python -m benchmarks.serving --kills 50
+
+Clients are processes of their own. Direct calls of the coordinator and calls over the server take turns, so
+that both see the same machine. Under load, requests come at a fixed rate, whatever becomes of earlier ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import IO
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import gapless
+from gapless.executor.coordination.tally import Fate
+from gapless.formulations.coordination.record import percentile
+
+_MIB = 2**20
+_LANES = 96
+"""Connections of the load: more than the queue is long, or nothing would be refused."""
+
+
+def main() -> None:
+    """Measure what is asked for, and print it."""
+    options = _arguments()
+    console = Console(width=118)
+    console.print(
+        f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, Python "
+        f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}; {options.model} on {options.units}"
+    )
+    units = gapless.this_device(units=options.units.split(","))
+    with gapless.serve(
+        [options.model], platform=units, port=0, queue=options.queue, restarts=10_000, policy=options.policy
+    ) as server:
+        if options.rounds:
+            console.print(_added(server, options))
+        if options.minutes:
+            console.print(_load(server, options))
+        if options.kills:
+            console.print(_kills(server, options))
+
+
+def _added(server: gapless.Server, options: argparse.Namespace) -> Table:
+    """Let direct calls and calls over the server take turns."""
+    coordinator = server.coordinator
+    inputs = coordinator.registered[options.model].held.model.sample_inputs(0)
+    direct_us, served_us = list[float](), list[float]()
+    with _client(server, options, "one") as client:
+        ask = _talk(client)
+        for number in range(options.rounds + 10):
+            start_ns = time.perf_counter_ns()
+            coordinator.run(options.model, inputs)
+            direct = (time.perf_counter_ns() - start_ns) / 1000
+            over = float(ask("go"))
+            if number >= 10:
+                direct_us.append(direct)
+                served_us.append(over)
+        client.terminate()
+    for _ in range(4):
+        for future in [coordinator.submit(options.model, inputs) for _ in range(options.queue)]:
+            future.result()
+    statistics = coordinator.statistics()
+    table = _table(f"{options.rounds} rounds", "what", "p50, us", "p90, us", "p99, us")
+    added_us = [over - direct for over, direct in zip(served_us, direct_us, strict=True)]
+    rows = {"direct": direct_us, "over the server": served_us, "added, by pairs": added_us}
+    rows["end of a chunk to the next start, queue not empty"] = _gaps_us(coordinator, 4 * options.queue)
+    for what, values in rows.items():
+        known = sorted(values)
+        table.add_row(what, *(f"{percentile(known, share) or 0:,.0f}" for share in (500, 900, 990)))
+    table.caption = f"{statistics.decision_us or 0:.1f} us a decision in the median"
+    return table
+
+
+def _gaps_us(coordinator: gapless.Coordinator, count: int) -> list[float]:
+    """Return how long units waited between two of the last chunks."""
+    history = coordinator.history()
+    assert history is not None
+    last = sorted(history.events, key=lambda event: event.end_ns)[-count:]
+    units = {event.unit for event in last}
+    rows = [sorted((e for e in last if e.unit == unit), key=lambda e: e.start_ns) for unit in units]
+    return [(b.start_ns - a.end_ns) / 1000 for row in rows for a, b in pairwise(row)]
+
+
+def _load(server: gapless.Server, options: argparse.Namespace) -> Table:
+    """Send more than can be served, and look at codes and memory."""
+    coordinator = server.coordinator
+    inputs = coordinator.registered[options.model].held.model.sample_inputs(0)
+    start_s, count = time.monotonic(), 0
+    while time.monotonic() < start_s + 5:
+        for future in [coordinator.submit(options.model, inputs) for _ in range(options.queue)]:
+            future.result()
+            count += 1
+    capacity = count / (time.monotonic() - start_s)
+    before = coordinator.statistics()
+    rate = options.factor * capacity
+    table = _table(
+        f"{rate:.0f} requests a second, {options.factor:g} times what it can do, {options.minutes:g} minutes",
+        "minutes",
+        "server, MiB",
+        "workers, MiB",
+        "waiting",
+    )
+    with _client(server, options, "load", str(rate), str(60 * options.minutes)) as client:
+        begin_s = time.monotonic()
+        steps = max(4, min(30, round(options.minutes)))
+        for step in range(steps + 1):
+            time.sleep(max(0.0, begin_s + 60 * options.minutes * step / steps - time.monotonic()))
+            workers = sum(map(_rss_bytes, coordinator.pids.values()))
+            table.add_row(
+                f"{(time.monotonic() - begin_s) / 60:.1f}",
+                f"{_rss_bytes(os.getpid()) / _MIB:.1f}",
+                f"{workers / _MIB:.1f}",
+                str(coordinator.statistics().waiting),
+            )
+        out, _ = client.communicate(timeout=120)
+    codes = Counter({int(code): number for code, number in json.loads(out).items()})
+    after = coordinator.statistics()
+    answered = sum(after.total(fate) - before.total(fate) for fate in (Fate.ANSWERED, Fate.LATE))
+    said = ", ".join(f"{code}: {number:,}" for code, number in sorted(codes.items()))
+    failed = after.total(Fate.FAILED) - before.total(Fate.FAILED)
+    table.caption = f"by code {said}; {answered:,} answered by units, {failed} failed"
+    return table
+
+
+def _kills(server: gapless.Server, options: argparse.Namespace) -> Table:
+    """Kill workers, and take units away, while requests are served; look at every answer."""
+    coordinator, drawn = server.coordinator, random.Random(options.seed)
+    model = coordinator.registered[options.model].held.model
+    samples = [model.sample_inputs(seed) for seed in range(4)]
+    right = [model.reference(sample) for sample in samples]
+    counts: Counter[str] = Counter()
+    pending: list[tuple[int, Future[gapless.Served]]] = []
+    names = coordinator.platform.unit_names
+    while counts["killed"] + counts["taken away"] < options.kills:
+        while coordinator.statistics().waiting < options.queue // 2:
+            pending.append((len(pending) % 4, coordinator.submit(options.model, samples[len(pending) % 4])))
+        time.sleep(drawn.uniform(0.05, 0.3))
+        unit = drawn.choice(names)
+        if drawn.random() < 0.5:
+            os.kill(coordinator.pids[unit], signal.SIGKILL)
+            counts["killed"] += 1
+        else:
+            coordinator.withdraw(unit)
+            time.sleep(drawn.uniform(0.0, 0.2))
+            coordinator.restore(unit)
+            counts["taken away"] += 1
+        _wait_until(lambda: any(each.available for each in coordinator.statistics().units))
+    seen: Counter[int] = Counter()
+    for sample, future in pending:
+        served = future.result(timeout=300)
+        seen[served.number] += 1
+        good = all(np.allclose(served.outputs[k], v, rtol=1e-3, atol=1e-4) for k, v in right[sample].items())
+        counts["right" if good else "wrong"] += 1
+    counts["requests"] = len(pending)
+    counts["answered twice"] = sum(number > 1 for number in seen.values())
+    counts["lost"] = len(pending) - len(seen)
+    table = _table("workers killed and units taken away under load", "what", "count")
+    for what in ("killed", "taken away", "requests", "right", "wrong", "lost", "answered twice"):
+        table.add_row(what, str(counts[what]))
+    return table
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.01)
+
+
+def _client(server: gapless.Server, options: argparse.Namespace, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "benchmarks.serving", "--model", options.model, "--client"]
+    command += [server.url.rpartition(":")[2], *words]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _talk(client: subprocess.Popen[str]) -> Callable[[str], str]:
+    def ask(word: str) -> str:
+        assert client.stdin is not None
+        assert client.stdout is not None
+        client.stdin.write(f"{word}\n")
+        client.stdin.flush()
+        return client.stdout.readline()
+
+    return ask
+
+
+class _Caller:
+    """A client of its own process: one connection that stays open."""
+
+    def __init__(self, port: int, model: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        self._path = f"/v2/models/{model}/infer"
+        self._connection.request("GET", f"/v2/models/{model}")
+        tensors = json.loads(self._connection.getresponse().read())["inputs"]
+        arrays = [np.full(tensor["shape"], 0.5, np.float32) for tensor in tensors]
+        given = [
+            {**tensor, "parameters": {"binary_data_size": array.nbytes}}
+            for tensor, array in zip(tensors, arrays, strict=True)
+        ]
+        head = json.dumps({"inputs": given, "parameters": {"binary_data_output": True}}).encode()
+        self._body = head + b"".join(array.tobytes() for array in arrays)
+        self._headers = {"Inference-Header-Content-Length": str(len(head))}
+
+    def call(self) -> int:
+        """Return the code of an answer."""
+        self._connection.request("POST", self._path, self._body, self._headers)
+        reply = self._connection.getresponse()
+        reply.read()
+        return reply.status
+
+
+def _be_client(port: int, model: str, words: Sequence[str], orders: IO[str]) -> None:
+    if words[0] == "one":
+        caller = _Caller(port, model)
+        for _ in orders:
+            start_ns = time.perf_counter_ns()
+            assert caller.call() == 200
+            print((time.perf_counter_ns() - start_ns) / 1000, flush=True)
+        return
+    rate, seconds = float(words[1]), float(words[2])
+    begin_s = time.monotonic()
+    with ThreadPoolExecutor(_LANES) as pool:
+        found = pool.map(
+            lambda lane: Counter(_lane(_Caller(port, model), lane, rate, seconds, begin_s=begin_s)),
+            range(_LANES),
+        )
+        print(json.dumps(sum(found, Counter())))
+
+
+def _lane(caller: _Caller, lane: int, rate: float, seconds: float, *, begin_s: float) -> Iterator[int]:
+    for number in range(lane, int(rate * seconds), _LANES):
+        at_s = begin_s + number / rate
+        if at_s < time.monotonic() - 1:
+            continue  # the lane is behind: others have sent meanwhile
+        time.sleep(max(0.0, at_s - time.monotonic()))
+        yield caller.call()
+
+
+def _rss_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0  # it has just been killed
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", default="squeezenet")
+    parser.add_argument("--units", default="core0,core1")
+    parser.add_argument("--policy", default="lst")
+    parser.add_argument("--queue", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=0, help="of direct and served calls in turns")
+    parser.add_argument("--minutes", type=float, default=0.0, help="of overload")
+    parser.add_argument("--factor", type=float, default=1.5, help="load, in times of what it can do")
+    parser.add_argument("--kills", type=int, default=0, help="of workers and of units")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--client", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.client:
+        _be_client(int(options.client[0]), options.model, options.client[1:], sys.stdin)
+        sys.exit()
+    if not (options.rounds or options.minutes or options.kills):
+        options.rounds = 200
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""The server at work: over a port and a Unix socket, with a token, and how it stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gapless
+from gapless.cli.main import main
+from gapless.cli.tasks.serving import parse_cannot, parse_deadlines, sources_of, subject
+from gapless.executor.coordination.coordinator import Coordinator
+from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.errors import ExecutionError, InvalidInputError
+from gapless.formulations.operation import operation_of
+from gapless.serving.server import Server, check_access, read_token
+from tests.executor.coordination.coordinators import coordinator
+from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
+from tests.gapless.serving.clients import binary_body, json_body, over_socket, vector
+
+pytest.importorskip("uvicorn")
+
+INFER = "/v2/models/net/infer"
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def opened() -> Iterator[Coordinator]:
+    with coordinator("a", "b") as found:
+        found.register(chain(("add", 1.0), ("sleep", 0.01), name="net"))
+        yield found
+
+
+def port_of(server: Server) -> int:
+    return int(server.url.rpartition(":")[2])
+
+
+def test_clients_over_a_port(opened: Coordinator) -> None:
+    with gapless.serve(opened, port=0) as server:
+        port = port_of(server)
+        assert over_socket(port, "GET", "/v2/health/ready").document == {"ready": True}
+        assert (
+            over_socket(port, "POST", INFER, json_body(vector(1.0))).document["outputs"][0]["data"][0] == 2.0
+        )
+        body, headers = binary_body(vector(2.0), parameters={"binary_data_output": True})
+        found = over_socket(port, "POST", INFER, body, headers)
+        assert np.array_equal(np.frombuffer(found.blobs, np.float32), vector(3.0))
+        assert over_socket(port, "GET", "/v2", headers={"X": "x" * 20_000}).code == 431
+        with ThreadPoolExecutor(4) as pool:
+            ask = pool.map(
+                lambda value: over_socket(port, "POST", INFER, json_body(vector(value))), range(20)
+            )
+            assert [reply.document["outputs"][0]["data"][0] for reply in ask] == list(range(1, 21))
+        with pytest.raises(ExecutionError, match=r"cannot listen on 127.0.0.1"):
+            Server(opened, port=port)
+    assert not server.alive
+    with pytest.raises(ConnectionError):
+        over_socket(port, "GET", "/v2/health/live")
+
+
+def test_clients_over_a_unix_socket(opened: Coordinator, tmp_path: Path) -> None:
+    path = tmp_path / "gapless.sock"
+    with socket.socket(socket.AF_UNIX) as abandoned:
+        abandoned.bind(str(path))
+    with gapless.serve(opened, path=path) as server:
+        assert server.url == f"unix:{path}"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert over_socket(str(path), "POST", INFER, json_body(vector(1.0))).code == 200
+        with pytest.raises(ExecutionError, match=r"cannot listen on .*gapless\.sock"):
+            Server(opened, path=path)
+    assert not path.exists()
+
+
+def test_others_need_a_token(opened: Coordinator, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"0\.0\.0\.0 can be reached by others: give a token"):
+        gapless.serve(opened, host="0.0.0.0", port=0)
+    for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"):
+        check_access(host, None, None)
+    with pytest.raises(InvalidInputError, match="the token has 5 characters"):
+        check_access("127.0.0.1", None, "short")
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    file.chmod(0o644)
+    with pytest.raises(InvalidInputError, match="can be read by others: chmod 600"):
+        read_token(file)
+    file.chmod(0o600)
+    with gapless.serve(opened, host="0.0.0.0", port=0, token=read_token(file)) as server:
+        port = port_of(server)
+        assert over_socket(port, "POST", INFER, json_body(vector(1.0))).code == 401
+        good = {"Authorization": f"Bearer {TOKEN}"}
+        assert over_socket(port, "POST", INFER, json_body(vector(1.0)), good).code == 200
+
+
+def test_what_was_accepted_is_answered_before_it_stops() -> None:
+    with coordinator("a") as opened:
+        opened.register(chain(("sleep", 0.05), name="net"))
+        server = gapless.serve(opened, port=0)
+        port = port_of(server)
+        codes: list[int] = []
+
+        def ask() -> None:
+            codes.append(over_socket(port, "POST", INFER, json_body(vector(1.0))).code)
+
+        asking = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in asking:
+            thread.start()
+        while opened.statistics().waiting < 4:
+            pass
+        assert server.close() == ()
+        assert server.close() == ()
+        for thread in asking:
+            thread.join()
+        assert codes == [200] * 4
+
+
+def test_models_plans_and_options_of_python() -> None:
+    model: FakeModel = chain(("add", 1.0), ("scale", 2.0), name="net")
+    with gapless.serve(
+        [model],
+        platform=platform("a", "b"),
+        engine=FakeEngine(),
+        deadlines_us={"net": 10**6},
+        split=2,
+        port=0,
+    ) as server:
+        held = server.coordinator.registered["net"]
+        assert (held.deadline_us, len(held.held.sections)) == (10**6, 2)
+        assert over_socket(port_of(server), "POST", INFER, json_body(vector(1.0))).code == 200
+        with pytest.raises(InvalidInputError, match="is open already: split come too late"):
+            gapless.serve(server.coordinator, split=2)
+    with pytest.raises(InvalidInputError, match="a deadline is given for 'nett'"):
+        gapless.open_coordinator(
+            [model], platform=platform("a"), engine=FakeEngine(), deadlines_us={"nett": 1}
+        )
+
+
+def test_a_plan_is_served_as_it_is() -> None:
+    model = chain(("add", 1.0), ("scale", 2.0), ("add", 1.0), name="net")
+    units, engine = platform("a", "b"), FakeEngine()
+    costs = NetworkCosts(network="net", layer_us=((1, 9), (1, 9), (1, 9)))
+    problem = gapless.Problem(
+        platform=units, networks=(model.network,), costs=CostTable(units=("a", "b"), networks=(costs,))
+    )
+    chunks = [gapless.Chunk(network="net", start=a, stop=b, unit=u) for a, b, u in ((0, 2, "b"), (2, 3, "a"))]
+    plan = operation_of(problem).deploy(problem, gapless.Plan(chunks=tuple(chunks)))
+    with gapless.open_coordinator([model], problem=problem, plan=plan, engine=engine) as coordinator:
+        for _ in range(3):
+            served = coordinator.run("net", {"x": vector(1.0)})
+            assert [(c.start, c.stop, c.unit) for c in served.chunks] == [(0, 2, "b"), (2, 3, "a")]
+            assert served.outputs["t2"][0] == 5.0
+    other = platform("a", "c")
+    with pytest.raises(InvalidInputError, match="the costs are for the units a, b, but a, c serve"):
+        gapless.open_coordinator([model], problem=problem, platform=other, engine=engine)
+
+
+def test_words_of_the_command_line(tmp_path: Path) -> None:
+    assert parse_deadlines(["net=20", "other=0.5"]) == {"net": 20_000, "other": 500}
+    assert parse_cannot(["a=Softplus, Conv[kernel=3,stride>=2]", "b=Resize"]) == {
+        "a": ["Softplus", "Conv[kernel=3,stride>=2]"],
+        "b": ["Resize"],
+    }
+    for parse, text in ((parse_deadlines, "net"), (parse_deadlines, "net=-1"), (parse_cannot, "a")):
+        with pytest.raises(InvalidInputError, match=f"'{text}': expected a"):
+            parse([text])
+    with pytest.raises(InvalidInputError, match="expected a unit, a zone and degrees"):
+        sources_of(None, ["a=zone"])
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(InvalidInputError, match="is a plan, which is served alone"):
+        subject([str(tmp_path / "plan.json"), "squeezenet"], {}, None)
+
+
+@pytest.mark.parametrize(
+    "words", [["--host", "0.0.0.0"], ["--deadline", "x"], ["--policy", "nobody"], ["--cannot", "x"]]
+)
+def test_bad_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "squeezenet", "--units", "core0", *words]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.slow
+def test_the_command_serves_until_a_signal_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-m", "gapless", "serve", "squeezenet", "--units", "core0", "--engine"]
+    command += ["onnxruntime", "--socket", "s", "--control", "away", "--trace", "t.json", "--json"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "squeezenet at unix:s; Ctrl-C stops\n"
+        monkeypatch.chdir(tmp_path)
+        ready = over_socket("s", "GET", "/v2/models/squeezenet").document
+        assert ready["inputs"] == [{"name": "image", "datatype": "FP32", "shape": [1, 3, 224, 224]}]
+        image = np.zeros((1, 3, 224, 224), np.float32)
+        body, headers = binary_body(image)
+        body = body.replace(b'"x"', b'"image"')
+        headers["Inference-Header-Content-Length"] = str(len(body) - image.nbytes)
+        assert over_socket("s", "POST", "/v2/models/squeezenet/infer", body, headers).code == 200
+        (tmp_path / "away").write_text("core0\n")
+        assert process.stderr.readline() == "unit 'core0' is away: named in the control file\n"
+        assert over_socket("s", "POST", "/v2/models/squeezenet/infer", body, headers).code == 503
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert '"answered": 1' in out
+    assert (tmp_path / "t.json").exists()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(gapless.__file__).parent.parent)}
