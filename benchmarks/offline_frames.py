@@ -144,3 +144,42 @@ FRAMES = tuple(
     (seed, 6 + round(17 * seed / 19), "eagleeye" if seed % 2 == 0 else "distream") for seed in range(20)
 )
 """Seed, number of requests (6 to 23) and workflow of each of the 20 frames."""
+
+OBJECTIVES = ("makespan,latency", "late,lateness", "latency", "lateness", "work,makespan")
+
+
+def drawn(seed: int) -> Problem:
+    """Return two or three requests on three units, drawn, with releases, deadlines and waiting."""
+    draw, names = random.Random(seed), ("u0", "u1", "u2")
+    rows = {
+        name: [
+            (draw.randint(1, 9), *(draw.choice((None, draw.randint(1, 9))) for _ in names[1:]))
+            for _ in range(draw.randint(1, 2))
+        ]
+        for name in ("a", "b")
+    }
+    asked: list[JobRequest] = []
+    for index in range(draw.randint(2, 3)):
+        asked.append(
+            JobRequest(
+                name=f"r{index}",
+                network=draw.choice("ab"),
+                release_us=draw.choice((0, draw.randint(0, 8))),
+                deadline_us=draw.choice((None, draw.randint(1, 15))),
+                weight=draw.randint(1, 3),
+                after=tuple(before.name for before in asked if draw.random() < 0.25),
+            )
+        )
+    return Problem(
+        platform=Platform(name="drawn", units=tuple(ProcessingUnit(name=name) for name in names)),
+        networks=tuple(
+            Network(name=name, layers=tuple(Layer(name=f"l{index}") for index, _ in enumerate(own)))
+            for name, own in rows.items()
+        ),
+        costs=CostTable(
+            units=names,
+            networks=tuple(NetworkCosts(network=name, layer_us=tuple(own)) for name, own in rows.items()),
+        ),
+        objective=Objective.parse(OBJECTIVES[seed % len(OBJECTIVES)]),
+        data=Jobs(requests=tuple(asked)),
+    )

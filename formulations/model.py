@@ -50,7 +50,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """Tasks of which only so many are done at the same time.
+    """Tasks that share something which can do one of them at a time: no two of them overlap.
 
     Solvers that know tasks take them as they are, all others take the rows.
 
@@ -58,15 +58,12 @@ class Sharing:
     ----------
     tasks
         The tasks.
-    most
-        How many at once; 1: no two of them overlap.
     rows
-        The same as expressions; none where other constraints imply it.
+        The same as expressions.
     """
 
     tasks: tuple[Task, ...]
-    most: int = 1
-    rows: tuple[BoolExpr, ...] = ()
+    rows: tuple[BoolExpr, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,6 +100,9 @@ from .formulations.files import load_plan as load_plan
 from .formulations.files import load_plans as load_plans
 from .formulations.hardware import Platform as Platform
 from .formulations.history import History as History
+from .formulations.job_requests import JobRequest as JobRequest
+from .formulations.job_requests import Jobs as Jobs
+from .formulations.job_requests import SectionBorders as SectionBorders
 from .formulations.judge import check as check
 from .formulations.judge import score as score
 from .formulations.limits import Limits as Limits

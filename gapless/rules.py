@@ -23,6 +23,7 @@ from .formulations.cooperation.view import GroupView
 from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
 from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
 from .formulations.flow_shop.view import WorkloadView
+from .formulations.jobs.view import JobView
 from .formulations.pipelines.rules import (
     begins,
     ends,
@@ -40,6 +41,7 @@ from .formulations.rules import OpaqueRule, Rule
 __all__ = [
     "Const",
     "GroupView",
+    "JobView",
     "OpaqueRule",
     "PipelineView",
     "PlanView",

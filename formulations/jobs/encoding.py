@@ -11,7 +11,6 @@ Redundant rows, which relaxations need:
 
     route     b[r, i] - b[r, 0] >= sum of d x that end by i;  e[r] - b[r, i] >= sum of d x from i on
     equal     equal requests are done in the order of their indices
-    units     at most as many chunks at once as there are units
     windows   on each unit, what begins at h or later and has q behind it takes makespan - h - q at most,
               where h + q is at most any makespan
 """
@@ -234,18 +233,14 @@ class _JobsModel:
     # Chunks that keep each other waiting
 
     def _sharing(self) -> Iterator[Sharing]:
-        tasks = {
-            unit: tuple(
+        for unit in self.units:
+            tasks = tuple(
                 Task(start=self.begin(request, option.start), length=option.time_us, present=x)
                 for request in self.requests
                 for option, x in self.chosen[request].items()
                 if option.unit == unit
             )
-            for unit in self.units
-        }
-        for unit, own in tasks.items():
-            yield Sharing(tasks=own, rows=tuple(self._turns(unit)))
-        yield Sharing(tasks=tuple(task for own in tasks.values() for task in own), most=len(self.units))
+            yield Sharing(tasks=tasks, rows=tuple(self._turns(unit)))
 
     def _turns(self, unit: int) -> Iterator[BoolExpr]:
         """Yield "one after the other" for each two chunks on a unit, by a literal for who is first."""

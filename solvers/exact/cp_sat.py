@@ -92,7 +92,7 @@ class _CpSatPort:
         self._sync()
         self._post(self._model, rows)
 
-    def share(self, tasks: Sequence[Task], most: int) -> None:
+    def share(self, tasks: Sequence[Task]) -> None:
         """Add tasks as optional intervals."""
         flat = self._flat
         starts = [flat.affine(task.start, Sense.EXACT) for task in tasks]
@@ -106,10 +106,7 @@ class _CpSatPort:
                     begin, task.length, self._columns[literal], f"task{len(intervals)}"
                 )
             )
-        if most == 1:
-            self._model.add_no_overlap(intervals)
-        else:
-            self._model.add_cumulative(intervals, [1] * len(intervals), most)
+        self._model.add_no_overlap(intervals)
 
     def minimise(self, query: Query) -> PortAnswer:
         """Solve a copy of the model with the conditions of one question."""

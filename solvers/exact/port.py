@@ -91,6 +91,6 @@ class Port(Protocol):
 class Scheduler(Protocol):
     """A port whose solver knows tasks that cannot be done at the same time."""
 
-    def share(self, tasks: Sequence[Task], most: int) -> None:
-        """Add "at most so many of these tasks at once"; their expressions are in normal form."""
+    def share(self, tasks: Sequence[Task]) -> None:
+        """Add "no two of these tasks overlap"; their expressions are in normal form."""
         ...

@@ -45,7 +45,7 @@ def add_model(model: Model, lowering: Lowering, port: Port, deadline: Deadline) 
             break
         if isinstance(port, Scheduler):
             tasks = [replace(task, start=lowering.number(task.start)) for task in sharing.tasks]
-            port.share(tasks, sharing.most)
+            port.share(tasks)
         else:
             for row in sharing.rows:
                 port.add(lowering.truth(row))
