@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ...formulations.coordination.dispatch import Dispatcher, Late
 from ...formulations.coordination.policy import Conduct, Policy, Waiting
+from ...formulations.coordination.record import Record
 from ...formulations.coordination.times import SMOOTHING, Times, chunk_times
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError, QueueFullError, RefusedRequestError
@@ -72,11 +73,6 @@ class Coordinator:
     PlacementError, ExecutionError
         A worker could not be started.
 
-    Examples
-    --------
-    >>> with gapless.open_coordinator(["squeezenet"]) as coordinator:  # doctest: +SKIP
-    ...     served = coordinator.run("squeezenet", {"data": image})
-    ...     print(served.latency_us, served.outputs["scores"])
     """
 
     def __init__(
@@ -304,7 +300,7 @@ class Coordinator:
                 UnitCounts(
                     name=seat.unit.name,
                     available=loop.dispatcher.available(seat.index),
-                    why=(*sorted(seat.reasons), *(["busy with sessions or a probe"] if seat.errands else [])),
+                    why=seat.why,
                     chunks=seat.chunks,
                     busy_us=seat.busy_ns / 1000,
                     restarts=seat.restarts,
@@ -329,6 +325,20 @@ class Coordinator:
         served = self._loop.requests.tally.recent
         networks = {name: known.held.name for name, known in self._registered.items()}
         return history_of(served, networks) if served else None
+
+    def record(self) -> Record:
+        """Return what happened to the last requests and to the units, as simulations return it.
+
+        Times are microseconds since the coordinator was opened.
+        """
+        loop = self._loop
+        return loop.requests.log.record(
+            self.policy.name,
+            units=self.platform.unit_names,
+            networks=[network.held.name for network in loop.networks],
+            applications=list(self._registered),
+            decisions_ns=loop.dispatcher.decisions_ns.copy(),
+        )
 
     def close(self, *, patience_s: float = CLOSE_PATIENCE_S) -> tuple[str, ...]:
         """Take no more requests, answer those that were accepted, and free everything. Can be called twice.

@@ -316,6 +316,7 @@ class Loop:
         seat.chunks += 1
         seat.busy_ns += times_ns[-1] - times_ns[0]
         network = self.networks[run.start.request.network]
+        self.requests.log.ran(run.start, times_ns, cut_off=run.stale)
         if run.stale:
             network.slots.give(run.slot)
             return
@@ -355,8 +356,14 @@ class Loop:
     def _settle(self, changed: Seat) -> None:
         """Tell the dispatcher whether a unit, and those that share a core with it, may be used."""
         for seat in (changed, *changed.rivals):
-            if seat.usable != self.dispatcher.available(seat.index):
-                (self.dispatcher.restore if seat.usable else self.dispatcher.withdraw)(seat.index)
+            if seat.usable == self.dispatcher.available(seat.index):
+                continue
+            if seat.usable:
+                self.dispatcher.restore(seat.index)
+                self.requests.log.returned(seat.index)
+            else:
+                self.dispatcher.withdraw(seat.index)
+                self.requests.log.left(seat.index, ", ".join(seat.why))
 
     def _free(self) -> list[int | None]:
         return [0 if seat.usable else None for seat in self.seats]

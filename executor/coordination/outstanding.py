@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...formulations.errors import ExecutionError, GaplessError
 from .held import HeldNetwork, TaskSlots
+from .log import Log
 from .requests import Accepted
 from .tally import Fate, Tally
 
@@ -32,8 +33,8 @@ class Outstanding:
     ----------
     by_number
         The requests.
-    tally
-        Counts them.
+    tally, log
+        Counts them, and remembers the last ones.
     waiting
         How many were admitted and are not answered.
     unanswered
@@ -43,6 +44,7 @@ class Outstanding:
     def __init__(self, networks: Sequence[OpenNetwork]) -> None:
         self.by_number: dict[int, Accepted] = {}
         self.tally = Tally()
+        self.log = Log()
         self.waiting = 0
         self.unanswered: tuple[str, ...] = ()
         self._networks = networks
@@ -66,6 +68,7 @@ class Outstanding:
         self._answers.append(lambda: request.future.set_exception(error))
         self._leave(request)
         self.tally.count(request.name, fate)
+        self.log.ended(request, dropped=fate is Fate.DROPPED)
 
     def hand_out(self) -> None:
         """Hand out all answers."""
@@ -90,6 +93,7 @@ class Outstanding:
         served = request.served(outputs)
         self._leave(request)
         self.tally.answered(replace(served, outputs={}))
+        self.log.ended(request, done_ns=served.done_ns)
         request.future.set_result(served)
 
     def _leave(self, request: Accepted) -> None:

@@ -129,6 +129,12 @@ class Seat:
         return bool(self.errands) or isinstance(self.task, Errand)
 
     @property
+    def why(self) -> tuple[str, ...]:
+        """Why requests may not run here; empty while they may."""
+        busy = [] if self.reasons or self.usable else ["busy with sessions or a probe"]
+        return (*sorted(self.reasons), *busy)
+
+    @property
     def lost(self) -> bool:
         """Whether it is gone for good."""
         return self.worker is None

@@ -8,7 +8,7 @@ from random import Random
 
 from ...formulations.jobs.space import Route
 from ..protocol import NEVER, Deadline
-from .playing import Play, Sequenced
+from .playing import Play, Sequenced, Step
 
 STEPS = 700
 """Moves of one round for each chunk."""
@@ -16,8 +16,11 @@ STEPS = 700
 _WARM, _COLD = 0.03, 0.0003
 """Temperatures at the beginning and at the end of a round, as shares of the value it begins with."""
 
-_REROUTED = 0.4
+_REROUTED = 0.2
 """Share of the moves that give a request another way."""
+
+_ALTERED = 0.3
+"""Share of the moves that change one chunk: its unit, or where it ends."""
 
 _FINE = 3.0
 """What each broken rule counts, times the value that a round begins with."""
@@ -122,7 +125,11 @@ class Annealing:
                 if deadline.passed:
                     return
             self.steps += 1
-            other = self._rerouted(now) if random() < _REROUTED else self._moved(now)
+            kind = random()
+            if kind < _REROUTED:
+                other = self._rerouted(now)
+            else:
+                other = self._altered(now) if kind < _REROUTED + _ALTERED else self._moved(now)
             if other is None:
                 continue
             found = scalar(other)
@@ -155,6 +162,38 @@ class Annealing:
         found.insert(target, step)
         return found
 
+    def _altered(self, sequence: Sequenced) -> Sequenced | None:
+        """Return the sequence with one chunk on another unit, in two parts, or together with the next one."""
+        random = self._random
+        place = int(random() * len(sequence))
+        step = sequence[place]
+        start, stop, _ = step.part
+        kind = random()
+        if kind < 1 / 3 and stop - start > 1:
+            middle = start + 1 + int(random() * (stop - start - 1))
+            made = [self._drawn(step, start, middle), self._drawn(step, middle, stop)]
+            return _replaced(sequence, place, made)
+        if kind < 2 / 3:
+            after = next((at for at in range(place + 1, len(sequence)) if sequence[at][0] == step[0]), None)
+            if after is None:
+                return None
+            joined = self._drawn(step, start, sequence[after].part[1])
+            found = None if joined is None else _replaced(sequence, place, [joined])
+            if found is not None:
+                del found[after]
+            return found
+        return _replaced(sequence, place, [self._drawn(step, start, stop)])
+
+    def _drawn(self, step: Step, start: int, stop: int) -> Step | None:
+        """Return a chunk of the same request on a unit that is drawn; None: none can run it."""
+        play = self._play
+        able = play.able(step.request, start, stop)
+        if not able:
+            return None
+        chosen = able[int(self._random() * len(able))]
+        first = play.tables.after[step.request] if start == 0 else ()
+        return play.step(step.request, (start, stop, chosen), first)
+
     def _rerouted(self, sequence: Sequenced) -> Sequenced | None:
         """Return the sequence with one request on another way, at places that are drawn."""
         random, play = self._random, self._play
@@ -175,3 +214,9 @@ class Annealing:
         for shift, (place, step) in enumerate(zip(places, steps, strict=True)):
             found.insert(place + shift, step)
         return found
+
+
+def _replaced(sequence: Sequenced, place: int, made: Sequence[Step | None]) -> Sequenced | None:
+    """Return a sequence with other chunks in the place of one; None: one of them cannot be."""
+    steps = [step for step in made if step is not None]
+    return [*sequence[:place], *steps, *sequence[place + 1 :]] if len(steps) == len(made) else None

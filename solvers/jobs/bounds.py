@@ -20,6 +20,7 @@ from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import Option, tables_of
 from ...formulations.problem import Problem
+from ..protocol import NEVER, Deadline
 
 Ints = NDArray[np.int64]
 
@@ -33,15 +34,18 @@ _PASSES = 2
 """How often windows are taken anew: a better bound admits more of them."""
 
 
-def bound_of(problem: Problem) -> int:
-    """Return a lower bound on the first term of the objective; 0 if there is no plan at all."""
+def bound_of(problem: Problem, deadline: Deadline = NEVER) -> int:
+    """Return a lower bound on the first term of the objective; 0 if there is no plan at all.
+
+    Behind the deadline it is not improved any more.
+    """
     tables = tables_of(problem)
     reach = Reach(tables=tables)
     if reach.head_us is None:
         return 0
     first = problem.objective.terms[0]
     if first == JobTerm.MAKESPAN:
-        return makespan_bound(reach)
+        return makespan_bound(reach, deadline)
     if first == JobTerm.WORK:
         return sum(_least_work_us(reach, request) for request in range(tables.request_count))
     found = 0
@@ -52,12 +56,13 @@ def bound_of(problem: Problem) -> int:
     return found
 
 
-def makespan_bound(reach: Reach) -> int:
+def makespan_bound(reach: Reach, deadline: Deadline = NEVER) -> int:
     """Return a lower bound on the makespan: the longest request alone, and prices over windows."""
     assert reach.head_us is not None
     least_us = reach.longest_us
     for _ in range(_PASSES):
-        least_us = max(least_us, _Prices(reach, least_us).best_us())
+        if not deadline.passed:
+            least_us = max(least_us, _Prices(reach, least_us).best_us(deadline))
     return least_us
 
 
@@ -104,12 +109,14 @@ class _Prices:
             for request, option in inside:
                 self._works[row, columns[request, option]] = option.time_us
 
-    def best_us(self) -> int:
-        """Return the largest bound found."""
+    def best_us(self, deadline: Deadline) -> int:
+        """Return the largest bound found until the deadline."""
         best, step = 0, _FIRST_STEP
         weights = np.full(len(self._around), 1.0 / len(self._around))
         mean = np.zeros(len(self._around))
         for _ in range(_ROUNDS):
+            if deadline.passed:
+                break
             prices: Ints = np.floor(weights * _SCALE).astype(np.int64)
             prices[int(np.argmax(prices))] += _SCALE - int(prices.sum())
             paid, chosen = self._cheapest(prices)

@@ -72,6 +72,11 @@ class Play:
         self.release_us = [request.release_us for request in tables.jobs.requests]
         reach = Reach(tables=tables)
         self._times = tables.time_us
+        self._able: list[dict[tuple[int, int], tuple[int, ...]]] = [{} for _ in tables.chains]
+        for chain, able in enumerate(self._able):
+            for start, stop, unit in (option.part for option in reach.options[chain]):
+                if unit in units:
+                    able[start, stop] = (*able.get((start, stop), ()), unit)
         self.routes = [
             _routes(
                 [option.part for option in reach.options[chain] if option.unit in units],
@@ -85,6 +90,14 @@ class Play:
             for request, (before, behind) in enumerate(zip(tables.after, tables.followers, strict=True))
         ]
         self.measure = _measure(problem, tables)
+
+    def able(self, request: int, start: int, stop: int) -> tuple[int, ...]:
+        """Return the units that can run sections [start, stop) of a request."""
+        return self._able[self.tables.chain_of[request]].get((start, stop), ())
+
+    def step(self, request: int, part: Part, waits: tuple[int, ...]) -> Step:
+        """Return a chunk of a request; `waits`: for whom, if it is the first one."""
+        return Step(request, part[2], self._times[self.tables.chain_of[request]][part], waits, part)
 
     def steps(self, request: int, route: Route) -> Sequenced:
         """Return the chunks of a request."""

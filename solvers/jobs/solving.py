@@ -17,10 +17,17 @@ from ..exhaustive import ExhaustiveBackend, count_plans
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from .annealing import Annealing, list_schedules
 from .bounds import bound_of
+from .dispatching import dispatched
 from .playing import Play, Sequenced
 
 MOST_WALKED = 3_000
 """Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
+
+_WALK_S = 2.0
+"""So long that may take; with less time there is the search."""
+
+_BOUND_SHARE = 0.3
+"""Share of the time after which the bound is not improved any more."""
 
 ROUNDS = 8
 """Rounds of annealing where no time is given."""
@@ -36,7 +43,8 @@ _PUBLISH_S = 0.1
 
 def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return good plans, and a bound."""
-    if count_plans(problem) <= MOST_WALKED:
+    hurried = options.time_limit_s is not None and options.time_limit_s < _WALK_S
+    if not hurried and count_plans(problem) <= MOST_WALKED:
         return ExhaustiveBackend().solve(problem, options)
     return _JobsSolve(problem, options, support).run()
 
@@ -70,6 +78,7 @@ class JobsSearch:
         self._searches = [
             Annealing(play, seed, broken=self._counter(play) if is_checked else None) for play in self._plays
         ]
+        self._schedules: dict[int, list[Sequenced]] = {}
         self._kept: dict[JobPlan, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     @property
@@ -83,9 +92,12 @@ class JobsSearch:
         return sorted(self._kept, key=self._kept.__getitem__)[: self._most]
 
     def begin(self) -> None:
-        """Take the list schedules that are valid."""
-        for play in self._plays:
-            for sequence in list_schedules(play):
+        """Take the list schedules that are valid, and what policies do."""
+        made = list(dispatched(self._problem, tables_of(self._problem))) if self._plays else []
+        for index, play in enumerate(self._plays):
+            fitting = [code for code in made if _units_of(code) <= play.units]
+            self._schedules[index] = [*map(play.sequence, fitting), *list_schedules(play)]
+            for sequence in self._schedules[index]:
                 self._offer(play, sequence)
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
@@ -93,7 +105,7 @@ class JobsSearch:
         for number in count() if self._plays else ():
             which = number // 2 % len(self._plays) if len(self._plays) > 1 else 0
             play, search = self._plays[which], self._searches[which]
-            schedules = list(list_schedules(play))
+            schedules = self._schedules[which]
             start, warmth = schedules[number % len(schedules)], 1.0
             if number % 2 and self.plans and (own := self._sequence(play)) is not None:
                 start, warmth = own, _RESTART
@@ -105,8 +117,7 @@ class JobsSearch:
     def _sequence(self, play: Play) -> Sequenced | None:
         """Return the best plan as a sequence, if it uses the units of a play only."""
         best = self.plans[0]
-        used = {part[2] for parts in best.parts for part in parts}
-        return play.sequence(best) if used <= play.units else None
+        return play.sequence(best) if _units_of(best) <= play.units else None
 
     def _counter(self, play: Play) -> Callable[[Sequenced], int]:
         return lambda sequence: len(examined(self._problem, play.code(sequence))[1])
@@ -127,6 +138,10 @@ class JobsSearch:
         if len(self._kept) > self._most:
             del self._kept[max(self._kept, key=self._kept.__getitem__)]
         return best is None or key < best
+
+
+def _units_of(code: JobPlan) -> frozenset[int]:
+    return frozenset(part[2] for parts in code.parts for part in parts)
 
 
 def _unit_sets(problem: Problem, tables: JobTables) -> Iterator[frozenset[int]]:
@@ -151,9 +166,11 @@ class _JobsSolve:
 
     def run(self) -> Claim:
         """Search until the plan meets the bound, or the time or the rounds are up."""
-        self._bound = bound_of(self._problem)
+        limit_s = self._options.time_limit_s
+        for_bound = Deadline(None if limit_s is None else _BOUND_SHARE * limit_s)
         self._search = JobsSearch(self._problem, seed=self._options.seed, most=self._options.top)
         self._search.begin()
+        self._bound = bound_of(self._problem, for_bound)
         left = ROUNDS
         for better in self._search.rounds(self._deadline):
             if self._proven or self._search.rejected > self._options.max_rejections:

@@ -23,8 +23,9 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     Unless time is short the search takes a fixed number of steps: equal questions have equal answers.
     """
     limit_s = options.time_limit_s
-    search, bound = JobsSearch(problem, seed=options.seed), bound_of(problem)
+    search = JobsSearch(problem, seed=options.seed)
     search.begin()
+    bound = bound_of(problem, Deadline(None if limit_s is None else _SHARE * limit_s))
     yield Start(code=next(iter(search.plans), None), at_least=bound)
     hurried = limit_s is not None and limit_s < _UNHURRIED_S
     deadline = Deadline(_SHARE * limit_s if hurried and limit_s is not None else None)

@@ -150,9 +150,9 @@ def platforms_view() -> Group:
         phones.add_row(Text(phone, style="bold"), units, ", ".join(phone_network_names()))
     asked = plain_table("--platform of coordinate", "units", "operators that units lack (inspect --support)")
     for phone in coordinated_phone_names():
-        platform = setting_platform(phone)
-        lacks = dict.fromkeys(rule for unit in platform.units for rule in unit.unsupported)
-        asked.add_row(Text(phone, style="bold"), ", ".join(platform.unit_names), ", ".join(lacks))
+        device = setting_platform(phone)
+        lacks = dict.fromkeys(rule for unit in device.units for rule in unit.unsupported)
+        asked.add_row(Text(phone, style="bold"), ", ".join(device.unit_names), ", ".join(lacks))
     shipped = [shipped_platform(name) for name in (*platform_names(), *phone_names())]
     shipped += map(setting_platform, coordinated_phone_names())
     sources = [Text(f"{platform.name}: {platform.source}", style="dim") for platform in shipped]

@@ -100,6 +100,22 @@ def test_the_history_is_a_trace(shared: tuple[Coordinator, FakeModel]) -> None:
     assert "".join(trace_parts(history)).startswith('{"displayTimeUnit"')
 
 
+def test_the_record_is_that_of_a_simulation(shared: tuple[Coordinator, FakeModel]) -> None:
+    opened, model = shared
+    for seed in range(3):
+        opened.run("net", model.sample_inputs(seed), deadline_us=60_000_000)
+    opened.withdraw("b")
+    record = opened.record()
+    assert (record.policy, record.networks, record.applications) == ("lst", ("net",), ("net",))
+    assert [request.number for request in record.requests] == [1, 2, 3]
+    assert record.share_in_time() == 1.0
+    for number in (1, 2, 3):
+        parts = [(ran.first, ran.last) for ran in record.ran if ran.request == number]
+        assert (parts[0][0], parts[-1][1]) == (0, 3)
+    assert [(span.unit, span.cause) for span in record.away if span.end_us is None] == [(1, "withdrawn")]
+    assert len(record.decisions_ns) == len(record.ran)
+
+
 def test_bad_requests_are_named(shared: tuple[Coordinator, FakeModel]) -> None:
     opened, model = shared
     with pytest.raises(InvalidInputError, match=r"no model 'nett'; did you mean net"):

@@ -173,7 +173,9 @@ def test_units_that_are_not_there_are_named() -> None:
 def test_what_waits_for_a_unit_that_is_away_is_dropped_in_time() -> None:
     with coordinator("a", late=Late.DROP) as opened:
         opened.register(chain(("sleep", 0.05), name="net"))
-        first, second = (opened.submit("net", MODEL.sample_inputs(0), deadline_us=300_000) for _ in range(2))
+        first = opened.submit("net", MODEL.sample_inputs(0))
+        assert soon(lambda: any(seat.task for seat in opened._loop.seats))
+        second = opened.submit("net", MODEL.sample_inputs(0), deadline_us=300_000)
         opened.withdraw("a")
         assert first.result(timeout=60)
         with pytest.raises(DroppedRequestError):
