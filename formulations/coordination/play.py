@@ -94,7 +94,7 @@ class _Play:
             simulation.advance(at_us)
             while events and events[0][0] <= at_us:
                 _, unit, change = events.pop(0)
-                if change is UnitChange.LOST:
+                if change == UnitChange.LOST:
                     simulation.lose(unit, "event")
                 else:
                     simulation.give_back(unit)
