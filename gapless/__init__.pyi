@@ -88,6 +88,7 @@ from .formulations.coordination.scenario import Application as Application
 from .formulations.coordination.scenario import Arrivals as Arrivals
 from .formulations.coordination.scenario import FrameStep as FrameStep
 from .formulations.coordination.scenario import Scenario as Scenario
+from .formulations.coordination.scenario import UnitChange as UnitChange
 from .formulations.coordination.scenario import UnitEvent as UnitEvent
 from .formulations.coordination.scenario import Workflow as Workflow
 from .formulations.coordination.setting import Setting as Setting

@@ -119,8 +119,9 @@ def figure_15(study: Study) -> Iterator[Part]:
     setting = phone(GALAXY, scenario_for(study, "eagleeye"))
     all_ms, largest_ms = profiling_ms(setting)
     table = titled(
-        f"Fig. 15, EagleEye on Galaxy S20, sel: expected over measured time, by share of chunks; {study.runs} runs",
-        "profiled", "frames/s (/ paper)", "once each, s", "paper, s", *(f"{share / 10:g} %" for share in SHARES),
+        "Fig. 15, EagleEye on Galaxy S20, sel: expected over measured time, by share of chunks",
+        "profiled", "frames/s (/ paper)", "once each, s", "paper, s",
+        *(f"{share / 10:g} %" for share in SHARES),
     )  # fmt: skip
     for way, (printed, seconds) in WAYS.items():
         rate, ratios = profiled(study, way)

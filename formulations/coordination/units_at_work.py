@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from .dispatch import Start
 from .setting import Setting
 
-
 MOST_LOSS = 0.75
 """Most of its speed that a chunk loses to all other units together; as for workloads."""
 
