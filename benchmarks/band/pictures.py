@@ -27,7 +27,13 @@ def draw_4(study: Study) -> Figure:
         left = [number + 0.4 * place for number in range(len(names))]
         axes.bar(left, heights, width=0.4, color=PALETTE[place], label=policy)
     printed = frames.PRINTED_4
-    axes.plot([names.index(what) for what in printed], list(printed.values()), "k*", ms=11, label="paper")
+    axes.plot(
+        [names.index(what) for what in printed],
+        [float(each) for each in printed.values()],
+        "k*",
+        ms=11,
+        label="paper",
+    )
     axes.set_xticks([number + 0.2 for number in range(len(names))], names)
     _finish(axes, "", "frames a second")
     return figure
@@ -66,7 +72,8 @@ def draw_14(study: Study) -> Figure:
             )  # fmt: skip
         axes.set_xticks([number + 0.32 for number in range(len(frames.PHONES))], frames.PHONES)
         axes.set_title(f"({frames.LETTERS[name]}) {name}")
-        _finish(axes, "", "frames a second" if name == names[0] else "", legend=name == names[-1])
+        axes.set_ylim(top=1.3 * axes.get_ylim()[1])  # room for the legend
+        _finish(axes, "", "frames a second" if name == names[0] else "", legend=name == names[-1], columns=2)
     return figure
 
 
@@ -151,13 +158,13 @@ def _one(size: tuple[float, float]) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _finish(axes: Axes, x: str, y: str, *, legend: bool = True) -> None:
+def _finish(axes: Axes, x: str, y: str, *, legend: bool = True, columns: int = 1) -> None:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(alpha=0.3)
     axes.set_axisbelow(True)
     if legend:
-        axes.legend(fontsize=8, frameon=False)
+        axes.legend(fontsize=8, frameon=False, ncols=columns)
 
 
 def _shares(values: Sequence[float]) -> list[float]:
@@ -170,23 +177,22 @@ def _counts() -> range:
 
 def _timelines(records: Sequence[Record], names: Sequence[str], *, by_network: bool) -> Figure:
     """Return what ran on which unit, a row of it for each record; hatched: fell back silently."""
-    figure = Figure(figsize=(9, 1.1 + 0.34 * sum(len(each.units) for each in records)), layout="constrained")
-    rows = figure.subplots(len(records), 1, sharex=True)
+    figure = Figure(figsize=(9, 1.4 + 0.4 * sum(len(each.units) for each in records)), layout="constrained")
+    rows = figure.subplots(len(records), 1, sharex=True, height_ratios=[len(each.units) for each in records])
     for axes, record, name in zip(rows, records, names, strict=True):
         labelled = set()
         for ran in record.ran:
             network = record.networks[record.requests[ran.request].network]
             label = network if by_network else f"request {ran.request}"
             axes.barh(
-                ran.unit, (ran.end_us - ran.start_us) / 1000, left=ran.start_us / 1000, height=0.7,
-                color=PALETTE[ran.request], edgecolor="white", lw=0.5, hatch="///" if ran.silent else None,
-                label=None if label in labelled else label,
+                ran.unit + 0.4 * (ran.request - 0.5), (ran.end_us - ran.start_us) / 1000,
+                left=ran.start_us / 1000, height=0.38, color=PALETTE[ran.request], edgecolor="white", lw=0.5,
+                hatch="///" if ran.silent else None, label=None if label in labelled else label,
             )  # fmt: skip
             labelled.add(label)
         axes.set_yticks(range(len(record.units)), record.units)
-        axes.invert_yaxis()
         axes.set_title(f"{name}: {record.end_us / 1000:.1f} ms", fontsize=10, loc="left")
         axes.set_ylim(len(record.units) - 0.5, -0.5)
-    rows[0].legend(fontsize=8, frameon=False, ncols=2, loc="upper right")
+    rows[0].legend(fontsize=8, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     rows[-1].set_xlabel("ms; hatched: layers that fell back, unknown to the policy")
     return figure

@@ -125,12 +125,12 @@ def served(
     scenario: Scenario,
     policy: str | Callable[[], Policy],
     seed: int = 0,
-    **how: Late | float,
+    conditions: Conditions | None = None,
 ) -> Record:
-    """Return what happens in one run; `how` are `Conditions`."""
+    """Return what happens in one run, with requests and luck of a seed."""
     made = make_policy(policy) if isinstance(policy, str) else policy()
-    conditions = Conditions(seed=seed, **how)  # type: ignore[arg-type]
-    return play(setting, replace(scenario, seed=seed), made, conditions)
+    how = replace(conditions or Conditions(), seed=seed)
+    return play(setting, replace(scenario, seed=seed), made, how)
 
 
 @cache
@@ -163,5 +163,5 @@ def in_time(
     """Return the share of requests in time with deadlines of so many 99th percentiles, mean of the runs."""
     setting, scenario = where
     asked = with_deadlines(scenario, round(1000 * multiplier))
-    records = (served(setting, asked, policy, seed, late=late) for seed in range(study.runs))
+    records = (served(setting, asked, policy, seed, Conditions(late=late)) for seed in range(study.runs))
     return mean(record.share_in_time() or 0.0 for record in records)
