@@ -33,7 +33,7 @@ from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 
 from .group_instances import chain_problem, unlike_speeds
-from .pico.printing import show, titled
+from .printing import show, titled
 
 SOLVED = ((4, 3), (6, 3), (6, 4), (8, 4))
 PLANNERS = ("pico", "pico-literal")

@@ -23,7 +23,7 @@ from gapless.formulations.spatial import SAME, SpatialNetwork, SpatialNode, Wind
 from gapless.profiler.zoo.tables import grouped
 from gapless.solvers.pieces.finding import PieceMethod, find_pieces
 
-from .pico.printing import WIDTH, show, titled
+from .printing import WIDTH, show, titled
 
 PRINTED = {
     "vgg16": "n 19, w 1: 19 pieces in 0.10 s",

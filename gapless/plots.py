@@ -13,6 +13,7 @@ They need `pip install 'gapless[plots]'`; nothing else in gapless does. `import 
 from __future__ import annotations
 
 from .view.plots.answers import plot_answers, plot_comparison, plot_solve_times
+from .view.plots.coordination import plot_deadlines, plot_record
 from .view.plots.layers import plot_layer_times, plot_slowdown
 from .view.plots.streams import plot_task_stream
 from .view.plots.traces import plot_busy, plot_trace
@@ -23,8 +24,10 @@ __all__ = [
     "plot_busy",
     "plot_candidates",
     "plot_comparison",
+    "plot_deadlines",
     "plot_layer_times",
     "plot_predicted",
+    "plot_record",
     "plot_slowdown",
     "plot_solve_times",
     "plot_task_stream",

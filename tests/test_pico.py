@@ -12,8 +12,8 @@ from benchmarks.pico import __main__ as command
 from benchmarks.pico.graphs import GraphSearch
 from benchmarks.pico.layers import figure_2, fused_flops
 from benchmarks.pico.planning import branches_on, over_graph
-from benchmarks.pico.printing import Part, Statement
 from benchmarks.pico.testbed import PaperDevices, by_scheme, least_us, planned, trunk
+from benchmarks.printing import Part, Statement
 from gapless.solvers.protocol import TimeIsUpError
 
 BED = PaperDevices()

@@ -8,7 +8,7 @@ from gapless.formulations.spatial import Axis, SpatialNetwork
 from gapless.formulations.tiles import even_rows, flops_of, needs, reference_rows, tile_of
 
 from ..pieces import network_of
-from .printing import Part, Statement, near, titled
+from ..printing import Part, Statement, near, titled
 from .testbed import PaperDevices, trunk
 
 CONV_SHARES = {"vgg16": 0.9919, "yolov2": 0.9959}

@@ -15,8 +15,8 @@ from gapless.solvers.protocol import TimeIsUpError
 from ..group_instances import chain_problem, group_problem, unlike_speeds
 from ..groups_planning import median_s, solved_s
 from ..pieces import PRINTED, pieces_table
+from ..printing import Part, Statement, near, titled
 from .graphs import GraphSearch, Optimum
-from .printing import Part, Statement, near, titled
 from .testbed import Account, PaperDevices, least_us, planned
 
 GRAPHS = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from statistics import mean
 
-from .printing import Part, Statement, beside, near, titled
+from ..printing import Part, Statement, beside, near, titled
 from .testbed import Account, PaperDevices, by_scheme, labels, planned, problem_on, trunk
 
 SCHEMES = ("lw", "efl", "ofl", "ce")

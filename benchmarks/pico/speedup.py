@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from ..pieces import network_of
-from .printing import Part, Statement, beside, near, titled
+from ..printing import Part, Statement, beside, near, titled
 from .testbed import PaperDevices, labels, least_us, problem_on
 
 CLOCKS = (0.6, 0.8, 1.0, 1.2, 1.5)

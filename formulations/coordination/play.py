@@ -142,7 +142,7 @@ class Traffic:
             at_us = server.now_us
             while events and events[0][0] <= at_us:
                 _, unit, change = events.pop(0)
-                if change is UnitChange.LOST:
+                if change == UnitChange.LOST:
                     server.lose(unit, "event")
                 else:
                     server.give_back(unit)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from .dispatch import Start
 from .setting import Setting
 
+MOST_LOSS = 0.75
+"""Most of its speed that a chunk loses to all other units together; as for workloads."""
+
 
 @dataclass(slots=True, eq=False)
 class Task:
@@ -99,14 +102,18 @@ class UnitsAtWork:
                     task.pace = 1 / (shared * self._beside_others(task))
 
     def _beside_others(self, task: Task) -> float:
-        """Return how many times as long a task takes because of what runs on other units."""
+        """Return how many times as long a task takes because of what runs on other units.
+
+        As for workloads, a slowdown of d is a loss of d / (1 + d) of the speed, and losses add up.
+        """
         interference = self._setting.interference
         if interference is None:
             return 1.0
         victim = self._names[task.start.request.network]
-        lost = 0
+        lost = 0.0
         for other, tasks in enumerate(self._tasks):
             if other != task.unit and tasks:
                 names = {self._names[each.start.request.network] for each in tasks}
-                lost += max(interference.slowdown_of(victim, task.unit, name, other) for name in names)
-        return 1 + lost / 1000
+                slower = max(interference.slowdown_of(victim, task.unit, name, other) for name in names)
+                lost += slower / (1000 + slower)
+        return 1 / (1 - min(lost, MOST_LOSS))

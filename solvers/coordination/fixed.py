@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import product
 
 from ...formulations.coordination.policy import Conduct, Decision, Place, Policy, UnitState, Waiting
 from ...formulations.coordination.sections import Fallback
+from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.times import Times
+from ...formulations.plan import Plan
 
 _MOST_MAPPINGS = 100_000
 
@@ -131,3 +135,71 @@ class Planned(Policy):
     def requeue(self, request: Waiting) -> Place:
         """Return the tail; the order is that of the numbers anyway."""
         return Place.TAIL
+
+
+class FollowedPlan(Policy):
+    """Each request takes the chunks that a plan has for it; units serve requests in the order of the plan.
+
+    A unit waits for the request whose turn it is, as the judge of workloads has it; requests that the plan
+    does not know are never started.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    chunks
+        By number of the request, in the order in which units serve them: its chunks, as sections done
+        afterwards, and unit.
+    """
+
+    def __init__(self, name: str, chunks: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        self.name = name
+        self._turns: dict[int, deque[tuple[int, int, int]]] = {}
+        for number, parts in chunks.items():
+            done = 0
+            for stop, unit in parts:
+                self._turns.setdefault(unit, deque()).append((number, done, stop))
+                done = stop
+
+    def next(
+        self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
+    ) -> Decision | None:
+        """Return the next chunk of an idle unit whose request is there."""
+        waiting = {(request.number, request.done) for request in queue}
+        for unit, turns in self._turns.items():
+            if units[unit].idle and turns and turns[0][:2] in waiting:
+                number, _, stop = turns.popleft()
+                return Decision(number, stop, unit)
+        return None
+
+
+def followed(setting: Setting, plan: Plan, name: str) -> tuple[Setting, FollowedPlan]:
+    """Return a plan of a workload as a policy, and the setting with its cuts as borders of sections.
+
+    Parameters
+    ----------
+    setting
+        Where it is followed; it has the networks of the plan.
+    plan
+        Chunks of each request. Numbers of requests are their places in the order of the plan.
+    name
+        What the policy is called.
+
+    Raises
+    ------
+    InvalidInputError
+        The plan cuts a network where it cannot be cut, or names a unit or a network that is not there.
+    """
+    cuts: dict[str, set[int]] = {network: set(known) for network, known in setting.borders.items()}
+    for chunk in plan.chunks:
+        cuts.setdefault(chunk.network, set()).update({chunk.start, chunk.stop})
+    ends = {network.name: {0, len(network.layers)} for network in setting.networks}
+    borders = {network: tuple(sorted(known - ends.get(network, set()))) for network, known in cuts.items()}
+    divided = replace(setting, borders=borders)
+    chunks = {}
+    for number, request in enumerate(plan.order):
+        parts = plan.of(request)
+        sections = divided.sections[divided.index(parts[0].network)]
+        done = {section.stop: count for count, section in enumerate(sections, 1)}
+        chunks[number] = [(done[chunk.stop], divided.unit(chunk.unit)) for chunk in parts]
+    return divided, FollowedPlan(name, chunks)

@@ -186,7 +186,7 @@ def test_company_on_a_unit_and_beside_it() -> None:
         def next(
             self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
         ) -> Decision:
-            return Decision(queue[0].number, 1, min(queue[0].network, 1))
+            return Decision(queue[0].number, 1, min(queue[0].network, len(units) - 1))
 
     shared = Behaviour(platform="board", units=(UnitBehaviour(unit="npu", sharing_permille=(1000, 1400)),))
     rows = {"a": ((1000, 1000),), "b": ((1000, 1000),), "c": ((1000, 1000),)}
@@ -196,6 +196,13 @@ def test_company_on_a_unit_and_beside_it() -> None:
     beside = play(setting(("cpu", "npu"), rows, interference=slow), scenario(at("a", 0), at("b", 0)), Two())
     # For 1000 us both run: a does 800 of its 1000 us of work, the rest alone.
     assert [request.end_us for request in beside.requests] == [1200, 1000]
+    rows = {"a": ((1000,) * 3,), "b": ((1000,) * 3,), "c": ((1000,) * 3,)}
+    units = ("cpu", "npu", "gpu")
+    slow = Interference(units=units, slowdown_permille=((0, 250, 250), (0, 0, 0), (0, 0, 0)))
+    asked = scenario(at("a", 0), at("b", 0), at("c", 0))
+    # Losses of speed add up, as in workloads: a loses 1/5 to each, and does 600 us of its work in 1000.
+    both = play(setting(units, rows, interference=slow), asked, Two())
+    assert [request.end_us for request in both.requests] == pytest.approx([1400, 1000, 1000])
 
 
 def test_noise_of_estimates_and_of_times_are_two_things() -> None:

@@ -12,10 +12,13 @@ import pytest
 from gapless.formulations.coordination.behaviour import Behaviour, UnitBehaviour
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Conduct, UnitState, Waiting
+from gapless.formulations.coordination.stretch import play_jobs
 from gapless.formulations.coordination.times import NetworkTimes, Times
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.job_requests import JobRequest, Jobs
+from gapless.formulations.plan import Chunk, Plan
 from gapless.solvers.coordination.budget import PowerBudget
-from gapless.solvers.coordination.fixed import Planned, spread
+from gapless.solvers.coordination.fixed import Planned, followed, spread
 from gapless.solvers.coordination.policies import SHIPPED, make_policy, policy_names
 
 from ...formulations.coordination.cases import setting
@@ -154,3 +157,28 @@ def test_policies_by_name_and_from_a_file(tmp_path: Path) -> None:
         make_policy("last")
     with pytest.raises(InvalidInputError, match="name the class in the file"):
         make_policy(str(file))
+
+
+def test_a_plan_of_a_workload_is_followed_in_its_order() -> None:
+    """b goes first although a came first, and its second half waits for its turn on the other unit."""
+    place = setting(("cpu", "npu"), {"net": ((300, 100), (200, 100))})
+    plan = Plan(
+        chunks=(
+            Chunk(network="net", start=0, stop=2, unit="npu", request="a"),
+            Chunk(network="net", start=0, stop=1, unit="npu", request="b"),
+            Chunk(network="net", start=1, stop=2, unit="cpu", request="b"),
+        ),
+        order=("b", "a"),
+    )
+    divided, policy = followed(place, plan, "mine")
+    assert [(section.start, section.stop) for section in divided.sections[0]] == [(0, 1), (1, 2)]
+    jobs = Jobs(requests=tuple(JobRequest(name=name, network="net") for name in plan.order))
+    record = play_jobs(divided, jobs, policy)
+    assert [(each.request, each.unit, each.start_us, each.end_us) for each in record.ran] == [
+        (0, 1, 0, 100),
+        (0, 0, 100, 300),
+        (1, 1, 100, 300),
+    ]
+    strange = Plan(chunks=(Chunk(network="other", start=0, stop=2, unit="npu", request="a"),), order=("a",))
+    with pytest.raises(InvalidInputError, match="other"):
+        followed(place, strange, "mine")

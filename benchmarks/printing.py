@@ -32,7 +32,8 @@ class Statement(NamedTuple):
         return f"* Paper: {self.text}. Here: {self.found}. {'Agrees' if self.holds else '**Differs**'}."
 
 
-Part = Table | Statement
+Part = Table | Statement | str
+"""A table, a statement of the paper, or a sentence of ours."""
 
 
 def titled(title: str, *columns: str) -> Table:

@@ -1,0 +1,1 @@
+"""Band's figures and tables recomputed beside its prints: `python -m benchmarks.band`."""
