@@ -308,6 +308,8 @@ def _by_schema(asked: _Asked, kind: str) -> Shown:
 
 _VIEWS = {
     "gapless.sweep": "sweeps:spec_view",
+    "gapless.scenario": "scenarios:scenario_view",
+    "gapless.behaviour": "scenarios:behaviour_view",
     "gapless.measurement": "running:measurement_view",
     "gapless.tuning": "tuning:tuning_view",
     "gapless.run": "showing:run_view",

@@ -15,6 +15,7 @@ from gapless.cli.main import main
 from gapless.cli.tasks.showing import kind_of, show_file
 from gapless.files.formats import FORMATS
 from gapless.formulations.files import NETWORK, PLATFORM, dump, load_problem, save
+from gapless.profiler.coordination import catalog
 from tests.executor.graph.models import residual
 
 from ..conftest import Cli
@@ -342,3 +343,15 @@ def test_names_that_no_file_can_have_are_names_of_problems() -> None:
     assert kind_of("a\0b") == kind_of("x" * 5000) == "gapless.problem"
     with pytest.raises(Exception, match="is none of gapless"):
         show_file("x", "other", problem=None, layers=None)
+
+
+def test_scenarios_and_how_units_behave(cli: Cli) -> None:
+    shipped = Path(catalog.__file__).parent
+    shown = cli("show", shipped / "scenarios" / "eagleeye-crowded.json")
+    assert shown.code == 0
+    for text in ("one frame after the other; the 10", "retinaface", "the frame's arrival"):
+        assert text in shown.out
+    assert "4 x the 99 % alone" in cli("show", shipped / "scenarios" / "small-apps.json").out
+    units = cli("show", shipped / "phones" / "pixel4" / "behaviour.json").out
+    for text in ("Units of pixel4 at work", "x 1.418", "x 2.61 after", "back at"):
+        assert text in units
