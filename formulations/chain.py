@@ -152,10 +152,6 @@ def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Ch
     count, units = len(network.layers), range(len(platform.units))
     no_transfer = ((0,) * len(units),) * (count + 1)
     columns = [[row[unit] for row in costs.layer_us] for unit in units]
-    excluded: list[set[int]] = [set() for _ in units]
-    for u, v in platform.conflicts:
-        excluded[u].add(v)
-        excluded[v].add(u)
     return Chain(
         network=network.name,
         units=platform.unit_names,
@@ -169,5 +165,5 @@ def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Ch
         unit_memory=tuple(unit.memory_bytes for unit in platform.units),
         device_memory=platform.memory_bytes,
         cuts=(0, *network.legal_cuts, count),
-        exclusive=tuple(map(frozenset, excluded)),
+        exclusive=platform.exclusive,
     )

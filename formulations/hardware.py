@@ -7,7 +7,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar
 
-from .errors import InvalidProblemError
+from .errors import InvalidInputError, InvalidProblemError
+from .nearness import meant, shown
 from .operators import rule_problems
 from .validation import STRICT, Defects
 
@@ -169,6 +170,27 @@ class Platform:
     def conflicts(self) -> tuple[tuple[int, int], ...]:
         """Pairs of unit indices (lower first) that share a core and so exclude each other."""
         return _conflicts(tuple(unit.cores for unit in self.units))
+
+    def index_of(self, unit: str) -> int:
+        """Return the index of a unit.
+
+        Raises
+        ------
+        InvalidInputError
+            There is none of this name.
+        """
+        if unit not in self.unit_names:
+            raise InvalidInputError(f"no unit is called {shown(unit)}; {meant(unit, self.unit_names)}")
+        return self.unit_names.index(unit)
+
+    @property
+    def exclusive(self) -> tuple[frozenset[int], ...]:
+        """For each unit the units that share a core with it."""
+        found: list[set[int]] = [set() for _ in self.units]
+        for u, v in self.conflicts:
+            found[u].add(v)
+            found[v].add(u)
+        return tuple(map(frozenset, found))
 
     @property
     def most_at_once(self) -> int:

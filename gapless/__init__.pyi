@@ -48,6 +48,7 @@ from .api.slowdown.interference import measure_plan_interference as measure_plan
 from .api.slowdown.side_by_side import profile_together as profile_together
 from .api.streams import TaskStream as TaskStream
 from .api.streams import task_stream as task_stream
+from .api.support import model_support as model_support
 from .api.tuning import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from statistics import median
-from time import monotonic, monotonic_ns
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
 
 from ...formulations.coordination.dispatch import Dispatcher, Late
+from ...formulations.coordination.expected import setting_of
 from ...formulations.coordination.policy import Conduct, Policy, Waiting
 from ...formulations.coordination.record import Record
+from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.times import SMOOTHING, Times, chunk_times
 from ...formulations.costs import NetworkCosts
-from ...formulations.errors import InvalidInputError, QueueFullError, RefusedRequestError
+from ...formulations.errors import InvalidInputError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
@@ -24,9 +26,9 @@ from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, Routes, chain_of, hold
 from .loop import Loop
-from .registration import Registered, index_of, open_network
+from .registration import Registered, admit, index_of, open_network
 from .requests import Accepted, Served, history_of
-from .tally import Fate, Statistics, UnitCounts
+from .tally import Fate, Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,13 +68,17 @@ class Coordinator:
     smoothing
         Share of the last observation in an expected time.
 
+    Attributes
+    ----------
+    opened_ns
+        When it was opened, nanoseconds of the monotonic clock.
+
     Raises
     ------
     InvalidInputError
         The policy places requests whole, or a number is not valid.
     PlacementError, ExecutionError
         A worker could not be started.
-
     """
 
     def __init__(
@@ -103,13 +109,11 @@ class Coordinator:
         self._receipts: list[PlacementReceipt] = []
         self._number = 0
         self._closing = False
-        self._opened_s = monotonic()
+        self.opened_ns = monotonic_ns()
         times = Times(platform.unit_names, smoothing=smoothing)
-        shared = [
-            frozenset(v for pair in platform.conflicts if u in pair for v in pair if v != u)
-            for u in range(len(platform.units))
-        ]
-        self._loop = Loop(platform, Dispatcher(policy, times, exclusive=shared, late=late), restarts=restarts)
+        self._loop = Loop(
+            platform, Dispatcher(policy, times, exclusive=platform.exclusive, late=late), restarts=restarts
+        )
         try:
             self._loop.ready()
         except BaseException:
@@ -159,8 +163,7 @@ class Coordinator:
             A chunk cannot be prepared or opened.
         """
         name = name or model.network.name
-        if deadline_us is not None and deadline_us < 1:
-            raise InvalidInputError(f"deadline_us of {name!r} is {deadline_us}, must be at least 1")
+        _check_deadline(deadline_us)
         with self._registering:
             if name in self._registered:
                 raise InvalidInputError(f"{name!r} is registered already; give the second one another name")
@@ -215,12 +218,12 @@ class Coordinator:
             raise InvalidInputError(f"no model {shown(name)}; {meant(name, self._registered)}")
         if defects := check_inputs(known.held.model.inputs, inputs):
             raise InvalidInputError(f"a request of {name!r} cannot be run:", defects)
-        if deadline_us is not None and deadline_us < 1:
-            raise InvalidInputError(f"deadline_us is {deadline_us}, must be at least 1")
+        _check_deadline(deadline_us)
         limit_us = known.deadline_us if deadline_us is None else deadline_us
         arrival_us = arrival_ns // 1000
         try:
-            self._admit(known)
+            with self._lock:
+                admit(self._loop, known, self._queue, is_open=self.is_open)
         except RefusedRequestError:
             self._loop.requests.tally.count(name, Fate.REFUSED)
             raise
@@ -274,7 +277,7 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        seat = self._seat(unit)
+        seat = self.platform.index_of(unit)
         self._loop.call(lambda: self._loop.withdraw(seat, why)).result()
 
     def restore(self, unit: str, *, why: str = "withdrawn") -> None:
@@ -285,29 +288,31 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        seat = self._seat(unit)
+        seat = self.platform.index_of(unit)
         self._loop.call(lambda: self._loop.restore(seat, why)).result()
+
+    def expect(self, demand: Sequence[float]) -> None:
+        """Tell the policy how many requests of each network come, relative to each other (`Policy.begin`)."""
+        self._loop.call(lambda: self._loop.dispatcher.prepare(demand)).result()
+
+    def setting(self) -> Setting:
+        """Return the units, and what the networks are expected to take on them now, for simulations.
+
+        Each section of a network is one layer.
+        """
+        loop = self._loop
+        names = [network.held.name for network in loop.networks]
+        return loop.call(lambda: setting_of(self.platform, names, loop.dispatcher.times)).result()
 
     def statistics(self) -> Statistics:
         """Return what has happened so far."""
         loop = self._loop
         decisions_ns = list(loop.dispatcher.decisions_ns.copy())[-_RECENT_DECISIONS:]
         return Statistics(
-            seconds=monotonic() - self._opened_s,
+            seconds=(monotonic_ns() - self.opened_ns) / 1e9,
             waiting=loop.requests.waiting,
             models=loop.requests.tally.models(),
-            units=tuple(
-                UnitCounts(
-                    name=seat.unit.name,
-                    available=loop.dispatcher.available(seat.index),
-                    why=seat.why,
-                    chunks=seat.chunks,
-                    busy_us=seat.busy_ns / 1000,
-                    restarts=seat.restarts,
-                    rss_bytes=seat.rss_bytes,
-                )
-                for seat in loop.seats
-            ),
+            units=tuple(seat.counts(available=loop.dispatcher.available(seat.index)) for seat in loop.seats),
             decisions=loop.decisions,
             decision_us=median(decisions_ns) / 1000 if decisions_ns else None,
         )
@@ -373,25 +378,7 @@ class Coordinator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _seat(self, unit: str) -> int:
-        names = self.platform.unit_names
-        if unit not in names:
-            raise InvalidInputError(f"no unit {shown(unit)}; {meant(unit, names)}")
-        return names.index(unit)
 
-    def _admit(self, known: Registered) -> None:
-        with self._lock:
-            if not self.is_open:
-                raise RefusedRequestError(
-                    f"a request of {known.name!r} is not taken: the coordinator is closed"
-                )
-            if not self._loop.can_serve(known.network):
-                gone = ", ".join(repr(s.unit.name) for s in self._loop.seats if s.reasons)
-                raise RefusedRequestError(
-                    f"a request of {known.name!r} is not taken: without the units {gone} nothing can run it"
-                )
-            if not self._loop.requests.admit(self._queue):
-                raise QueueFullError(
-                    f"a request of {known.name!r} is not taken: {self._queue} requests wait for their "
-                    "answers, and no more are allowed; try again later"
-                )
+def _check_deadline(deadline_us: int | None) -> None:
+    if deadline_us is not None and deadline_us < 1:
+        raise InvalidInputError(f"deadline_us is {deadline_us}, must be at least 1")

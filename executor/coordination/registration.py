@@ -7,6 +7,7 @@ from statistics import fmean, median
 
 from ...formulations.coordination.estimates import estimated_times
 from ...formulations.coordination.times import NetworkTimes
+from ...formulations.errors import QueueFullError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ..engine import PlacementReceipt, parse_receipt
 from .held import HeldNetwork, TaskSlots
@@ -99,3 +100,25 @@ def open_network(
         slots.close()
         raise
     return index, receipts
+
+
+def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool) -> None:
+    """Count a request of a model that will be submitted.
+
+    Raises
+    ------
+    QueueFullError
+        As many requests as are allowed wait for their answers.
+    RefusedRequestError
+        The coordinator is closed, or no unit that is there can run it.
+    """
+    refused = f"a request of {known.name!r} is not taken:"
+    if not is_open:
+        raise RefusedRequestError(f"{refused} the coordinator is closed")
+    if not loop.can_serve(known.network):
+        gone = ", ".join(repr(seat.unit.name) for seat in loop.seats if seat.reasons)
+        raise RefusedRequestError(f"{refused} without the units {gone} nothing can run it")
+    if not loop.requests.admit(queue):
+        raise QueueFullError(
+            f"{refused} {queue} requests wait for their answers, and no more are allowed; try again later"
+        )

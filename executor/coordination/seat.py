@@ -15,6 +15,7 @@ from ..pipeline.crew import OPEN_LIMIT_S
 from ..pipeline.watch import FIRST_TASK_LIMIT_S
 from ..workers import Message, Worker, rebuild_error
 from .requests import Accepted
+from .tally import UnitCounts
 
 ROLE = "gapless.executor.coordination.worker:serve"
 
@@ -133,6 +134,18 @@ class Seat:
         """Why requests may not run here; empty while they may."""
         busy = [] if self.reasons or self.usable else ["busy with sessions or a probe"]
         return (*sorted(self.reasons), *busy)
+
+    def counts(self, *, available: bool) -> UnitCounts:
+        """Return what it has done so far."""
+        return UnitCounts(
+            name=self.unit.name,
+            available=available,
+            why=self.why,
+            chunks=self.chunks,
+            busy_us=self.busy_ns / 1000,
+            restarts=self.restarts,
+            rss_bytes=self.rss_bytes,
+        )
 
     @property
     def lost(self) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
+from typing import Protocol
 
 from .arrivals import Frame, demand_of, frames_of, times_of
 from .policy import Policy
@@ -40,7 +41,51 @@ def play(
         The scenario asks for a network, or has an event of a unit, that the setting has not; or the policy
         decides what cannot be.
     """
-    return _Play(setting, scenario, policy, conditions or Conditions(seed=scenario.seed)).run()
+    demand = demand_of(scenario)
+    traffic = Traffic(setting, scenario)
+    simulation = Simulation(
+        setting,
+        policy,
+        conditions or Conditions(seed=scenario.seed),
+        demand=[demand.get(network.name, 0.0) for network in setting.networks],
+        ended=traffic.ended,
+    )
+    return traffic.run(simulation)
+
+
+class RequestServer(Protocol):
+    """Whoever serves the requests of a scenario: a simulation, or units at work."""
+
+    @property
+    def now_us(self) -> float:
+        """The time, microseconds from the beginning."""
+
+    @property
+    def unanswered(self) -> Sequence[Answered]:
+        """The requests that were asked for and not answered."""
+
+    def ask(self, request: Answered, *, luck: str = "") -> None:
+        """Let a request come now, or when those are done that it waits for."""
+
+    def next_us(self) -> float | None:
+        """Return when something happens by itself; None: nothing ever does."""
+
+    def advance(self, until_us: float) -> None:
+        """Let time pass until something happens, at most until then."""
+
+    def decide(self) -> None:
+        """Let the policy start what can start now."""
+
+    def lose(self, unit: int, cause: str) -> None:
+        """Take a unit away."""
+
+    def give_back(self, unit: int) -> None:
+        """Let a unit return."""
+
+    def record(
+        self, applications: tuple[str, ...], duration_us: int, frames: Iterable[FrameSpan] = ()
+    ) -> Record:
+        """Return what has happened."""
 
 
 @dataclass(slots=True)
@@ -54,21 +99,22 @@ class _FrameAtWork:
     complete: bool = True
 
 
-class _Play:
-    def __init__(self, setting: Setting, scenario: Scenario, policy: Policy, conditions: Conditions) -> None:
-        demand = demand_of(scenario)
+class Traffic:
+    """The requests of a scenario as they come: frame after frame, and what comes at its own time.
+
+    Parameters
+    ----------
+    setting
+        Where networks and units have their indices.
+    scenario
+        Who asks.
+    """
+
+    def __init__(self, setting: Setting, scenario: Scenario) -> None:
         for name in scenario.networks:
             setting.index(name)
         self._setting = setting
         self._scenario = scenario
-        self._simulation = Simulation(
-            setting,
-            policy,
-            conditions,
-            demand=[demand.get(network.name, 0.0) for network in setting.networks],
-            ended=self._ended,
-        )
-        self._policy = policy
         self._coming: list[tuple[float, int, int]] = []  # when, in which order, who asks
         self._order = count()
         self._numbers = count()
@@ -79,28 +125,35 @@ class _Play:
         self._times: list[Iterator[int]] = []
         self._drawn: list[Iterator[Frame]] = []
 
-    def run(self) -> Record:
-        """Serve everything."""
+    def run(self, server: RequestServer) -> Record:
+        """Have everything served, and return what happened; `ended` must hear of each answer."""
+        self._server = server
         self._prepare()
-        simulation, events = self._simulation, list(self._events())
+        events = list(self._events())
         while True:
-            times = [simulation.next_us()]
+            times = [server.next_us()]
             times += [self._coming[0][0]] if self._coming else []
             # Units come and go as long as somebody waits for an answer, or will.
-            times += [events[0][0]] if events and (self._coming or simulation.unanswered) else []
+            times += [events[0][0]] if events and (self._coming or server.unanswered) else []
             at_us = min((at for at in times if at is not None), default=None)
             if at_us is None:
                 break
-            simulation.advance(at_us)
+            server.advance(at_us)
+            at_us = server.now_us
             while events and events[0][0] <= at_us:
                 _, unit, change = events.pop(0)
+<<<<<<< HEAD
                 if change == UnitChange.LOST:
                     simulation.lose(unit, "event")
+=======
+                if change is UnitChange.LOST:
+                    server.lose(unit, "event")
+>>>>>>> h-core
                 else:
-                    simulation.give_back(unit)
+                    server.give_back(unit)
             while self._coming and self._coming[0][0] <= at_us:
                 self._come(heappop(self._coming)[2])
-            simulation.decide()
+            server.decide()
         return self._record()
 
     def _prepare(self) -> None:
@@ -118,7 +171,7 @@ class _Play:
 
     def _events(self) -> Iterator[tuple[float, int, UnitChange]]:
         for event in self._scenario.events:
-            yield float(event.at_us), self._setting.unit(event.unit), event.change
+            yield float(event.at_us), self._setting.platform.index_of(event.unit), event.change
 
     def _expect(self, asker: int) -> None:
         """Note when somebody asks next."""
@@ -136,16 +189,16 @@ class _Play:
 
     def _frame_comes(self, index: int, workflow: Workflow, frame: Frame) -> None:
         number = next(self._serials[index])
-        self._frames[index, number] = _FrameAtWork(index, number, self._simulation.now_us, len(frame))
+        self._frames[index, number] = _FrameAtWork(index, number, self._server.now_us, len(frame))
         numbers = [next(self._numbers) for _ in frame]
         for place, request in enumerate(frame):
-            self._simulation.ask(
+            self._server.ask(
                 Answered(
                     number=numbers[place],
                     application=index,
                     network=self._setting.index(request.network),
-                    arrival_us=self._simulation.now_us,
-                    deadline_us=_plus(self._simulation.now_us, workflow.deadline_us),
+                    arrival_us=self._server.now_us,
+                    deadline_us=_plus(self._server.now_us, workflow.deadline_us),
                     end_us=None,
                     frame=number,
                     after=tuple(numbers[before] for before in request.after),
@@ -154,20 +207,21 @@ class _Play:
             )
 
     def _ask(self, index: int, network: int, *, deadline_us: int | None, weight: int) -> None:
-        self._simulation.ask(
+        self._server.ask(
             Answered(
                 number=next(self._numbers),
                 application=index,
                 network=network,
-                arrival_us=self._simulation.now_us,
-                deadline_us=_plus(self._simulation.now_us, deadline_us),
+                arrival_us=self._server.now_us,
+                deadline_us=_plus(self._server.now_us, deadline_us),
                 end_us=None,
                 weight=weight,
             ),
             luck=f"{index}/{next(self._serials[index])}",
         )
 
-    def _ended(self, request: Answered) -> None:
+    def ended(self, request: Answered) -> None:
+        """Take note of an answer: a frame without arrivals comes when the one before is done."""
         if request.frame < 0:
             return
         key = request.application, request.frame
@@ -176,7 +230,7 @@ class _Play:
         frame.complete &= not request.dropped
         if frame.left:
             return
-        now_us = self._simulation.now_us
+        now_us = self._server.now_us
         workflow = self._askers[request.application]
         assert isinstance(workflow, Workflow)
         self._spans.append(
@@ -193,7 +247,7 @@ class _Play:
             heappush(self._coming, (now_us, next(self._order), request.application))
 
     def _record(self) -> Record:
-        simulation = self._simulation
+        server = self._server
         unfinished = [
             FrameSpan(
                 application=frame.application,
@@ -207,7 +261,7 @@ class _Play:
             for frame in self._frames.values()
         ]
         names = tuple(asker.name for asker in self._askers)
-        return simulation.record(names, self._scenario.duration_us, [*self._spans, *unfinished])
+        return server.record(names, self._scenario.duration_us, [*self._spans, *unfinished])
 
 
 def _plus(start_us: float, time_us: int | None) -> float | None:

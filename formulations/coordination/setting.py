@@ -125,13 +125,6 @@ class Setting:
                 return index
         raise InvalidInputError(f"no network is called {network!r}; {self._meant(network)}")
 
-    def unit(self, name: str) -> int:
-        """Return the index of a unit; errors as for `index`."""
-        names = self.platform.unit_names
-        if name not in names:
-            raise InvalidInputError(f"no unit is called {name!r}; {meant(name, names)}")
-        return names.index(name)
-
     def _meant(self, network: str) -> str:
         return meant(network, [each.name for each in self.networks])
 

@@ -220,6 +220,7 @@ def refuse_rules(problem: Problem, plans: str) -> None:
 
 def _no_such_problem(name: str) -> str:
     from ..profiler.clusters.catalog import cluster_names
+    from ..profiler.coordination.catalog import coordinated_phone_names
     from ..profiler.platforms.workloads import phone_names
     from ..profiler.zoo.catalog import names_in_parts
     from .models import built_in_names
@@ -243,6 +244,11 @@ def _no_such_problem(name: str) -> str:
         return (
             f"{name!r} is a platform for workloads, not a problem: "
             f'--workload "yolov4,bert" --platform {name} names one'
+        )
+    if name in coordinated_phone_names():
+        return (
+            f"{name!r} is a phone for requests as they come, not a problem: `gapless coordinate eagleeye "
+            f"--platform {name}` serves some"
         )
     if near(name, shipped_names()):
         hint = meant(name, shipped_names())

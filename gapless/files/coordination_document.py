@@ -19,6 +19,15 @@ def coordination_document(runs: Sequence[Coordination], bound: CoordinationBound
     }
 
 
+def here_document(measured: Coordination, simulated: Coordination) -> Document:
+    """Return what policies made of a scenario on this machine, and in its simulation."""
+    return {
+        **header("coordination_here"),
+        "measured": _coordination_data(measured),
+        "simulated": _coordination_data(simulated),
+    }
+
+
 def _bound_data(bound: CoordinationBound) -> Document:
     return {
         "term": bound.term,

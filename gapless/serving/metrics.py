@@ -59,6 +59,12 @@ def prometheus_text(statistics: Statistics) -> str:
             "Workers that were started anew.",
             [("", {"unit": unit.name}, unit.restarts) for unit in units],
         ),
+        (
+            "gapless_unit_memory_bytes",
+            "gauge",
+            "Most memory of a worker when it last opened models.",
+            [("", {"unit": unit.name}, unit.rss_bytes) for unit in units],
+        ),
         ("gapless_uptime_seconds", "gauge", "Since the start.", [("", {}, statistics.seconds)]),
     )
     return "".join(f"{line}\n" for family in families for line in _lines(*family))

@@ -75,8 +75,6 @@ class Server:
         most_bytes: int = MOST_BYTES,
     ) -> None:
         check_access(host, path, token)
-        if find_spec("uvicorn") is None:
-            raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
         import uvicorn
 
         self.coordinator = coordinator
@@ -185,13 +183,17 @@ def serve(
 
 
 def check_access(host: str, path: str | Path | None, token: str | None) -> None:
-    """Require a token where others than this machine can reach the server.
+    """Require a web server, and a token where others than this machine can reach it.
 
     Raises
     ------
     InvalidInputError
         There is none, or it is too short.
+    EngineUnavailableError
+        Nothing can be served: uvicorn is not installed.
     """
+    if find_spec("uvicorn") is None:
+        raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
     if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
         raise InvalidInputError(
             f"the token has {len(token)} characters; it needs at least {LEAST_TOKEN}, printable ASCII: "

@@ -35,7 +35,7 @@ TABLE_1_MS = {
 _UNITS = {
     "pixel4": {"gpu": "Adreno 650", "dsp": "Hexagon", "npu": "Edge TPU"},
     "galaxy-s20": {"gpu": "Adreno 650", "dsp": "Hexagon", "npu": "HTA"},
-    "redmi-k40": {"gpu": "Mali-G77", "npu": "APU 3.0"},
+    "redmi-k40": {"gpu": "Mali-G77", "dsp": "APU 3.0", "npu": "APU 3.0"},
     "mate40pro": {"gpu": "Mali-G77", "npu": "Huawei NPU"},
 }
 _BUSY_MW = {"cpu0": 600, "cpu1": 600, "gpu": 550, "dsp": 500, "npu": 650}

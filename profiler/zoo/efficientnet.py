@@ -16,7 +16,7 @@ from spox import Var
 
 from .blocks import Blocks, Outputs, tensor_shape
 from .mobilenet import inverted_residual
-from .weights import IMAGE, LINEAR
+from .weights import IMAGE, LINEAR, RECTIFIED_DEEP
 
 BODY = (
     (3, 1, 16, 1, 1),
@@ -126,7 +126,9 @@ def _merged(net: Blocks, parts: list[Var], name: str) -> Var:
 
 def _separable(net: Blocks, x: Var, name: str, channels: int, *, shared: str = "") -> Var:
     depthwise, pointwise = (f"{shared}.{part}" if shared else "" for part in ("depthwise", "pointwise"))
-    x = net.conv(x, f"{name}.depthwise", _FEATURES, 3, groups=_FEATURES, shared=depthwise)
+    x = net.conv(
+        x, f"{name}.depthwise", _FEATURES, 3, groups=_FEATURES, after=RECTIFIED_DEEP, shared=depthwise
+    )
     return net.conv(x, f"{name}.pointwise", channels, bias=True, after=LINEAR, shared=pointwise)
 
 

@@ -51,7 +51,7 @@ def _prior(net: Blocks, x: Var) -> Var:
     x = _residuals(net, x, "prior", 3)
     for index in range(HOURGLASSES):
         x = _hourglass(net, x, f"prior.hourglass{index}", HALVINGS)
-        x = net.conv_bn(x, f"prior.after{index}", PRIOR)
+        x = net.conv_bn(x, f"prior.after{index}", PRIOR, after=LINEAR.times(1 / 3))
     return x
 
 
@@ -73,6 +73,6 @@ def _residuals(net: Blocks, x: Var, name: str, count: int) -> Var:
 
 def _residual(net: Blocks, x: Var, name: str) -> Var:
     channels = tensor_shape(x)[1]
-    y = net.conv_bn(x, f"{name}.conv1", channels, 3)
+    y = net.conv_bn(x, f"{name}.conv1", channels, 3, after=LINEAR)
     y = net.conv_bn(y, f"{name}.conv2", channels, 3, scale=RESIDUAL_SCALE, activation="none")
     return net.add(x, y, f"{name}.add")

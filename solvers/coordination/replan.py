@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...formulations.coordination.expected import costs_by_sections, expected_costs
 from ...formulations.coordination.policy import Decision, Policy, UnitState, Waiting
 from ...formulations.coordination.times import Times
 from ...formulations.costs import CostTable, NetworkCosts
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.job_requests import JobRequest, Jobs
-from ...formulations.network import Layer, Network
+from ...formulations.network import Network
 from ...formulations.objective import Objective
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -171,18 +172,19 @@ def _problem(now_us: int, rests: Sequence[_Rest], units: Sequence[UnitState], ti
     """Return what waits as a problem that begins now; a busy unit has a request of its own."""
     networks: dict[str, tuple[Network, NetworkCosts]] = {}
     requests = []
+    there = [unit for unit, state in enumerate(units) if state.available]
     for unit, state in enumerate(units):
         if state.available and state.running and state.wait_us:
             name = f"busy {times.units[unit]}"
             row = tuple(state.wait_us if other == unit else None for other in range(len(units)))
-            networks[name] = _network(name, [row], [], [])
+            networks[name] = costs_by_sections(name, [row])
             due = state.wait_us
             requests.append(JobRequest(name=name, network=name, deadline_us=due, weight=_BUSY_WEIGHT))
     for rest in rests:
         waiting = rest.request
         name = f"{waiting.network} from {waiting.done}"
         if name not in networks:
-            made = _rest(name, waiting, units, times)
+            made = expected_costs(name, times, waiting.network, waiting.done, there)
             if made is None:
                 return None
             networks[name] = made
@@ -203,55 +205,6 @@ def _problem(now_us: int, rests: Sequence[_Rest], units: Sequence[UnitState], ti
         costs=CostTable(units=times.units, networks=tuple(costs for _, costs in networks.values())),
         objective=Objective(terms=_HURRIED if hurried else _UNHURRIED),
         data=Jobs(requests=tuple(requests)),
-    )
-
-
-def _rest(
-    name: str, waiting: Waiting, units: Sequence[UnitState], times: Times
-) -> tuple[Network, NetworkCosts] | None:
-    """Return what is left of a request: a layer for each section; None: a section can run nowhere now.
-
-    What two neighbours cost beyond both together is a copy, and half of it is charged on each side.
-    """
-    count = times.sections(waiting.network)
-    rows, copies = [], [[0] * len(units)]
-    for section in range(waiting.done, count):
-        row = [
-            times.chunk_us(waiting.network, section, section + 1, unit) if state.available else None
-            for unit, state in enumerate(units)
-        ]
-        if all(time is None for time in row):
-            return None
-        rows.append(row)
-        between = [0] * len(units)
-        for unit, time_us in enumerate(row):
-            after = times.chunk_us(waiting.network, section + 1, section + 2, unit)
-            both = times.chunk_us(waiting.network, section, section + 2, unit)
-            if time_us is not None and after is not None and both is not None:
-                between[unit] = max(0, min(time_us + after - both, time_us - 1, after - 1)) // 2
-        copies.append(between)
-    layers = [
-        tuple(
-            None if time_us is None else max(1, time_us - copies[at][unit] - copies[at + 1][unit])
-            for unit, time_us in enumerate(row)
-        )
-        for at, row in enumerate(rows)
-    ]
-    return _network(name, layers, copies, copies)
-
-
-def _network(
-    name: str,
-    layers: Sequence[tuple[int | None, ...]],
-    copies_in: Sequence[Sequence[int]],
-    copies_out: Sequence[Sequence[int]],
-) -> tuple[Network, NetworkCosts]:
-    network = Network(name=name, layers=tuple(Layer(name=f"section {n}") for n in range(len(layers))))
-    return network, NetworkCosts(
-        network=name,
-        layer_us=tuple(layers),
-        transfer_in_us=tuple(map(tuple, copies_in)),
-        transfer_out_us=tuple(map(tuple, copies_out)),
     )
 
 

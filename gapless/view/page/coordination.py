@@ -11,7 +11,7 @@ from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record, percentile
 from ...formulations.files import save
 from ...version import __version__
-from ..terminal.coordination import (
+from ..coordination_words import (
     bound_cells,
     bound_columns,
     bound_title,

@@ -13,6 +13,19 @@ from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record, percentile
 from ...formulations.coordination.simulation import Conditions
 from ...solvers.coordination.policies import SHIPPED, policy_names
+from ..coordination_words import (
+    bound_cells,
+    bound_columns,
+    bound_title,
+    condition_words,
+    deadline_words,
+    decision_words,
+    energy_words,
+    legend,
+    percentiles,
+    rate,
+    share_words,
+)
 from ..layout import indented, plain_table
 from ..words import counted, microseconds, percent, span_seconds
 
@@ -40,47 +53,41 @@ def coordination_view(found: Coordination) -> RenderableType:
     return Group(*parts, *_away(found.records), "", Text(legend(found.records), style="dim"))
 
 
+def here_view(measured: Coordination, simulated: Coordination) -> RenderableType:
+    """Return what `gapless coordinate --here` shows: each policy as measured and as simulated."""
+    scenario, platform = measured.scenario, measured.setting.platform
+    title = Text(scenario.name, style="bold")
+    words = (
+        f" on the units {', '.join(platform.unit_names)} of this machine: "
+        f"{counted(len(measured.records[0].requests), 'request')} in {span_seconds(scenario.duration_us)}"
+    )
+    title.append(words, style="not bold")
+    numbers = ("in time", "median", "90 %", "99 %", "busy", "decision")
+    table = plain_table("policy", "", *numbers, numbers=numbers)
+    for pair in zip(measured.records, simulated.records, strict=True):
+        for record, how in zip(pair, ("measured", "simulated"), strict=True):
+            busy = percent(round(1000 * sum(record.utilisation) / len(record.units)))
+            share = share_words(record.share_in_time())
+            times = (microseconds(value) for value in percentiles(record))
+            name = record.policy if how == "measured" else ""
+            table.add_row(name, how, share, *times, busy, decision_words(record)[0])
+        errors = (
+            "-" if not was or said is None else f"{100 * (said / was - 1):+.0f} %"
+            for was, said in zip(*map(percentiles, pair), strict=True)
+        )
+        table.add_row("", "error", "", *errors, "", "")
+    words = "simulated: by the times of each network alone before; error: of the simulation; " + legend(
+        measured.records
+    )
+    return Group(title, "", indented(table), "", Text(words, style="dim"))
+
+
 def bound_view(found: CoordinationBound) -> RenderableType:
     """Return how far each policy is from the best that is known, and from what is proven."""
     table = plain_table("who", *bound_columns(found), numbers=bound_columns(found))
     for cells in bound_cells(found):
         table.add_row(*cells)
     return Group(Text(bound_title(found), style="bold"), "", indented(table))
-
-
-def bound_title(found: CoordinationBound) -> str:
-    """Return what was solved with everything known beforehand, and how much of it is proven."""
-    parts = found.parts
-    requests = sum(len(part.problem.formulation.arrivals(part.problem)) for part in parts)
-    frames = f"{counted(len(parts), 'frame')} of {requests} requests"
-    what = frames if found.term == "makespan" else parts[0].name
-    proven = f"{found.proven} of {len(parts)} proven best"
-    return f"With everything known beforehand: {what}, {proven}; times as in the table of costs"
-
-
-def bound_columns(found: CoordinationBound) -> tuple[str, ...]:
-    """Return the names of the numbers of `bound_cells`."""
-    first = "mean frame" if found.term == "makespan" else "late"
-    return (first, "over the best known", "over the bound")
-
-
-def bound_cells(found: CoordinationBound) -> Iterator[tuple[str, ...]]:
-    """Yield a line for each policy, for the best known and for the bound: name and numbers in words."""
-    for name, reached in zip(found.policies, found.reached, strict=True):
-        distances = (_over(found, reached, base) for base in (found.best, found.bound))
-        yield name, _amount(found, reached), *distances
-    yield "best known", _amount(found, found.best), "", _over(found, found.best, found.bound)
-    yield "bound", _amount(found, found.bound), "", ""
-
-
-def _amount(found: CoordinationBound, value: int) -> str:
-    return microseconds(value / len(found.parts)) if found.term == "makespan" else f"{value:,}"
-
-
-def _over(found: CoordinationBound, value: int, base: int) -> str:
-    if found.term != "makespan":
-        return f"{value - base:+,}"
-    return f"{100 * (value / base - 1):+.1f} %" if base else "-"
 
 
 def deadlines_view(runs: Sequence[Coordination]) -> RenderableType:
@@ -96,11 +103,6 @@ def deadlines_view(runs: Sequence[Coordination]) -> RenderableType:
         )
     words = "deadline: so many times the 99th percentile of a network alone on its fastest unit"
     return Group(title, *_conditions(first.conditions), "", indented(table), "", Text(words, style="dim"))
-
-
-def deadline_words(found: Coordination) -> str:
-    """Return the multiplier of the deadlines of a scenario."""
-    return f"x {(found.scenario.applications[0].deadline_permille or 0) / 1000:g}"
 
 
 def overview() -> RenderableType:
@@ -137,72 +139,14 @@ def policies(records: Sequence[Record]) -> Table:
     ]
     table = plain_table("policy", *numbers, numbers=numbers)
     for record in records:
-        latencies = frame_latencies_us(record) if frames else record.latencies_us()
         cells = [f"{rate(record):,.2f}"]
         cells += [share_words(record.share_in_time())] if timed else []
         cells += [f"{record.dropped():,}"] if drops else []
-        cells += [microseconds(percentile(latencies, permille)) for permille in (500, 900, 990)]
+        cells += [microseconds(value) for value in percentiles(record)]
         cells += [percent(round(1000 * sum(record.utilisation) / len(record.units)))]
         cells += [energy_words(record)] if energy else []
         table.add_row(record.policy, *cells, *decision_words(record))
     return table
-
-
-def frame_latencies_us(record: Record) -> list[float]:
-    """Return how long each frame took that ended, ascending."""
-    return sorted(frame.end_us - frame.start_us for frame in record.frames if frame.end_us is not None)
-
-
-def rate(record: Record) -> float:
-    """Return frames a second, or where there are no frames answered requests a second."""
-    if record.frames:
-        return record.frames_per_s or 0.0
-    answered = sum(request.end_us is not None for request in record.requests)
-    return answered * 1e6 / record.end_us if record.end_us else 0.0
-
-
-def share_words(share: float | None) -> str:
-    """Return a share of requests in words; "-" where it has no meaning."""
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def energy_words(record: Record) -> str:
-    """Return the energy of a frame, or of a request, in words."""
-    energy = record.energy_per_frame_mj
-    return "-" if energy is None else f"{energy:,.0f} mJ"
-
-
-def decision_words(record: Record) -> tuple[str, str]:
-    """Return how long a decision took in the median, and how many a second there were."""
-    took = sorted(record.decisions_ns)
-    median = percentile(took, 500)
-    words = "-" if median is None else f"{median / 1000:.1f} us"
-    return words, f"{len(took) * 1e6 / record.end_us:,.0f}" if record.end_us else "-"
-
-
-def legend(records: Sequence[Record]) -> str:
-    """Return what the columns mean."""
-    what = "a frame" if records[0].frames else "a request, from its arrival"
-    words = [f"median, 90 %, 99 %: time of {what}", "busy: mean share of the time that units work"]
-    if any(record.share_in_time() is not None for record in records):
-        words.append("in time: done by their deadline, of all that have one")
-    if any(record.energy_mj is not None for record in records):
-        words.append("energy: of the device, by the powers in its file, for each frame or request")
-    words.append("decision: time that the policy took here, in the median")
-    return "; ".join(words)
-
-
-def condition_words(how: Conditions) -> str:
-    """Return how requests are served, as far as that is special; empty: it is not."""
-    noise = how.noise
-    special = [
-        (how.late != "keep", "late requests are dropped"),
-        (how.smoothing == 0, "expected times stay as they are"),
-        (noise.estimates_permille, f"expected times are wrong by up to {percent(noise.estimates_permille)}"),
-        (noise.times_permille, f"times vary by up to {percent(noise.times_permille)}"),
-        (how.rest_kelvin is not None, f"units rest {how.rest_kelvin} K before they would be too hot"),
-    ]
-    return "; ".join(words for there, words in special if there)
 
 
 def _conditions(how: Conditions) -> Iterator[Text]:

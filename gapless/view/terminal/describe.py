@@ -155,7 +155,7 @@ def platforms_view() -> Group:
         asked.add_row(Text(phone, style="bold"), ", ".join(device.unit_names), ", ".join(lacks))
     shipped = [shipped_platform(name) for name in (*platform_names(), *phone_names())]
     shipped += map(setting_platform, coordinated_phone_names())
-    sources = [Text(f"{platform.name}: {platform.source}", style="dim") for platform in shipped]
+    sources = [Text(f"{device.name}: {device.source}", style="dim") for device in shipped]
     return Group(table, "", phones, "", asked, "", *sources)
 
 

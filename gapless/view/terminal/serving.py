@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ...executor.coordination.tally import Fate, Statistics
 from ..layout import indented, plain_table
-from ..words import counted, microseconds, percent
+from ..words import counted, microseconds, percent, size
 
 
 def served_view(found: Statistics) -> RenderableType:
@@ -21,8 +21,9 @@ def served_view(found: Statistics) -> RenderableType:
     for model in found.models:
         times = (model.p50_us, model.p90_us, model.p99_us)
         models.add_row(model.name, *(str(model.fates[fate]) for fate in Fate), *map(microseconds, times))
-    units = plain_table("unit", "chunks", "busy", "restarts", numbers=["chunks", "busy", "restarts"])
+    columns = ["chunks", "busy", "restarts", "memory"]
+    units = plain_table("unit", *columns, numbers=columns)
     for unit in found.units:
         busy = percent(round(unit.busy_us / (1000 * found.seconds)))
-        units.add_row(unit.name, str(unit.chunks), busy, str(unit.restarts))
+        units.add_row(unit.name, str(unit.chunks), busy, str(unit.restarts), size(unit.rss_bytes))
     return Group(title, "", indented(models), "", indented(units))

@@ -49,6 +49,7 @@ def _consecutive(chunks: tuple[object, ...]) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_its_request_runs_again() -> None:
     with coordinator("a", "b") as opened:
         opened.register(MODEL, "net", borders=(1, 2))
@@ -100,6 +101,7 @@ def test_what_nothing_else_can_run_ends_where_it_is() -> None:
     with coordinator("a") as opened:
         opened.register(model)
         futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(2)]
+        assert soon(lambda: any(seat.task for seat in opened._loop.seats))
         opened.withdraw("a")
         opened.withdraw("a", why="hot")
         with pytest.raises(RefusedRequestError, match="without the units 'a'"):
@@ -182,6 +184,7 @@ def test_what_waits_for_a_unit_that_is_away_is_dropped_in_time() -> None:
             second.result(timeout=60)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_while_a_network_is_registered() -> None:
     with coordinator("a", "b") as opened:
         opened.register(MODEL, "net")

@@ -145,6 +145,13 @@ def test_engines_are_asked_layer_by_layer(tmp_path: Path, monkeypatch: pytest.Mo
         model_support(opened_chain(tmp_path), "trials")
 
 
+def test_phones_for_requests_are_listed(cli: Cli) -> None:
+    (pixel,) = (e for e in cli("platforms", "--json").document["coordinated_phones"] if e["name"] == "pixel4")
+    assert pixel["units"] == ["cpu0", "cpu1", "gpu", "dsp", "npu"]
+    assert "fsrnet" in pixel["networks"]
+    assert "ConvTranspose[stride>=4]" in cli("platforms").out
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

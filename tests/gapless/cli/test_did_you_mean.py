@@ -26,6 +26,7 @@ CASES = [
         ("plan", "squeezenet"),
         "'squeezenet' is a built-in network, not a problem: `gapless profile squeezenet`",
     ),
+    (("plan", "pixel4"), "'pixel4' is a phone for requests as they come, not a problem: `gapless coordinate"),
     (("plan", "kirin990"), "'kirin990' is a platform for workloads, not a problem: --workload"),
     (("plan", "--workload", "bert", "--platform", "kirin99"), "did you mean kirin990?"),
     (("plan", "--workload", "bret", "--platform", "kirin990"), "did you mean bert?"),

@@ -187,31 +187,39 @@ def test_bad_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err.startswith("error: ")
 
 
+PROGRAM = """
+import gapless
+
+NET = gapless.CallableModel(
+    name="net",
+    inputs=(gapless.TensorSpec(name="x", shape=(16,)),),
+    layers=(gapless.CallableLayer(name="y", variants={"*": lambda x: 2 * x}, inputs=("x",)),),
+    outputs=("y",),
+)
+"""
+
+
 @pytest.mark.slow
 def test_the_command_serves_until_a_signal_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [sys.executable, "-m", "gapless", "serve", "squeezenet", "--units", "core0", "--engine"]
-    command += ["onnxruntime", "--socket", "s", "--control", "away", "--trace", "t.json", "--json"]
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "gapless", "serve", "net.py:NET", "--units", "core0"]
+    command += ["--socket", "s", "--control", "away", "--trace", "t.json", "--json"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == "squeezenet at unix:s; Ctrl-C stops\n"
-        monkeypatch.chdir(tmp_path)
-        ready = over_socket("s", "GET", "/v2/models/squeezenet").document
-        assert ready["inputs"] == [{"name": "image", "datatype": "FP32", "shape": [1, 3, 224, 224]}]
-        image = np.zeros((1, 3, 224, 224), np.float32)
-        body, headers = binary_body(image)
-        body = body.replace(b'"x"', b'"image"')
-        headers["Inference-Header-Content-Length"] = str(len(body) - image.nbytes)
-        assert over_socket("s", "POST", "/v2/models/squeezenet/infer", body, headers).code == 200
-        (tmp_path / "away").write_text("core0\n")
+        assert process.stderr.readline() == "net at unix:s; Ctrl-C stops\n"
+        found = over_socket("s", "POST", INFER, json_body(vector(3.0)))
+        assert found.document["outputs"][0]["data"] == [6.0] * 16
+        Path("away").write_text("core0\n")
         assert process.stderr.readline() == "unit 'core0' is away: named in the control file\n"
-        assert over_socket("s", "POST", "/v2/models/squeezenet/infer", body, headers).code == 503
+        assert over_socket("s", "POST", INFER, json_body(vector(3.0))).code == 503
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert '"answered": 1' in out
-    assert (tmp_path / "t.json").exists()
+    assert Path("t.json").exists()
 
 
 def _environment() -> dict[str, str]:

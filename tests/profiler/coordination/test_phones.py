@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
+from math import log
 
 import pytest
 
+from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.sections import sections_of
+from gapless.formulations.coordination.simulation import Conditions
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import NETWORK, parse
 from gapless.formulations.network import Network
@@ -22,6 +26,7 @@ from gapless.profiler.coordination.catalog import (
 from gapless.profiler.coordination.generate import describe, documents
 from gapless.profiler.coordination.phones import PAPER_NETWORKS
 from gapless.profiler.platforms.workloads import phone_names
+from gapless.solvers.coordination.policies import make_policy
 
 TABLE_1_US = {
     ("pixel4", "npu"): 25_290,
@@ -104,6 +109,30 @@ def test_company_is_that_of_table_1() -> None:
     assert behaviour.of("npu").tail_permille == 1530
     assert behaviour.of("npu").heat is not None
     assert shipped_behaviour("kirin990").units == ()
+
+
+def test_a_busy_npu_is_lost_after_ten_minutes_for_seven_seconds() -> None:
+    npu = shipped_behaviour("pixel4").of("npu")
+    heat, busy_mw, idle_mw = npu.heat, npu.busy_mw, npu.idle_mw
+    assert heat is not None
+    assert busy_mw is not None
+    assert idle_mw is not None
+
+    def seconds(power_mw: float, since_c: float, until_c: float) -> float:
+        final_c = heat.ambient_c + heat.kelvin_per_w * power_mw / 1000
+        return heat.time_s * log((final_c - since_c) / (final_c - until_c))
+
+    assert 600 < seconds(0.95 * busy_mw + 0.05 * idle_mw, heat.ambient_c, heat.limit_c) < 720
+    assert seconds(idle_mw, heat.limit_c, heat.back_c) == pytest.approx(7, abs=1)
+
+
+def test_crowded_frames_draw_the_power_of_table_2() -> None:
+    scenario = replace(shipped_scenario("eagleeye-crowded"), duration_us=5_000_000)
+    setting = shipped_setting("pixel4", scenario.networks)
+    for policy, printed_mw in (("lst", 7990), ("tflite-mp", 7600)):
+        record = play(setting, scenario, make_policy(policy), Conditions())
+        assert record.energy_mj is not None
+        assert record.energy_mj * 1e6 / record.end_us == pytest.approx(printed_mw, rel=0.02)
 
 
 def test_the_shipped_files_are_what_is_generated(networks: list[Network]) -> None:

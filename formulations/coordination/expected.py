@@ -1,0 +1,93 @@
+"""Expected times as a table of costs: for planning and simulating what is being served."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..costs import CostTable, NetworkCosts
+from ..hardware import Platform
+from ..network import Layer, Network
+from .setting import Setting
+from .times import Times
+
+Row = Sequence[int | None]
+"""Microseconds by unit; None: it cannot run there."""
+
+
+def setting_of(platform: Platform, names: Sequence[str], times: Times) -> Setting:
+    """Return a platform with networks as they are expected to be now, for simulations."""
+    units = range(len(platform.units))
+    tables = [expected_costs(name, times, index, 0, units) for index, name in enumerate(names)]
+    found = [table for table in tables if table is not None]
+    return Setting(
+        platform=platform,
+        networks=tuple(network for network, _ in found),
+        costs=CostTable(units=platform.unit_names, networks=tuple(costs for _, costs in found)),
+        borders={network.name: network.legal_cuts for network, _ in found},
+    )
+
+
+def expected_costs(
+    name: str, times: Times, network: int, done: int, units: Collection[int]
+) -> tuple[Network, NetworkCosts] | None:
+    """Return what is left of a network and what it is expected to cost: a layer for each section.
+
+    What two neighbours cost beyond both together is a copy, and half of it is charged on each side.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    times
+        Expected times.
+    network, done
+        Index of the network, and how many of its sections are done.
+    units
+        The units that are there.
+
+    Returns
+    -------
+    tuple of (Network, NetworkCosts), or None
+        None: a section can run on none of them.
+    """
+    rows: list[list[int | None]] = []
+    copies = [[0] * len(times.units)]
+    for section in range(done, times.sections(network)):
+        row = [
+            times.chunk_us(network, section, section + 1, unit) if unit in units else None
+            for unit in range(len(times.units))
+        ]
+        if all(time is None for time in row):
+            return None
+        rows.append(row)
+        copies.append([_copy_us(times, network, section, unit) for unit in range(len(times.units))])
+    layers = [
+        [
+            None if time_us is None else max(1, time_us - copies[at][unit] - copies[at + 1][unit])
+            for unit, time_us in enumerate(row)
+        ]
+        for at, row in enumerate(rows)
+    ]
+    return costs_by_sections(name, layers, copies)
+
+
+def costs_by_sections(
+    name: str, rows: Sequence[Row], copies: Sequence[Sequence[int]] = ()
+) -> tuple[Network, NetworkCosts]:
+    """Return a network with a layer for each row, and its costs; `copies`: by boundary, in and out alike."""
+    network = Network(name=name, layers=tuple(Layer(name=f"section {n}") for n in range(len(rows))))
+    both = tuple(map(tuple, copies))
+    layers = tuple(map(tuple, rows))
+    return network, NetworkCosts(network=name, layer_us=layers, transfer_in_us=both, transfer_out_us=both)
+
+
+def _copy_us(times: Times, network: int, section: int, unit: int) -> int:
+    """Return half of what a section and the next one cost beyond both together on a unit."""
+    if section + 1 == times.sections(network):
+        return 0
+    first = times.chunk_us(network, section, section + 1, unit)
+    second = times.chunk_us(network, section + 1, section + 2, unit)
+    both = times.chunk_us(network, section, section + 2, unit)
+    if first is None or second is None or both is None:
+        return 0
+    return max(0, min(first + second - both, first - 1, second - 1)) // 2

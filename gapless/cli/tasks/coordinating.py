@@ -1,0 +1,246 @@
+"""What `gapless coordinate` does, besides reading its options."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+
+from ...api.coordination import (
+    AskedPolicy,
+    Coordination,
+    coordinate,
+    coordinate_deadlines,
+    divided,
+    given_scenario,
+    given_setting,
+    with_power,
+)
+from ...api.coordination_bound import CoordinationBound, bound_coordination
+from ...api.device import DEFAULT_ENGINE
+from ...api.problems import given_problem
+from ...files import documents
+from ...files.coordination_document import coordination_document, here_document
+from ...formulations.coordination.files import BEHAVIOUR
+from ...formulations.coordination.scenario import Scenario
+from ...formulations.coordination.setting import Setting
+from ...formulations.coordination.simulation import Conditions
+from ...formulations.coordination.truth import Noise
+from ...formulations.errors import InvalidInputError
+from ...formulations.files import load
+from ...profiler.coordination.catalog import scenario_names
+from ...solvers.coordination.policies import policy_names
+from ...view.terminal.coordination import (
+    bound_view,
+    coordination_view,
+    deadlines_view,
+    here_view,
+    overview,
+)
+from ..base.answer import Answer, write_out
+from ..base.progress import StepLine
+from .measuring import DeviceChoice
+from .serving import parse_cannot
+
+_MOST_MULTIPLIER = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is asked for beyond one run of each policy.
+
+    Attributes
+    ----------
+    power_w
+        Most power of the device; None: any.
+    multipliers
+        Deadlines, as text; None: those of the scenario.
+    bound_s
+        Seconds to solve each part with everything known; None: no bound.
+    frames
+        How many frames that is done for.
+    """
+
+    power_w: float | None
+    multipliers: str | None
+    bound_s: float | None
+    frames: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Runs of a scenario: one, or one for each deadline; and the bound, if it was asked for."""
+
+    runs: Sequence[Coordination]
+    bound: CoordinationBound | None
+
+
+def overview_answer() -> Answer:
+    """Return which scenarios and policies there are."""
+    document = {
+        **documents.header("coordination_overview"),
+        "scenarios": list(scenario_names()),
+        "policies": list(policy_names()),
+    }
+    return Answer(document=lambda: document, view=overview)
+
+
+def scenario_of(name: str, *, seconds: float | None, seed: int | None) -> Scenario:
+    """Return the scenario that is asked for, as long, and drawn as it is asked for."""
+    found = given_scenario(name)
+    return replace(
+        found,
+        duration_us=found.duration_us if seconds is None else round(1e6 * seconds),
+        seed=found.seed if seed is None else seed,
+    )
+
+
+def place(
+    scenario: Scenario, platform: str | None, problem: str | None, behaviour: Path | None, split: int | None
+) -> Setting:
+    """Return where a scenario is served.
+
+    Raises
+    ------
+    InvalidInputError
+        Not exactly one place is named, or it is not known.
+    """
+    if (platform is None) == (problem is None):
+        raise InvalidInputError("say where: --platform PHONE, e.g. pixel4, or --problem PROBLEM")
+    if problem is None:
+        assert platform is not None
+        if behaviour is not None:
+            raise InvalidInputError("--behaviour goes with --problem: a shipped phone has its own")
+        found = given_setting(platform, scenario)
+    else:
+        known = None if behaviour is None else load(behaviour, BEHAVIOUR)
+        found = Setting.of(given_problem(problem), known)
+    return found if split is None else divided(found, split)
+
+
+def noise_of(estimates: str | None, times: str | None) -> Noise:
+    """Return the noise that two options ask for."""
+    return Noise(
+        estimates_permille=_permille("--noise-estimates", estimates),
+        times_permille=_permille("--noise-times", times),
+    )
+
+
+def serve(
+    scenario: Scenario,
+    setting: Setting,
+    policies: Sequence[str],
+    conditions: Conditions,
+    wanted: Wanted,
+) -> Found:
+    """Serve a scenario in simulated time as it is wanted."""
+    served_by: list[AskedPolicy] = [with_power(name, setting, wanted.power_w) for name in policies]
+    with StepLine() as line:
+        if wanted.multipliers is not None:
+            numbers = _numbers(wanted.multipliers)
+            runs = coordinate_deadlines(
+                scenario, setting, served_by, numbers, conditions=conditions, report=line.report
+            )
+        else:
+            runs = [coordinate(scenario, setting, served_by, conditions=conditions, report=line.report)]
+        if wanted.bound_s is None:
+            return Found(runs=runs, bound=None)
+        bound = bound_coordination(
+            runs[0], served_by, time_limit_s=wanted.bound_s, frames=wanted.frames, report=line.report
+        )
+    return Found(runs=runs, bound=bound)
+
+
+def shown(found: Found, *, picture: Path | None, page: Path | None, out: Path | None) -> Answer:
+    """Return the answer about runs in simulated time, and write what is to be written."""
+    runs, bound = found.runs, found.bound
+    document = coordination_document(runs, bound)
+    notes = write_out(out, lambda: documents.json_text(document))
+    if picture is not None:
+        from ...view.plots.coordination import save_coordination
+
+        save_coordination(runs, picture)
+        notes.append(f"wrote {picture}")
+    if page is not None:
+        from ...view.page.coordination import write_coordination_report
+
+        write_coordination_report(runs, page, bound=bound, command=shlex.join(["gapless", *sys.argv[1:]]))
+        notes.append(f"wrote {page}")
+    view = coordination_view(runs[0]) if len(runs) == 1 else deadlines_view(runs)
+    whole = view if bound is None else Group(view, "", bound_view(bound))
+    return Answer(document=lambda: document, view=lambda: whole, notes=notes)
+
+
+def check_alone(**given: object) -> None:
+    """Refuse options of simulations where a scenario is really served.
+
+    Raises
+    ------
+    InvalidInputError
+        One is given.
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInputError(f"--{name} is for simulations; leave it out, or leave out --here")
+
+
+def served_here(
+    scenario: Scenario,
+    policies: Sequence[str],
+    choice: DeviceChoice,
+    cannot: Sequence[str] | None,
+    *,
+    how: dict[str, Any],
+    out: Path | None,
+) -> Answer:
+    """Serve a scenario on this machine, and show it beside its simulation."""
+    from ...api.coordination_live import coordinate_here
+
+    with StepLine() as line:
+        measured, simulated = coordinate_here(
+            scenario,
+            policies,
+            platform=choice.platform(choice.engine or DEFAULT_ENGINE),
+            engine=choice.engine,
+            cannot=parse_cannot(cannot),
+            report=line.report,
+            **how,
+        )
+    document = here_document(measured, simulated)
+    return Answer(
+        document=lambda: document,
+        view=lambda: here_view(measured, simulated),
+        notes=write_out(out, lambda: documents.json_text(document)),
+    )
+
+
+def _permille(option: str, text: str | None) -> int:
+    """Return a share such as "30%" in permille."""
+    if text is None:
+        return 0
+    number, mark, rest = text.strip().partition("%")
+    try:
+        share = float(number)
+    except ValueError:
+        share = -1.0
+    if not mark or rest or not 0 <= share <= 100:
+        raise InvalidInputError(f"{option} {text!r}: expected a percentage from 0% to 100%, e.g. 30%")
+    return round(10 * share)
+
+
+def _numbers(text: str) -> list[float]:
+    """Return numbers between commas."""
+    try:
+        found = [float(each) for each in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < each <= _MOST_MULTIPLIER for each in found):
+        raise InvalidInputError(
+            f"--multipliers {text!r}: expected numbers above 0 and up to {_MOST_MULTIPLIER}, e.g. 1,2,3,4"
+        )
+    return found

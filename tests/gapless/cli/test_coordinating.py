@@ -1,0 +1,124 @@
+"""`gapless coordinate`: tables, documents, pictures and pages of scenarios under several policies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gapless.profiler.coordination.catalog import scenario_names
+from gapless.solvers.coordination.policies import SHIPPED
+
+from ..conftest import Cli
+
+SHORT = ("--platform", "pixel4", "--seconds", "0.5")
+
+
+def test_what_there_is(cli: Cli) -> None:
+    run = cli("coordinate")
+    assert run.code == 0
+    for name in (*scenario_names(), *SHIPPED):
+        assert name in run.out
+    assert cli("coordinate", "--json").document["scenarios"] == list(scenario_names())
+
+
+def test_policies_side_by_side_with_picture_and_page(cli: Cli, tmp_path: Path) -> None:
+    picture, page = tmp_path / "e.svg", tmp_path / "e.html"
+    words = ("--policy", "lst,sel-whole,tflite", "--picture", picture, "--report", page)
+    run = cli("coordinate", "eagleeye", *SHORT, *words)
+    assert run.code == 0
+    assert "eagleeye on pixel4, 5 units" in run.out
+    lines = {line.split()[0]: line.split() for line in run.out.splitlines() if line.strip()}
+    rates = {name: float(lines[name][1]) for name in ("lst", "sel-whole", "tflite")}
+    assert rates["tflite"] < rates["sel-whole"] < rates["lst"] * 1.2
+    drawn = picture.read_text()
+    for text in ("sel-whole", "retinaface", "fell back silently"):
+        assert text in drawn
+    shown = page.read_text()
+    for text in ("Frames a second", "Who works when", "arcface-resnet50", "Estimated"):
+        assert text in shown
+    assert "http://" not in shown.replace("http://www.w3.org", "")
+
+
+def test_the_document(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "found.json"
+    run = cli("coordinate", "four-apps", *SHORT, "--policy", "lst,tflite-fastest", "--json", "--out", out)
+    found = run.document
+    assert found == json.loads(out.read_text())
+    (served,) = found["runs"]
+    lst, tflite = served["policies"]
+    assert lst["requests"] == tflite["requests"] == sum(a["requests"] for a in lst["applications"].values())
+    assert lst["in_time"] > tflite["in_time"]
+    assert set(lst["utilisation"]) == {"cpu0", "cpu1", "gpu", "dsp", "npu"}
+    assert lst["decisions"] >= lst["answered"]
+
+
+def test_deadlines(cli: Cli, tmp_path: Path) -> None:
+    picture = tmp_path / "d.svg"
+    words = ("--policy", "lst,tflite-fastest", "--multipliers", "1,3", "--picture", picture)
+    run = cli("coordinate", "four-apps", *SHORT, *words)
+    assert "share of requests in time" in run.out
+    rows = [line.split() for line in run.out.splitlines() if line.split()[:1] == ["x"]]
+    assert [row[1] for row in rows] == ["1", "3"]
+    assert float(rows[0][2]) <= float(rows[1][2])
+    assert "99th percentiles" in picture.read_text()
+
+
+def test_the_bound(cli: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "b.html"
+    words = ("--policy", "lst,sel", "--bound", "0.5", "--bound-frames", "2", "--report", page)
+    found = cli("coordinate", "eagleeye", *SHORT, *words, "--json").document["bound"]
+    assert len(found["parts"]) == 2
+    for part in (found, *found["parts"]):
+        assert 0 < part["bound"] <= part["best"] <= min(part["policies"].values())
+    assert "How far from the best" in page.read_text()
+    asked = ("overload", "--platform", "pixel4", "--seconds", "0.2")
+    late = cli("coordinate", *asked, "--policy", "lst", "--bound", "0.5")
+    assert "With everything known beforehand: the first 23 requests" in late.out
+    assert "best known" in late.out
+
+
+def test_conditions_are_said(cli: Cli) -> None:
+    words = ("--late", "drop", "--noise-estimates", "30%", "--noise-times", "10 %", "--smoothing", "0")
+    run = cli("coordinate", "overload", *SHORT, *words, "--power", "8.5", "--split", "2")
+    assert run.code == 0
+    for text in ("Late requests are dropped", "wrong by up to 30", "vary by up to 10", "stay as they are"):
+        assert text in run.out
+
+
+def test_costs_of_a_problem(cli: Cli, tmp_path: Path) -> None:
+    scenario = tmp_path / "mine.json"
+    document = {
+        "format": "gapless.scenario",
+        "version": 1,
+        "name": "mine",
+        "duration_us": 100000,
+        "applications": [{"name": "a", "network": "octree", "arrivals": {"period_us": 20000}}],
+    }
+    scenario.write_text(json.dumps(document))
+    found = cli("coordinate", scenario, "--problem", "pixel7a/octree", "--json").document
+    assert found["runs"][0]["policies"][0]["requests"] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            ("eagleye", "--platform", "pixel4"),
+            "is called 'eagleye'; did you mean eagleeye",
+        ),
+        (("eagleeye",), "say where: --platform PHONE"),
+        (("eagleeye", *SHORT, "--policy", "best"), "no policy is called 'best'"),
+        (("eagleeye", *SHORT, "--noise-times", "30"), "expected a percentage from 0% to 100%"),
+        (("eagleeye", *SHORT, "--multipliers", "1,2"), "has no applications"),
+        (("four-apps", *SHORT, "--multipliers", "0"), "expected numbers above 0"),
+        (("eagleeye", *SHORT, "--power", "0.1"), "is too small for 'pixel4'"),
+        (("eagleeye", "--platform", "pixel4", "--here"), "--platform is for simulations"),
+        (("mine.json", "--platform", "pixel4"), "mine.json"),
+    ],
+)
+def test_bad_input(cli: Cli, words: tuple[str, ...], text: str) -> None:
+    run = cli("coordinate", *words)
+    assert run.code == 2
+    assert text in run.err.replace("\n", " ")

@@ -1,0 +1,85 @@
+"""How plans of single requests are shown: releases, deadlines, who is late, charts and pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.console import Console, Group, RenderableType
+
+import gapless
+from gapless.formulations.job_requests import JobRequest
+from gapless.formulations.judge import score
+from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.simulate import simulate
+from gapless.view.formulations.jobs import PRESENTER
+from gapless.view.page.page import report_page
+from gapless.view.page.subjects import subject
+from gapless.view.presenter import presenter_of
+from tests.jobs_instances import jobs_problem
+
+PROBLEM = jobs_problem(
+    {"net": [[40_000, 12_000], [5_000, None]], "small": [[6_000, 2_000]]},
+    (
+        JobRequest(name="n", network="net"),
+        JobRequest(name="s", network="small", release_us=1_000, deadline_us=12_000),
+        JobRequest(name="t", network="small", after=("n",)),
+    ),
+)
+PLAN = Plan(
+    chunks=(
+        Chunk(network="net", start=0, stop=1, unit="u1", request="n"),
+        Chunk(network="net", start=1, stop=2, unit="u0", request="n"),
+        Chunk(network="small", start=0, stop=1, unit="u1", request="s"),
+        Chunk(network="small", start=0, stop=1, unit="u1", request="t"),
+    ),
+    order=("n", "s", "n", "t"),
+)
+
+
+def text_of(parts: list[RenderableType]) -> str:
+    console = Console(width=140)
+    with console.capture() as taken:
+        console.print(Group(*parts))
+    return " ".join(taken.get().split())
+
+
+def test_plans_in_words() -> None:
+    assert presenter_of(PROBLEM) is PRESENTER
+    text = text_of(PRESENTER.plan_parts(PROBLEM, PLAN, score(PROBLEM, PLAN)))
+    assert "n u1 0-0 | u0 1-1 0.000 ms 0.000 ms 17.000 ms - -" in text
+    assert "s u1 whole 1.000 ms 12.000 ms 14.000 ms 13.000 ms 1.000 ms" in text
+    assert "u0 5.000 ms 26.3 %" in text
+    assert "t ends last, at 19.000 ms on u1; u1 works most, 84.2 % of that time." in text
+    assert "1 of 1 request with a deadline end late." in text
+
+
+def test_problems_in_words() -> None:
+    assert dict(PRESENTER.facts(PROBLEM)) == {
+        "requests": "3 requests, 1 wait for others, 1 come later than at 0, 1 have a deadline"
+    }
+    text = text_of(PRESENTER.problem_parts(PROBLEM))
+    assert "net 1 0-0 40.000 ms 12.000 ms 1-1 5.000 ms no" in text
+    assert PRESENTER.shown_terms(PROBLEM) == ("makespan", "late", "lateness", "latency")
+
+
+def test_equal_requests_look_alike() -> None:
+    twins = tuple(JobRequest(name=name, network="small") for name in "ab")
+    problem = jobs_problem({"small": [[6_000, 2_000]]}, twins)
+    chunk = Chunk(network="small", start=0, stop=1, unit="u1", request="a")
+    plan = Plan(chunks=(chunk, replace(chunk, request="b")), order=("a", "b"))
+    assert PRESENTER.shape(problem, plan) == PRESENTER.shape(problem, replace(plan, order=("b", "a")))
+
+
+def test_units_and_traces() -> None:
+    times = PRESENTER.unit_times(PROBLEM, PLAN)
+    assert [(time.busy, time.idle) for time in times] == [(5.0, 14.0), (16.0, 3.0)]
+    rows = dict(PRESENTER.trace_rows(PROBLEM, simulate(PROBLEM, PLAN)))
+    assert rows == {"makespan": "19.000 ms", "longest latency from arrival": "19.000 ms"}
+
+
+def test_a_page_shows_who_runs_when() -> None:
+    page = report_page([subject(PROBLEM, PLAN)], title="page")
+    assert "3 requests (net and small)" in page
+    assert "end after" in page
+    assert "19.000 ms" in page
+    assert gapless.score(PROBLEM, PLAN).valid
