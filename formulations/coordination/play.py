@@ -142,13 +142,8 @@ class Traffic:
             at_us = server.now_us
             while events and events[0][0] <= at_us:
                 _, unit, change = events.pop(0)
-<<<<<<< HEAD
                 if change == UnitChange.LOST:
-                    simulation.lose(unit, "event")
-=======
-                if change is UnitChange.LOST:
                     server.lose(unit, "event")
->>>>>>> h-core
                 else:
                     server.give_back(unit)
             while self._coming and self._coming[0][0] <= at_us:
