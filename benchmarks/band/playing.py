@@ -70,7 +70,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 def of_units(setting: Setting, units: Sequence[str]) -> Setting:
     """Return a setting with some of its units only."""
-    kept = [setting.unit(name) for name in units]
+    kept = [setting.platform.index_of(name) for name in units]
 
     def columns(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
         return tuple(tuple(row[unit] for unit in kept) for row in rows)

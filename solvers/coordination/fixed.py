@@ -201,5 +201,5 @@ def followed(setting: Setting, plan: Plan, name: str) -> tuple[Setting, Followed
         parts = plan.of(request)
         sections = divided.sections[divided.index(parts[0].network)]
         done = {section.stop: count for count, section in enumerate(sections, 1)}
-        chunks[number] = [(done[chunk.stop], divided.unit(chunk.unit)) for chunk in parts]
+        chunks[number] = [(done[chunk.stop], divided.platform.index_of(chunk.unit)) for chunk in parts]
     return divided, FollowedPlan(name, chunks)

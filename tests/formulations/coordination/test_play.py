@@ -198,12 +198,12 @@ def test_company_on_a_unit_and_beside_it() -> None:
     beside = play(setting(("cpu", "npu"), rows, interference=slow), scenario(at("a", 0), at("b", 0)), Two())
     # For 1000 us both run: a does 800 of its 1000 us of work, the rest alone.
     assert [request.end_us for request in beside.requests] == [1200, 1000]
-    rows = {"a": ((1000,) * 3,), "b": ((1000,) * 3,), "c": ((1000,) * 3,)}
+    on_three = {name: ((1000, 1000, 1000),) for name in ("a", "b", "c")}
     units = ("cpu", "npu", "gpu")
     slow = Interference(units=units, slowdown_permille=((0, 250, 250), (0, 0, 0), (0, 0, 0)))
     asked = scenario(at("a", 0), at("b", 0), at("c", 0))
     # Losses of speed add up, as in workloads: a loses 1/5 to each, and does 600 us of its work in 1000.
-    both = play(setting(units, rows, interference=slow), asked, Two())
+    both = play(setting(units, on_three, interference=slow), asked, Two())
     assert [request.end_us for request in both.requests] == pytest.approx([1400, 1000, 1000])
 
 
