@@ -198,7 +198,7 @@ def test_company_on_a_unit_and_beside_it() -> None:
     beside = play(setting(("cpu", "npu"), rows, interference=slow), scenario(at("a", 0), at("b", 0)), Two())
     # For 1000 us both run: a does 800 of its 1000 us of work, the rest alone.
     assert [request.end_us for request in beside.requests] == [1200, 1000]
-    on_three = {name: ((1000, 1000, 1000),) for name in ("a", "b", "c")}
+    on_three = dict.fromkeys(("a", "b", "c"), ((1000, 1000, 1000),))
     units = ("cpu", "npu", "gpu")
     slow = Interference(units=units, slowdown_permille=((0, 250, 250), (0, 0, 0), (0, 0, 0)))
     asked = scenario(at("a", 0), at("b", 0), at("c", 0))
