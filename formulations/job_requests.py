@@ -61,7 +61,15 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionBorders:
-    """Cuts of a network at which a section ends although the same units can run both sides."""
+    """Cuts of a network at which a section ends although the same units can run both sides.
+
+    Attributes
+    ----------
+    network
+        Name of the network.
+    cuts
+        Legal cuts of it.
+    """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 

@@ -77,7 +77,8 @@ def compare(
             "native, exhaustive, cpsat, z3, pulp; for pipelines native, cpsat, pulp, pipeedge, epipe-ga, "
             "pico-costs, pipedream, greedy; for groups native, cpsat, pulp, pico, pico-literal; "
             "for a workload native, cpsat, pulp, hetero2pipe, annealing, "
-            "band, pipe-it, serial; the last three with 10 s for each.",
+            "band, pipe-it, serial; for single requests native, cpsat, pulp, z3; all but the first with 10 s "
+            "for each.",
         ),
     ] = None,
     kinds: Annotated[

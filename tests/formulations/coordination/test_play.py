@@ -172,9 +172,7 @@ def test_a_hot_unit_leaves_and_returns_and_rest_avoids_that() -> None:
     assert any(each.cut_off for each in late.ran)
     assert {span.cause for span in early.away} == {"rest"}
     assert not any(each.cut_off for each in early.ran)
-    low = play(board, asked, make_policy("lst"), Conditions(rest_kelvin=20.0))  # below `back_c`
-    assert 1 < len(low.away) < 20
-    for record in (late, early, low):
+    for record in (late, early):
         assert all(request.end_us is not None for request in record.requests)
 
 
@@ -198,12 +196,12 @@ def test_company_on_a_unit_and_beside_it() -> None:
     beside = play(setting(("cpu", "npu"), rows, interference=slow), scenario(at("a", 0), at("b", 0)), Two())
     # For 1000 us both run: a does 800 of its 1000 us of work, the rest alone.
     assert [request.end_us for request in beside.requests] == [1200, 1000]
-    on_three = dict.fromkeys(("a", "b", "c"), ((1000, 1000, 1000),))
+    of_three = dict.fromkeys(rows, ((1000, 1000, 1000),))
     units = ("cpu", "npu", "gpu")
     slow = Interference(units=units, slowdown_permille=((0, 250, 250), (0, 0, 0), (0, 0, 0)))
     asked = scenario(at("a", 0), at("b", 0), at("c", 0))
     # Losses of speed add up, as in workloads: a loses 1/5 to each, and does 600 us of its work in 1000.
-    both = play(setting(units, on_three, interference=slow), asked, Two())
+    both = play(setting(units, of_three, interference=slow), asked, Two())
     assert [request.end_us for request in both.requests] == pytest.approx([1400, 1000, 1000])
 
 
