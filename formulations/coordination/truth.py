@@ -92,7 +92,8 @@ class Warmth:
     behaviour
         Its powers; its heat model.
     limit_c
-        At which temperature it is to be noticed.
+        At which temperature it is to be noticed. It is cool enough again as far below that as the model says,
+        or halfway to its temperature at rest if that is nearer.
     """
 
     def __init__(self, behaviour: UnitBehaviour, heat: HeatModel, limit_c: float) -> None:
@@ -100,6 +101,8 @@ class Warmth:
         self.limit_c = limit_c
         self.hot = False
         self._powers_w = [(behaviour.idle_mw or 0) / 1000, (behaviour.busy_mw or 0) / 1000]
+        rest_c = heat.ambient_c + heat.kelvin_per_w * self._powers_w[0]
+        self.back_c = max(limit_c - (heat.limit_c - heat.back_c), min(heat.back_c, (rest_c + limit_c) / 2))
         self._busy = False
         self._at_us = 0.0
         self._now_c = heat.ambient_c
@@ -115,7 +118,7 @@ class Warmth:
 
     def next_us(self) -> float | None:
         """Return when it becomes too hot, or cool enough again, if it goes on as now; None: never."""
-        goal_c, final_c = (self.heat.back_c if self.hot else self.limit_c), self._final_c
+        goal_c, final_c = (self.back_c if self.hot else self.limit_c), self._final_c
         if (final_c >= goal_c) == self.hot:
             return None
         gap, left = self._now_c - final_c, goal_c - final_c

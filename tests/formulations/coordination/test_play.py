@@ -172,7 +172,9 @@ def test_a_hot_unit_leaves_and_returns_and_rest_avoids_that() -> None:
     assert any(each.cut_off for each in late.ran)
     assert {span.cause for span in early.away} == {"rest"}
     assert not any(each.cut_off for each in early.ran)
-    for record in (late, early):
+    low = play(board, asked, make_policy("lst"), Conditions(rest_kelvin=20.0))  # below `back_c`
+    assert 1 < len(low.away) < 20
+    for record in (late, early, low):
         assert all(request.end_us is not None for request in record.requests)
 
 
