@@ -213,7 +213,7 @@ def write_transformer(model: CostTransformer, path: Path) -> None:
     layer, device = torch.export.Dim("layer"), torch.export.Dim("device")
     width, numbers = len(model.mean), len(model.device_scale)
     torch.onnx.export(
-        _ForOneNetwork(model),
+        _ForOneNetwork(model).eval(),
         (torch.zeros(5, width), torch.zeros(3, numbers)),
         str(path),
         input_names=["layers", "devices"],
