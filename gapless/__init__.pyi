@@ -13,6 +13,7 @@ from .api.coordination import coordinate_deadlines as coordinate_deadlines
 from .api.coordination_bound import BoundedPart as BoundedPart
 from .api.coordination_bound import CoordinationBound as CoordinationBound
 from .api.coordination_bound import bound_coordination as bound_coordination
+from .api.coordination_live import coordinate_here as coordinate_here
 from .api.coordinators import open_coordinator as open_coordinator
 from .api.device import this_device as this_device
 from .api.estimates import describe_device as describe_device

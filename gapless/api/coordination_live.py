@@ -19,6 +19,7 @@ from ..formulations.coordination.record import Record, percentile
 from ..formulations.coordination.scenario import Application, Scenario
 from ..formulations.coordination.setting import Setting
 from ..formulations.coordination.simulation import Conditions
+from ..formulations.coordination.times import SMOOTHING
 from ..formulations.hardware import Platform
 from .coordination import Coordination, coordinate, given_scenario
 from .coordinators import open_coordinator
@@ -41,6 +42,7 @@ def coordinate_here(
     cannot: Cannot | None = None,
     split: int = 1,
     late: Late | str = Late.KEEP,
+    smoothing: float = SMOOTHING,
     warm_up: int = WARM_UP,
     report: Report = silent,
 ) -> tuple[Coordination, Coordination]:
@@ -61,6 +63,8 @@ def coordinate_here(
         As for `open_coordinator`.
     late
         What becomes of requests that cannot meet their deadline any more.
+    smoothing
+        Share of the last observation in an expected time.
     warm_up
         How many times each network runs alone.
     report
@@ -87,7 +91,7 @@ def coordinate_here(
     known = models or {}
     opened: list[Model | str | Path] = [known.get(n, f"{ZOO_PREFIX}{n}") for n in asked.networks]
     runs: list[tuple[Record, Record]] = []
-    conditions = Conditions(late=Late(late), seed=asked.seed)
+    conditions = Conditions(late=Late(late), smoothing=smoothing, seed=asked.seed)
     for number, policy in enumerate(policies):
         report(Step(text=f"{asked.name}: {policy}, opening", done=number, total=len(policies)))
         with open_coordinator(
@@ -98,6 +102,7 @@ def coordinate_here(
             cannot=cannot,
             split=split,
             late=late,
+            smoothing=smoothing,
             queue=100_000,
         ) as coordinator:
             p99_us = _warm_up(coordinator, asked, warm_up)

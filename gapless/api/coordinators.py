@@ -13,6 +13,7 @@ from ..executor.progress import Report, Step, silent
 from ..formulations.coordination.dispatch import Late
 from ..formulations.coordination.policy import Policy
 from ..formulations.coordination.sections import sections_of
+from ..formulations.coordination.times import SMOOTHING
 from ..formulations.costs import CostTable, NetworkCosts
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
@@ -37,6 +38,7 @@ def open_coordinator(
     split: int = 1,
     platform: Platform | None = None,
     engine: str | Engine | None = None,
+    smoothing: float = SMOOTHING,
     queue: int = QUEUE,
     restarts: int = RESTARTS,
     report: Report = silent,
@@ -66,6 +68,8 @@ def open_coordinator(
         The units; None: those of the problem, or all of this device.
     engine
         Who runs the models; None: MNN for ONNX files, "callable" for Python functions.
+    smoothing
+        Share of the last observation in an expected time.
     queue
         Most requests that are accepted and not answered; further ones are refused.
     restarts
@@ -103,6 +107,7 @@ def open_coordinator(
         found,
         make_policy(policy) if isinstance(policy, str) else policy,
         late=Late(late),
+        smoothing=smoothing,
         queue=queue,
         restarts=restarts,
     )

@@ -163,10 +163,13 @@ def coordinate(
     asked = tasks.scenario_of(scenario, seconds=seconds, seed=seed)
     policies = [name.strip() for name in policy.split(",")]
     if here:
-        tasks.check_alone(platform=platform, problem=problem, multipliers=multipliers, bound=bound)
+        alone: dict[str, object] = {"platform": platform, "problem": problem, "behaviour": behaviour}
+        alone |= {"noise-estimates": noise_estimates, "noise-times": noise_times, "rest": rest}
+        alone |= {"power": power, "multipliers": multipliers, "bound": bound, "report": report}
+        tasks.check_alone(alone)
         choice = DeviceChoice.of(engine, units=units, emulate=emulate, precision=Precision.HIGH)
-        how = {"late": late, "split": split or 1}
-        return tasks.served_here(asked, policies, choice, cannot, how=how, out=out)
+        how = {"late": late, "split": split or 1, "smoothing": smoothing}
+        return tasks.served_here(asked, policies, choice, cannot, how=how, out=out, picture=picture)
     place = tasks.place(asked, platform, problem, behaviour, split)
     noise = tasks.noise_of(noise_estimates, noise_times)
     conditions = Conditions(late=late, smoothing=smoothing, noise=noise, rest_kelvin=rest, seed=asked.seed)

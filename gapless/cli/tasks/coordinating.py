@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,7 @@ def shown(found: Found, *, picture: Path | None, page: Path | None, out: Path | 
     return Answer(document=lambda: document, view=lambda: whole, notes=notes)
 
 
-def check_alone(**given: object) -> None:
+def check_alone(given: Mapping[str, object]) -> None:
     """Refuse options of simulations where a scenario is really served.
 
     Raises
@@ -197,6 +197,7 @@ def served_here(
     *,
     how: dict[str, Any],
     out: Path | None,
+    picture: Path | None,
 ) -> Answer:
     """Serve a scenario on this machine, and show it beside its simulation."""
     from ...api.coordination_live import coordinate_here
@@ -212,10 +213,21 @@ def served_here(
             **how,
         )
     document = here_document(measured, simulated)
+    notes = write_out(out, lambda: documents.json_text(document))
+    if picture is not None:
+        from ...view.plots.coordination import save_coordination
+
+        records = [
+            replace(record, policy=f"{record.policy}, {how_so}")
+            for pair in zip(measured.records, simulated.records, strict=True)
+            for record, how_so in zip(pair, ("measured", "simulated"), strict=True)
+        ]
+        save_coordination([replace(measured, records=tuple(records))], picture)
+        notes.append(f"wrote {picture}")
     return Answer(
         document=lambda: document,
         view=lambda: here_view(measured, simulated),
-        notes=write_out(out, lambda: documents.json_text(document)),
+        notes=notes,
     )
 
 
