@@ -35,7 +35,8 @@ MOST_REQUESTS = 40
 """Those behind the first ones, by least slack, are planned when these are on their way."""
 
 _HURRIED = ("late", "lateness", "latency")
-_UNHURRIED = ("lateness", "makespan", "latency")  # only what keeps a unit busy at first has a deadline
+_UNHURRIED = ("makespan", "latency")
+_BUSY = ("lateness", *_UNHURRIED)  # only what keeps a unit busy at first has a deadline
 
 _BUSY_WEIGHT = 1_000
 """Of a unit that is busy at first: nothing is worth letting it be busy later."""
@@ -180,6 +181,7 @@ def _problem(now_us: int, rests: Sequence[_Rest], units: Sequence[UnitState], ti
             networks[name] = costs_by_sections(name, [row])
             due = state.wait_us
             requests.append(JobRequest(name=name, network=name, deadline_us=due, weight=_BUSY_WEIGHT))
+    busy = bool(requests)
     for rest in rests:
         waiting = rest.request
         name = f"{waiting.network} from {waiting.done}"
@@ -203,7 +205,7 @@ def _problem(now_us: int, rests: Sequence[_Rest], units: Sequence[UnitState], ti
         platform=Platform(name="now", units=tuple(ProcessingUnit(name=name) for name in times.units)),
         networks=tuple(network for network, _ in networks.values()),
         costs=CostTable(units=times.units, networks=tuple(costs for _, costs in networks.values())),
-        objective=Objective(terms=_HURRIED if hurried else _UNHURRIED),
+        objective=Objective(terms=_HURRIED if hurried else _BUSY if busy else _UNHURRIED),
         data=Jobs(requests=tuple(requests)),
     )
 

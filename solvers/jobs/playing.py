@@ -19,6 +19,9 @@ MOST_ROUTES = 200
 _GUIDE = 0.02
 """How much of what comes second counts beside the first term."""
 
+_MORE = 0.5
+"""The same of the makespan behind lateness, which is often none at all."""
+
 
 class Step(NamedTuple):
     """A chunk in a sequence: who, where, how long, for whom it has to wait (first chunks), and which one."""
@@ -174,11 +177,13 @@ def _measure(problem: Problem, tables: JobTables) -> Measure:
     scale = [tables.horizon_us / len(weights) if term == JobTerm.LATE else 1.0 for term in names[:2]]
     guide = known[JobTerm.LATENESS] if names[0] in (JobTerm.LATE, JobTerm.LATENESS) else None
 
+    second = _MORE if names[:2] == (JobTerm.LATENESS, JobTerm.MAKESPAN) else _GUIDE
+
     def scalar(ends: Sequence[int], work: int) -> float:
         """Return the first term, a little of the second, and of how late or when all requests end."""
         found = scale[0] * asked[0](ends, work) + _GUIDE * sum(ends) / len(ends)
         if len(scale) > 1:
-            found += _GUIDE * scale[1] * asked[1](ends, work)
+            found += second * scale[1] * asked[1](ends, work)
         return found if guide is None else found + _GUIDE * guide(ends, work)
 
     return Measure(terms=lambda ends, work: tuple(term(ends, work) for term in asked), scalar=scalar)
