@@ -88,6 +88,22 @@ class Model:
     sharing: tuple[Sharing, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """A smaller model, for a bound: every plan is a solution of it, with a value of at most its first term.
+
+    Attributes
+    ----------
+    constraints
+        What holds of all plans.
+    objective
+        What is at most the first term of the objective.
+    """
+
+    constraints: tuple[BoolExpr, ...]
+    objective: Expr
+
+
 class Structure(StrEnum):
     """What a model is like, as far as solvers search differently for it.
 
@@ -156,6 +172,9 @@ class Encoded(Generic[CodeT]):
         The value of every variable on a plan, for solvers that can start from one; None: not known.
     settle
         From a valid plan to an equally good one that is a solution.
+    relaxed
+        From a lower bound on the first term to a model that may have a larger one, quickly solved; None:
+        there is none.
     """
 
     name: str
@@ -167,3 +186,4 @@ class Encoded(Generic[CodeT]):
     complete: bool = True
     assign: Callable[[CodeT], Mapping[VariableKey, int]] | None = None
     settle: Callable[[CodeT], CodeT] = lambda code: code
+    relaxed: Callable[[int], Relaxation] | None = None

@@ -36,8 +36,9 @@ from ..expr import (
     max_of,
     variables,
 )
-from ..model import Constraint, Encoded, Model, Sharing, Structure, Task, Values
+from ..model import Constraint, Encoded, Model, Relaxation, Sharing, Structure, Task, Values
 from ..problem import Problem
+from .counts import by_counts
 from .quantities import JobQuantity as Q
 from .quantities import JobTerm, JobValues
 from .reach import Reach
@@ -145,7 +146,11 @@ class _JobsModel:
             exclude=self._exclude,
             assign=self._assign,
             settle=self._settle,
+            relaxed=self._relaxed if self.paced and self.reach.head_us is not None else None,
         )
+
+    def _relaxed(self, least_us: int) -> Relaxation:
+        return by_counts(self.reach, max(least_us, self.reach.longest_us), self.horizon_us)
 
     def _paths(self) -> Iterator[BoolExpr]:
         for request in self.requests:

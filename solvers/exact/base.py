@@ -8,14 +8,17 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...formulations.availability import Availability
-from ...formulations.model import Encoded, Structure
+from ...formulations.model import Encoded, Model, Structure
 from ...formulations.problem import Problem
 from ..families import Start, starts_for
 from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
 from .lowering import Lowering
-from .port import Port
+from .port import Port, Query
 from .search import Search, add_model
 from .space import Space
+
+_RELAXED_SHARE, _RELAXED_S = 0.2, 10.0
+"""Share of the time limit that smaller models may take for a bound; seconds where there is no limit."""
 
 
 class ExactBackend(ABC):
@@ -64,6 +67,7 @@ class ExactBackend(ABC):
         port, lowering = self.port(options, encoded.structure), Lowering(encoded.model)
         startup_s = time.monotonic() - began
         space = Space(problem, encoded, lowering, self.largest_number)
+        at_least = self.bound_below(encoded, start.at_least, options, deadline)
         add_model(encoded.model, lowering, port, deadline)
         search = Search(
             problem=problem,
@@ -76,9 +80,49 @@ class ExactBackend(ABC):
             port=port,
             deadline=deadline,
             seed=None if start.code is None else encoded.settle(start.code),
-            at_least=start.at_least,
+            at_least=at_least,
         )
         return replace(search.run(), startup_s=startup_s)
+
+    def bound_below(
+        self, encoded: Encoded[Any], known: int | None, options: SolveOptions, deadline: Deadline
+    ) -> int | None:
+        """Return a lower bound on the first term: that of a smaller model, if there is one and it is better.
+
+        A better bound can make the model a better one, so it is solved again as long as that helps.
+
+        Parameters
+        ----------
+        encoded
+            The model, and the smaller one.
+        known
+            A lower bound that is known already, or None.
+        options, deadline
+            How long that may take.
+        """
+        if encoded.relaxed is None or known is None:
+            return known
+        limit_s = _RELAXED_S if options.time_limit_s is None else _RELAXED_SHARE * options.time_limit_s
+        left_s = deadline.left_s
+        until = Deadline(limit_s if left_s is None else min(limit_s, left_s))
+        while not until.passed:
+            smaller = encoded.relaxed(known)
+            lowering = Lowering(Model(constraints=(), definitions={}))
+            port = self.port(options, Structure.CHOICE)
+            for condition in smaller.constraints:
+                port.add(lowering.truth(condition))
+            query = Query(
+                objective=lowering.number(smaller.objective),
+                conditions=(),
+                at_least=known,
+                deadline=until,
+                progress=lambda values, bound: None,
+            )
+            bound = port.minimise(query).bound
+            if bound is None or bound <= known:
+                break
+            known = bound
+        return known
 
     def first_claim(self, problem: Problem, options: SolveOptions) -> Claim:
         """Return the first of what is known."""

@@ -6,7 +6,10 @@ import pytest
 
 from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
+from gapless.solvers.exact.cp_sat import CpSatBackend
+from gapless.solvers.families import Start
 from gapless.solvers.jobs.bounds import bound_of
+from gapless.solvers.protocol import Deadline, SolveOptions
 from tests.jobs_instances import drawn_jobs, jobs_problem
 
 TERMS = ("makespan", "late", "lateness", "latency", "work")
@@ -30,6 +33,20 @@ def test_bounds_hold_for_all_plans(part: int) -> None:
             if term == "makespan":
                 shares.append(bound / best[term])
     assert sum(shares) / len(shares) > 0.8
+
+
+def test_smaller_models_hold_for_all_plans() -> None:
+    """Counts of requests by chunk: what a solver proves of them is never above the optimum."""
+    backend, better = CpSatBackend(), 0
+    for seed in range(24):
+        problem = drawn_jobs(seed, requests=2 + seed % 2).with_objective("makespan")
+        best, known = least(problem)["makespan"], bound_of(problem)
+        encoded = backend.encode(problem, SolveOptions(), Start())
+        found = backend.bound_below(encoded, known, SolveOptions(), Deadline(20))
+        assert found is not None
+        assert known <= found <= best, seed
+        better += found > known
+    assert better >= 3
 
 
 def test_loads_bound_the_makespan() -> None:
