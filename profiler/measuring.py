@@ -18,6 +18,9 @@ from .summary import Timing, timing
 
 ROLE = "gapless.profiler.worker:serve"
 
+_LONGER = (1, 5, 25)
+"""How many times as long is measured when a busy core did not get round to the load beside it."""
+
 ANSWER_LIMIT_S = 600.0
 """How long a worker may take for one answer: opening, warming up and timing a slow piece."""
 
@@ -119,8 +122,20 @@ class WorkerBench:
         ProfilingError
             A unit that should have run a piece in a loop meanwhile did not get round to it.
         """
-        with self._loaded(beside) as shares:
-            found = self._ask(unit, "measure", prepared, "samples", effort=asdict(effort))
+        for factor in _LONGER:
+            least_s, most_s = factor * effort.min_seconds, factor * effort.max_seconds
+            asked = asdict(replace(effort, min_seconds=least_s, max_seconds=most_s))
+            with self._loaded(beside) as ended:
+                found = self._ask(unit, "measure", prepared, "samples", effort=asked)
+            idle = [unit for unit, end in ended.items() if end["runs"] == 0]
+            if not idle:
+                break
+        else:
+            raise ProfilingError(
+                f"the load on {', '.join(idle)} did not run once while another piece was measured; "
+                "give the measurement more time (min_seconds)"
+            )
+        shares = [end["share"] for end in ended.values()]
         samples = Samples(**{name: tuple(values) for name, values in found["samples"].items()})
         return replace(timing(samples, parse_receipt(found["receipt"])), load_shares=tuple(shares))
 
@@ -143,24 +158,17 @@ class WorkerBench:
         self.close()
 
     @contextmanager
-    def _loaded(self, load: Mapping[str, PreparedPiece]) -> Iterator[list[float]]:
-        """Have units run something in a loop; the list is filled with their shares at the end."""
+    def _loaded(self, load: Mapping[str, PreparedPiece]) -> Iterator[dict[str, Message]]:
+        """Have units run something in a loop; what each of them says in the end is put into the mapping."""
         started: list[str] = []
-        shares: list[float] = []
+        ended: dict[str, Message] = {}
         try:
             for unit, prepared in load.items():
                 self._ask(unit, "load", prepared, "loading")
                 started.append(unit)
-            yield shares
+            yield ended
         finally:
-            ends = {unit: self._stop(unit) for unit in started}
-        shares += [end["share"] for end in ends.values()]
-        idle = [unit for unit, end in ends.items() if end["runs"] == 0]
-        if idle:
-            raise ProfilingError(
-                f"the load on {', '.join(idle)} did not run once while another piece was measured; "
-                "give the measurement more time (min_seconds)"
-            )
+            ended.update((unit, self._stop(unit)) for unit in started)
 
     def _stop(self, unit: str) -> Message:
         worker = self._workers[unit]

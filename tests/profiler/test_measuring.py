@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gapless.executor.workers import Message
 from gapless.formulations.errors import PlacementError, ProfilingError, UnitLostError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.feed import Feed
@@ -115,3 +117,45 @@ def test_nothing_is_left_behind(model: FakeModel) -> None:
     feed.close()
     assert set(os.listdir("/proc/self/fd")) == before
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.parametrize(("idle_times", "factors"), [(0, [1]), (2, [1, 5, 25])])
+def test_where_the_load_did_not_run_it_is_measured_for_longer(
+    model: FakeModel,
+    bench: WorkerBench,
+    monkeypatch: pytest.MonkeyPatch,
+    idle_times: int,
+    factors: list[int],
+) -> None:
+    asked = _spied(bench, monkeypatch, idle_times)
+    effort = replace(EFFORT, min_seconds=0.001, max_seconds=0.002)
+    timing = bench.timing("a", prepared(model, 1, 3), effort=effort, beside={"b": prepared(model, 1, 3)})
+    assert len(timing.load_shares) == 1
+    assert asked == [pytest.approx(factor * 0.001) for factor in factors]
+
+
+def test_a_load_that_never_runs_is_named(
+    model: FakeModel, bench: WorkerBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _spied(bench, monkeypatch, 3)
+    piece = prepared(model, 1, 3)
+    with pytest.raises(ProfilingError, match="the load on b did not run once"):
+        bench.timing("a", piece, effort=EFFORT, beside={"b": piece})
+
+
+def _spied(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch, idle_times: int) -> list[float]:
+    """Let the load have run not once so many times; return the least seconds that are asked for."""
+    asked: list[float] = []
+    stop, ask = bench._stop, bench._ask
+
+    def stopped(unit: str) -> Message:
+        return {**stop(unit), "runs": 0 if len(asked) <= idle_times else 7}
+
+    def spied(unit: str, kind: str, *given: Any, **more: Any) -> Message:
+        if kind == "measure":
+            asked.append(more["effort"]["min_seconds"])
+        return ask(unit, kind, *given, **more)
+
+    monkeypatch.setattr(bench, "_stop", stopped)
+    monkeypatch.setattr(bench, "_ask", spied)
+    return asked
