@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ...formulations.coordination.dispatch import Dispatcher, Late, Start
 from ...formulations.coordination.latency import soonest
+from ...formulations.coordination.policy import Waiting
 from ...formulations.coordination.times import NetworkTimes
 from ...formulations.errors import (
     DroppedRequestError,
@@ -73,6 +74,7 @@ class Loop:
         self.seats: list[Seat] = []
         self._calls: deque[Callable[[], None]] = deque()
         self._until_s: float | None = None
+        self._loss: GaplessError | None = None  # the last of units that do not come back
         self._lock = threading.Lock()
         self._wake_up = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ended = False
@@ -285,6 +287,7 @@ class Loop:
     def _enter(self, request: Accepted) -> None:
         self.requests.by_number[request.waiting.number] = request
         self.dispatcher.submit(request.waiting)
+        self._fail_if_hopeless(request.waiting)  # it was admitted before, maybe when all units were there
 
     def _start(self, start: Start) -> None:
         seat, request = self.seats[start.unit], self.requests.by_number[start.request.number]
@@ -324,8 +327,11 @@ class Loop:
         run.request.chunks.append(
             RanChunk(start=start, stop=stop, unit=seat.unit.name, times_ns=(*times_ns,))
         )
-        if self.dispatcher.finished(run.start, (times_ns[-1] - times_ns[0]) / 1000) is None:
+        rest = self.dispatcher.finished(run.start, (times_ns[-1] - times_ns[0]) / 1000)
+        if rest is None:
             self.requests.answer(run.request)
+        else:
+            self._fail_if_hopeless(rest)
 
     def _failed(self, seat: Seat, run: Run, error: GaplessError) -> None:
         """Put back what an engine failed to run, and see whether the unit still works."""
@@ -342,6 +348,8 @@ class Loop:
             self.dispatcher.cancel(run.request.waiting.number)
             words = f"{run.request} failed {ATTEMPTS} times, the last time so: {error}"
             self.requests.fail(run.request, Fate.FAILED, type(error)(words))
+        else:
+            self._fail_if_hopeless(run.start.request)
 
     def _lose(self, seat: Seat, error: GaplessError) -> None:
         run = seat.lose(error)
@@ -351,7 +359,9 @@ class Loop:
             self._put_back(run, error)
         self._settle(seat)
         if seat.lost:
-            self._fail_hopeless(error)
+            self._loss = error
+            for waiting in list(self.dispatcher.queue):
+                self._fail_if_hopeless(waiting)
 
     def _settle(self, changed: Seat) -> None:
         """Tell the dispatcher whether a unit, and those that share a core with it, may be used."""
@@ -372,13 +382,13 @@ class Loop:
         request = start.request
         return soonest(self.dispatcher.times, request.network, request.done, wait_us) is not None
 
-    def _fail_hopeless(self, error: GaplessError) -> None:
-        """Answer requests that nothing can run any more: units that are gone for good do not come back."""
+    def _fail_if_hopeless(self, waiting: Waiting) -> None:
+        """Answer a waiting request that nothing can run any more: lost units do not come back."""
+        if self._loss is None:
+            return
         wait_us = [None if seat.lost else 0 for seat in self.seats]
-        for waiting in list(self.dispatcher.queue):
-            if soonest(self.dispatcher.times, waiting.network, waiting.done, wait_us) is None:
-                self.dispatcher.cancel(waiting.number)
-                request = self.requests.by_number[waiting.number]
-                self.requests.fail(
-                    request, Fate.FAILED, UnitLostError(f"{request} cannot be run any more: {error}")
-                )
+        if soonest(self.dispatcher.times, waiting.network, waiting.done, wait_us) is None:
+            self.dispatcher.cancel(waiting.number)
+            request = self.requests.by_number[waiting.number]
+            words = f"{request} cannot be run any more: {self._loss}"
+            self.requests.fail(request, Fate.FAILED, UnitLostError(words))

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,18 +27,10 @@ from gapless.formulations.errors import (
     QueueFullError,
     RefusedRequestError,
 )
-from gapless.formulations.network import Layer
 from gapless.formulations.plan import Chunk
 from gapless.solvers.coordination.dynamic import LeastSlack
-from tests.executor.coordination.coordinators import coordinator
+from tests.executor.coordination.coordinators import coordinator, typed
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
-
-
-def typed(model: FakeModel, *kinds: str) -> FakeModel:
-    """Return a model whose layers are of these operator types."""
-    layers = tuple(Layer(name=str(index), op_types=(kind,)) for index, kind in enumerate(kinds))
-    model._network = replace(model.network, layers=layers)
-    return model
 
 
 def right(model: FakeModel, served: Served, seed: int = 0) -> bool:

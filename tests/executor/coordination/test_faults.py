@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.coordination.seat import Run
 from gapless.executor.coordination.tally import Fate
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.errors import (
@@ -25,7 +26,7 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.solvers.coordination.dynamic import LeastSlack
-from tests.executor.coordination.coordinators import coordinator
+from tests.executor.coordination.coordinators import coordinator, typed
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain
 from tests.processes import soon
 
@@ -129,6 +130,29 @@ def test_a_worker_that_cannot_be_replaced_is_given_up() -> None:
         with pytest.raises(RefusedRequestError):
             opened.submit("net", model.sample_inputs(0))
         assert opened.statistics().total(Fate.FAILED) == 3
+
+
+def test_a_request_that_was_admitted_just_before_the_loss_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with coordinator("a", restarts=0) as opened:
+        opened.register(MODEL)
+        os.kill(opened.pids["a"], signal.SIGKILL)
+        assert soon(lambda: not opened.can_serve("net"))
+        monkeypatch.setattr(opened._loop, "can_serve", lambda _: True)  # as it was before
+        with pytest.raises(UnitLostError, match=r"request 1 of 'net' cannot be run any more.*SIGKILL"):
+            opened.submit("net", MODEL.sample_inputs(0)).result(timeout=60)
+
+
+def test_what_is_left_of_a_request_cannot_run_any_more() -> None:
+    model = typed(chain(("sleep", 0.3), "add", name="net"), "Conv", "Odd")
+    with coordinator("a", "b", restarts=0) as opened:
+        opened.register(model, cannot={"a": ["Odd"], "b": ["Conv"]})
+        future = opened.submit("net", model.sample_inputs(0))
+        assert soon(lambda: isinstance(opened._loop.seats[0].task, Run))
+        os.kill(opened.pids["b"], signal.SIGKILL)
+        with pytest.raises(UnitLostError, match=r"request 1 of 'net' cannot be run any more.*SIGKILL"):
+            future.result(timeout=60)
 
 
 def test_a_request_that_kills_a_worker_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
