@@ -9,7 +9,12 @@ from statistics import mean, stdev
 from typing import Any
 
 from gapless.api.coordination import Coordination, with_deadlines
-from gapless.api.coordination_bound import CoordinationBound, bound_coordination
+from gapless.api.coordination_bound import (
+    BOUND_BACKEND,
+    MOST_REQUESTS,
+    CoordinationBound,
+    bound_coordination,
+)
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Policy
@@ -145,16 +150,36 @@ def rates_on(study: Study, scenario: Scenario, setting: Setting, policy: str) ->
     return spread([record.frames_per_s or 0.0 for record in records])
 
 
+_LARGE = 200
+"""Most requests of large frames."""
+
+
 @cache
 def bounds(
-    study: Study, scenario: Scenario, platform: str, policies: tuple[str, ...] = _POLICIES, frames: int = 5
+    study: Study,
+    scenario: Scenario,
+    platform: str,
+    policies: tuple[str, ...] = _POLICIES,
+    frames: int = 5,
+    *,
+    large: bool = False,
 ) -> CoordinationBound:
-    """Return what policies reach on some frames, the best known, and a proven bound."""
+    """Return what policies reach on some frames, the best known, and a proven bound.
+
+    Large frames are more than CP-SAT can hold in seconds; the native search and its bound are for any number.
+    """
     setting = phone(platform, scenario)
     short = replace(scenario, duration_us=1)  # only names are needed of its records
     records = tuple(served(setting, short, policy) for policy in policies)
     found = Coordination(scenario=scenario, setting=setting, conditions=Conditions(), records=records)
-    return bound_coordination(found, policies, time_limit_s=study.bound_s, frames=frames)
+    return bound_coordination(
+        found,
+        policies,
+        time_limit_s=study.bound_s,
+        frames=frames,
+        most_requests=_LARGE if large else MOST_REQUESTS,
+        backend="native" if large else BOUND_BACKEND,
+    )
 
 
 def in_time(
