@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from .scenario import Arrivals, Scenario, Workflow
@@ -56,6 +56,36 @@ def frames_of(workflow: Workflow, random: Random) -> Iterator[Frame]:
     crowded = sorted(range(FRAME_POOL), key=lambda index: (-len(pool[index]), index))[:count]
     while True:
         yield from (pool[index] for index in sorted(crowded))
+
+
+def at_pace(scenario: Scenario, pace: float) -> Scenario:
+    """Return a scenario whose requests come so many times as fast; deadlines and events stay as they are.
+
+    Parameters
+    ----------
+    scenario
+        The scenario. Frames that come when the one before is done still do so.
+    pace
+        E.g. 0.1: ten times as slowly, for a device that much slower.
+    """
+
+    def paced(arrivals: Arrivals) -> Arrivals:
+        period_us, rate_per_s, at_us = arrivals.period_us, arrivals.rate_per_s, arrivals.at_us
+        return Arrivals(
+            period_us=None if period_us is None else max(1, round(period_us / pace)),
+            rate_per_s=None if rate_per_s is None else rate_per_s * pace,
+            at_us=None if at_us is None else tuple(round(at / pace) for at in at_us),
+            phase_us=round(arrivals.phase_us / pace),
+        )
+
+    return replace(
+        scenario,
+        applications=tuple(replace(each, arrivals=paced(each.arrivals)) for each in scenario.applications),
+        workflows=tuple(
+            each if each.arrivals is None else replace(each, arrivals=paced(each.arrivals))
+            for each in scenario.workflows
+        ),
+    )
 
 
 def demand_of(scenario: Scenario) -> dict[str, float]:

@@ -58,6 +58,12 @@ SecondsOption = Annotated[
     float | None,
     _served_option(min=0.001, max=1e6, help="How long requests come; otherwise as it says."),
 ]
+PaceOption = Annotated[
+    float,
+    _served_option(
+        min=0.001, max=1000, help="Let requests come so many times as fast, e.g. 0.1 for a slow device."
+    ),
+]
 SeedOption = Annotated[int | None, _served_option(min=0, help="Of all that is drawn, instead of its own.")]
 SplitOption = Annotated[
     int | None,
@@ -132,6 +138,7 @@ def coordinate(
     split: SplitOption = None,
     late: LateOption = Late.KEEP,
     seconds: SecondsOption = None,
+    pace: PaceOption = 1.0,
     seed: SeedOption = None,
     smoothing: SmoothingOption = SMOOTHING,
     noise_estimates: EstimateNoiseOption = None,
@@ -160,7 +167,7 @@ def coordinate(
         check_writable(path)
     if scenario is None:
         return tasks.overview_answer()
-    asked = tasks.scenario_of(scenario, seconds=seconds, seed=seed)
+    asked = tasks.scenario_of(scenario, seconds=seconds, seed=seed, pace=pace)
     policies = [name.strip() for name in policy.split(",")]
     if here:
         alone: dict[str, object] = {"platform": platform, "problem": problem, "behaviour": behaviour}

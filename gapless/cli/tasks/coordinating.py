@@ -26,6 +26,7 @@ from ...api.device import DEFAULT_ENGINE
 from ...api.problems import given_problem
 from ...files import documents
 from ...files.coordination_document import coordination_document, here_document
+from ...formulations.coordination.arrivals import at_pace
 from ...formulations.coordination.files import BEHAVIOUR
 from ...formulations.coordination.scenario import Scenario
 from ...formulations.coordination.setting import Setting
@@ -90,9 +91,9 @@ def overview_answer() -> Answer:
     return Answer(document=lambda: document, view=overview)
 
 
-def scenario_of(name: str, *, seconds: float | None, seed: int | None) -> Scenario:
-    """Return the scenario that is asked for, as long, and drawn as it is asked for."""
-    found = given_scenario(name)
+def scenario_of(name: str, *, seconds: float | None, seed: int | None, pace: float) -> Scenario:
+    """Return the scenario that is asked for, as fast, as long, and drawn as it is asked for."""
+    found = at_pace(given_scenario(name), pace)
     return replace(
         found,
         duration_us=found.duration_us if seconds is None else round(1e6 * seconds),
