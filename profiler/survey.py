@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ..executor.engine import Engine
@@ -13,7 +13,8 @@ from ..executor.model import Model
 from ..executor.progress import Ledger, Report
 from ..formulations.costs import CostTable, Provenance
 from ..formulations.errors import ConversionError, ExecutionError, UnitLostError
-from ..formulations.hardware import Platform
+from ..formulations.hardware import Platform, ProcessingUnit
+from ..formulations.operators import excluded
 from ..formulations.plan import Chunk
 from .feed import Feed
 from .isolated import (
@@ -166,7 +167,9 @@ class Survey:
         network = self.model.network
         self.bench.progress.say(f"preparing {network.name}")
         wholes = prepare_whole(self.preparer, network)
-        raws = {unit: self._layers(unit, wholes) for unit in self.platform.unit_names}
+        raws = {
+            unit.name: self._allowed(unit, self._layers(unit.name, wholes)) for unit in self.platform.units
+        }
         check_runnable(network, [raw.layer_us for raw in raws.values()], self.notes)
         return wholes, raws
 
@@ -187,6 +190,19 @@ class Survey:
         times, notes = time_by_chunks(self.bench, unit, self.model.network, self.preparer, runs)
         self.notes += notes
         return RawTimes(layer_us=times, wholes=runs)
+
+    def _allowed(self, unit: ProcessingUnit, raw: RawTimes) -> RawTimes:
+        """Return the times without those of layers that the platform says the unit cannot run."""
+        lacks = [bool(excluded(layer.op_types, unit.unsupported)) for layer in self.model.network.layers]
+        if not any(lacks):
+            return raw
+        self.notes.append(
+            f"unit {unit.name!r} cannot run {sum(lacks)} of {len(lacks)} layers of "
+            f"{self.model.network.name!r}, as the platform says ({', '.join(unit.unsupported)})"
+        )
+        times = zip(raw.layer_us, lacks, strict=True)
+        allowed = tuple(None if lacking else time_us for time_us, lacking in times)
+        return replace(raw, layer_us=allowed, wholes=())
 
     def _choose_checks(self, raws: Mapping[str, RawTimes], measured: Set[Span]) -> list[Chunk]:
         """Return random chunks that are not measured anyway, on one unit after the other."""

@@ -271,3 +271,21 @@ def test_options_are_checked_all_at_once() -> None:
     with pytest.raises(InvalidInputError) as error:
         ProfileOptions(min_repetitions=0, checks=-1, min_seconds_per_item=2.0, max_seconds_per_item=1.0)
     assert len(error.value.problems) == 3
+
+
+def test_what_the_platform_says_a_unit_lacks_has_no_cost_there() -> None:
+    model = FakeModel(SIZES)
+    layers = [
+        replace(layer, op_types=("Softplus" if index == 3 else "Conv",))
+        for index, layer in enumerate(model.network.layers)
+    ]
+    model.network = replace(model.network, layers=tuple(layers))
+    units = tuple(
+        replace(unit, unsupported=("Softplus",)) if unit.name == "little" else unit for unit in PLATFORM.units
+    )
+    table = take(bench(), model=model, platform=replace(PLATFORM, units=units)).table(Method.ISOLATED)
+    rows = table.of("fake").layer_us
+    assert [row[1] is None for row in rows] == [layer == 3 for layer in range(LAYERS)]
+    assert all(row[0] is not None for row in rows)
+    assert rows[5][1] == pytest.approx(COSTS["little"][5], rel=0.1)
+    assert "'little' cannot run 1 of 12 layers of 'fake', as the platform says" in table.provenance.notes
