@@ -71,7 +71,8 @@ def solve(
     strict_rules
         Refuse backends that merely check or repair plans against the rules.
     explain
-        When infeasible, find a smallest set of rules and limits that contradict each other.
+        When infeasible, find a smallest set of rules and limits that contradict each other, as far as the
+        time limit goes.
 
     Raises
     ------
@@ -83,6 +84,7 @@ def solve(
         The judge refutes what it claims.
     """
     started, options = time.monotonic(), options or SolveOptions()
+    deadline = Deadline(options.time_limit_s)
     _check_options(options, problem)
     worker = get_backend(backend) if isinstance(backend, str) else backend
     version = _check_backend(worker, problem, strict_rules=strict_rules)
@@ -103,11 +105,11 @@ def solve(
     )
     if result.status is SolveStatus.INFEASIBLE and explain:
 
-        def again(variant: Problem, by: str | Backend | None = None) -> SolveResult:
-            quick = replace(options, top=1, publish=lambda claim: None)
+        def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+            quick = replace(options, top=1, time_limit_s=limit_s, publish=lambda claim: None)
             return solve(variant, by or worker, quick, isolate=isolate, explain=False)
 
-        conflict, unfiltered = explain_infeasible(problem, again, worker.name)
+        conflict, unfiltered = explain_infeasible(problem, again, worker.name, deadline)
         result = replace(result, conflict=conflict, unfiltered=unfiltered)
     return result
 

@@ -32,10 +32,6 @@ _OPEN = 4
 _NO_TIME = "no plan was found in time, and nothing is proved"
 
 
-class _OutOfTime(Exception):
-    """The share of the time limit that a question has is used up."""
-
-
 class Inquiry:
     """Questions about one problem and one plan.
 
@@ -140,14 +136,11 @@ class Inquiry:
             Names of demands that are known to take part and are not repeated.
         """
 
-        def again(variant: Problem, by: object = None) -> SolveResult:
-            if deadline.passed:
-                raise _OutOfTime
-            return self._solve(variant, deadline)
+        def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+            return self._solve(variant, Deadline(limit_s))
 
-        try:
-            conflict, _ = explain_infeasible(problem, again, self._backend)
-        except _OutOfTime:
+        conflict, _ = explain_infeasible(problem, again, self._backend, deadline)
+        if not conflict.irreducible:
             return None
         return tuple(item for item in conflict.items if item.name not in but)
 

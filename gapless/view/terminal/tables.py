@@ -138,6 +138,9 @@ def conflict_view(conflict: Conflict) -> list[RenderableType]:
     items = [Text(f"  - {item.text}  [{item.name}]") for item in conflict.items]
     if len(conflict.items) == 1:
         return [Text("There is no plan because of this alone:"), *items]
+    if not conflict.irreducible:
+        more = "The time was not enough to find out which of them do already; give a longer limit."
+        return [Text("These cannot all hold together:"), *items, Text(more)]
     smallest = "no smaller set of demands contradicts itself" if conflict.smallest else ""
     words = "Leave out any one of them, and these no longer contradict each other"
     return [
