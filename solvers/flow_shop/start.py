@@ -35,7 +35,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
 
     if problem.objective.terms[0] == FlowTerm.MAKESPAN:
         known = replace(known, at_least=makespan_bound(shop))
-        yield known
+    yield known
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
     if places > _EASY and needs_of(problem).clocks:
         share_s = None if limit_s is None else _SHARE * limit_s
