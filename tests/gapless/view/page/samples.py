@@ -174,7 +174,7 @@ def _answers() -> tuple[SolverAnswer, ...]:
             version="9.15",
             stop="time_limit",
             plan="another plan",
-            start=StartMode.NONE,
+            start=StartMode.NATIVE,
             plan_source=Source.OWN,
             bound_source=Source.START,
         ),
