@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ..formulations.errors import (
     BackendDisagreementError,
@@ -22,7 +23,7 @@ from ..formulations.judge import rank_key, score
 from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
 from .by_units import solve_by_units
-from .conflict import explain_infeasible
+from .conflict import Again, explain_infeasible
 from .diverse import check_distance, solve_diverse
 from .families import takes_start
 from .protocol import (
@@ -104,11 +105,7 @@ def solve(
         startup_s=loading_s + result.startup_s,
     )
     if result.status is SolveStatus.INFEASIBLE and explain:
-
-        def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
-            quick = replace(options, top=1, time_limit_s=limit_s, publish=lambda claim: None)
-            return solve(variant, by or worker, quick, isolate=isolate, explain=False)
-
+        again = Again(partial(solve, isolate=isolate, explain=False), reconcile, worker, options)
         conflict, unfiltered = explain_infeasible(problem, again, worker.name, deadline)
         result = replace(result, conflict=conflict, unfiltered=unfiltered)
     return result
