@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...formulations.flow_shop.needs import needs_of
-from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
@@ -34,11 +33,9 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     if limit_s is not None:
         known = Start(code=_whole(problem, shop))
         yield known
-    from .bounds import makespan_bound  # these load numpy
-    from .search import best_schedule
+    from .search import best_schedule, objective_bound  # loads numpy
 
-    if problem.objective.terms[0] == FlowTerm.MAKESPAN:
-        known = replace(known, at_least=makespan_bound(shop))
+    known = replace(known, at_least=objective_bound(problem))
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
     if places > _EASY and needs_of(problem).clocks:
         share_s = None if limit_s is None or not hurried else _SHARE * limit_s
