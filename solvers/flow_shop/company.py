@@ -102,7 +102,7 @@ class Company:
         counts = [len(self._runnable(unit)) + 1 for unit in range(self._units)]
         if np.prod([float(count) for count in counts]) > 4 * _MOST_SETS:
             return None
-        members = self._grown(None, 0.0)[0]
+        members = self._grown()[0]
         return self.rates_of(members) if len(members) <= _MOST_SETS else None
 
     def rates_of(self, members: Ints) -> Floats:
@@ -120,30 +120,30 @@ class Company:
             found[rows, own] = rate
         return found
 
-    def best(self, prices: Floats) -> tuple[Floats, float]:
-        """Return rates of sets that are worth much at some prices, best first, and a bound on all of them.
+    def best(self, prices: Floats, most: int) -> tuple[Floats, float]:
+        """Return rates of the sets that are worth most at some prices, and a bound on what any is worth.
 
         Parameters
         ----------
         prices
             By pair, not negative. A set is worth the sum of price x rate (permille).
+        most
+            How many sets.
         """
-        rates = self.rates
-        if rates is not None:
-            worth = rates @ prices
-            order = np.argsort(-worth)[:_FRONT]
-            return rates[order], float(worth[order[0]])
-        members, dropped = self._grown(prices, 0.0)
-        rates = self.rates_of(members)
+        rates, dropped = self.rates, 0.0
+        if rates is None:
+            members, dropped = self._grown(prices)
+            rates = self.rates_of(members)
         worth = rates @ prices
-        order = np.argsort(-worth)
-        return rates[order], max(float(worth[order[0]]), dropped)
+        chosen = np.argpartition(-worth, most)[:most] if most < len(worth) else slice(None)
+        return rates[chosen], max(float(worth.max()), dropped)
 
     def _runnable(self, unit: int) -> list[int]:
         return np.flatnonzero(self.able.reshape(self._units, self._size)[unit]).tolist()
 
-    def _grown(self, prices: Floats | None, dropped: float) -> tuple[Ints, float]:
+    def _grown(self, prices: Floats | None = None) -> tuple[Ints, float]:
         """Return sets grown unit by unit, and a bound on those that were left out at some prices."""
+        dropped = 0.0
         members = np.full((1, self._units), _NOBODY)
         taken = np.zeros((1, self._size + 1), dtype=np.int64)
         """How often each kind is in the set; last, the bytes."""

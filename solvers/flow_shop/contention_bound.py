@@ -139,7 +139,7 @@ class _Program:
         for _ in range(_MOST_ROUNDS):
             done = self._simplex.solve(deadline)
             prices = np.maximum(self._simplex.prices, 0.0)
-            rates, worth = self._company.best(prices[: self._pairs])
+            rates, worth = self._company.best(prices[: self._pairs], _SETS_A_ROUND)
             if not done or deadline.passed:
                 self._ask(prices[: self._pairs] * _SAFE * 1000 / max(worth, 1.0))
                 return
@@ -155,7 +155,7 @@ class _Program:
     def _take_sets(self, rates: Floats, prices: Floats) -> None:
         """Take in the sets that are worth most, and more than their time."""
         worth = rates @ prices
-        chosen = rates[worth > 1000 * (1 + 1e-7)][:_SETS_A_ROUND].T / 1000
+        chosen = rates[worth > 1000 * (1 + 1e-7)].T / 1000
         columns = np.concatenate([chosen, np.zeros((self._size, chosen.shape[1]))])
         self._simplex.add(columns, np.ones(chosen.shape[1]))
 

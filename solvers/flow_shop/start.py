@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...formulations.flow_shop.needs import needs_of
+from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
@@ -17,6 +18,9 @@ _EASY = 100
 
 _UNHURRIED_S = 10.0
 """With a shorter limit the native search for a plan to start from is limited, too."""
+
+_BOUNDED = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.PERIOD)
+"""Terms whose bounds are good."""
 
 _SHARE = 0.1
 """Share of a short limit that it may take."""
@@ -35,7 +39,8 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
         yield known
     from .search import best_schedule, objective_bound  # loads numpy
 
-    known = replace(known, at_least=objective_bound(problem))
+    if problem.objective.terms[0] in _BOUNDED:
+        known = replace(known, at_least=objective_bound(problem))
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
     if places > _EASY and needs_of(problem).clocks:
         share_s = None if limit_s is None or not hurried else _SHARE * limit_s
