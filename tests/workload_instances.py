@@ -14,6 +14,7 @@ from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
+from tests.powers import powers
 
 UNITS = ("npu", "big", "gpu", "little")
 
@@ -37,7 +38,9 @@ def workload_problem(
     served = tuple(Request(name=f"{network}{i}", network=network) for i, network in enumerate(requests))
     return Problem(
         platform=Platform(
-            name="board", units=tuple(ProcessingUnit(name=unit) for unit in units), memory_bytes=memory_bytes
+            name="board",
+            units=tuple(ProcessingUnit(name=unit, **powers(i)) for i, unit in enumerate(units)),
+            memory_bytes=memory_bytes,
         ),
         networks=tuple(
             Network(name=name, layers=tuple(Layer(name=f"l{i}", weight_bytes=10) for i in range(len(rows))))
@@ -149,8 +152,9 @@ def _platforms(draw: st.DrawFn, names: tuple[str, ...]) -> Platform:
             name=name,
             cores=draw(st.sampled_from([(), (), (), (0,), (0, 1)])),
             memory_bytes=draw(st.sampled_from([None, None, None, 60])),
+            **powers(index),
         )
-        for name in names
+        for index, name in enumerate(names)
     )
     return Platform(
         name="board", units=units, memory_bytes=draw(st.sampled_from([None, None, None, 80, 150]))

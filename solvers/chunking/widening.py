@@ -76,6 +76,7 @@ class Widening:
         self.terms = setting.ranking.terms
         self.frontier: tuple[int, ...] = ()
         self._known_totals: dict[tuple[int, int, bool], Ints] = {}
+        self._known_drains: dict[int, Ints] = {}
 
     def run(self) -> None:
         """Fill the pool with the best plans.
@@ -134,6 +135,7 @@ class Widening:
             lattice,
             box.window,
             partial(self._totals, lattice, box.most_period),
+            partial(self._drains, lattice),
             most=most,
             pause=self.setting.pause,
         )
@@ -151,6 +153,14 @@ class Widening:
         if key not in self._known_totals:
             self._known_totals[key] = self._total_tables(lattice, high, largest=largest)
         return self._known_totals[key]
+
+    def _drains(self, lattice: Lattice) -> Ints:
+        """Return the least energy above the idle power of the rest."""
+        if id(lattice) not in self._known_drains:
+            rates = self.tables.extra_mw
+            found = completion_totals(self.tables, lattice, largest=False, rates=rates)
+            self._known_drains[id(lattice)] = found
+        return self._known_drains[id(lattice)]
 
     def _total_tables(self, lattice: Lattice, high: int, *, largest: bool) -> Ints:
         if high < self.tables.most_busy:
@@ -233,7 +243,8 @@ class Widening:
     @staticmethod
     def _splits(term: str, box: Box) -> bool:
         """Whether a cap on the term shrinks the box."""
-        return term not in _IMBALANCE or box.window.high <= _WIDE * box.floor
+        imbalanced = term in _IMBALANCE and box.window.high > _WIDE * box.floor
+        return term != Term.UNITS and not imbalanced
 
     def _range(self, term: str, box: Box) -> tuple[int, int]:
         """Return the least and the largest value of a term in a box."""
@@ -248,6 +259,13 @@ class Widening:
             case Term.PEAK_MEMORY:
                 whole = self.tables.bytes_of_whole
                 return whole, min(chunks * whole, window.most_memory or chunks * whole)
+            case Term.ENERGY:
+                drain = int(self._drains(self.lattices.finest)[0, 0])
+                most = chunks * window.high * int(self.tables.extra_mw.max())
+                idle_mw = self.narrowing.idle_mw
+                return drain + idle_mw * box.floor, most + idle_mw * window.high
+            case Term.UNITS:
+                return 1, chunks
             case Term.BUBBLES:
                 return 0, chunks * window.high
             case Term.IDLE:

@@ -30,10 +30,12 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import rank_key, score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
+from gapless.formulations.pipelines.rules import energy_cap
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction
 from gapless.solvers.protocol import Backend, Claim, SolveOptions
+from tests.powers import powers
 
 UNITS = "abcde"
 
@@ -69,8 +71,10 @@ def problem_of(
         transfer_out_us=tuple(map(tuple, out)),
     )
     units = tuple(
-        ProcessingUnit(name=n, cores=(cores or {}).get(n, ()), memory_bytes=(unit_bytes or {}).get(n))
-        for n in names
+        ProcessingUnit(
+            name=n, cores=(cores or {}).get(n, ()), memory_bytes=(unit_bytes or {}).get(n), **powers(i)
+        )
+        for i, n in enumerate(names)
     )
     return Problem(
         platform=Platform(name="board", units=units, memory_bytes=device_bytes),
@@ -144,6 +148,9 @@ TERMS = [
         "idle,latency",
         "paper",
         "peak_memory,bubbles,idle",
+        "energy",
+        "units,energy",
+        "energy,period,units",
     )
 ]
 LIMITS = [
@@ -159,6 +166,10 @@ LIMITS = [
         ("max_gapness_us", 25, "period"),
         ("min_utilisation_permille", 600, "period,gapness"),
         ("max_period_us", 5, "period"),
+        ("max_latency_us", 130, "period"),
+        ("max_latency_us", 150, "energy"),
+        ("max_energy_nj", 150_000, "period"),
+        ("max_energy_nj", 110_000, "latency"),
     )
 ]
 RULES = [
@@ -193,6 +204,9 @@ RULES = [
             "t",
             "period",
         ),
+        ("energy_cap", (energy_cap(most_nj=140_000),), "t", "period"),
+        ("energy_at_least", (lambda v: v.energy_nj() >= 120_000,), "", "energy"),
+        ("units", (lambda v: (v.units_used() == 2) | (v.energy_nj() <= 9),), "", "period"),
         ("contradiction", (pin("l3", unit="b"), forbid("l3", unit="b")), "", "period"),
         ("impossible", (at_least(4),), "", "period"),
     )

@@ -26,6 +26,7 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction, named
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
+from tests.powers import powers
 
 UNITS = ("npu", "big", "gpu", "little")
 
@@ -128,6 +129,7 @@ class _Random:
                     name=name,
                     cores=(0,) if shared and index < 2 else (),
                     memory_bytes=self.rng.choice([None, None, None, 70]),
+                    **powers(index),
                 )
                 for index, name in enumerate(self.units)
             ),

@@ -28,6 +28,7 @@ from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction
+from tests.powers import powers
 
 
 def random_problem(seed: int, *, layers: int, units: int) -> Problem:
@@ -53,8 +54,9 @@ def _platform(draw: np.random.Generator, names: tuple[str, ...], layers: int) ->
                 name=name,
                 cores=(int(draw.integers(0, 3)),) if draw.random() < 0.15 else (),
                 memory_bytes=int(draw.integers(20, 40 + 20 * layers)) if draw.random() < 0.15 else None,
+                **powers(index),
             )
-            for name in names
+            for index, name in enumerate(names)
         ),
         memory_bytes=int(draw.integers(40, 60 + 20 * layers)) if draw.random() < 0.2 else None,
     )
@@ -106,6 +108,8 @@ def _terms(draw: np.random.Generator) -> tuple[str, ...]:
 
 def _limits(draw: np.random.Generator, most: int, units: int) -> Limits:
     choices = {
+        "max_latency_us": [most // 2, most],
+        "max_energy_nj": [400 * most, 1000 * most],
         "max_period_us": [most // 4, most // 2, most],
         "min_units": list(range(units + 2)),
         "min_balance_permille": [0, 300, 800, 1000],
