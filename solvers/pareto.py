@@ -16,8 +16,8 @@ algorithm for generating all nondominated solutions of multiobjective discrete o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.limits import LIMIT_NAMES
@@ -57,12 +57,15 @@ class ParetoPoint:
         Whether it is proved that no plan is better in one of the terms and as good in the others.
     bound
         What the first term is at least, of all plans that are as good in the others; None: not known.
+    measured
+        What was measured of it, by the names of scores; empty: it was not run.
     """
 
     candidate: Candidate
     values: tuple[int, ...]
     proven: bool
     bound: int | None
+    measured: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def gap(self) -> float | None:
@@ -93,6 +96,8 @@ class ParetoFront:
         How many problems were solved.
     runtime_s
         Wall-clock seconds altogether.
+    energy_by
+        Of measured plans, how their energy is known; empty: it is not.
     """
 
     terms: tuple[str, ...]
@@ -104,6 +109,11 @@ class ParetoFront:
     fingerprint: str
     solves: int
     runtime_s: float
+    energy_by: str = ""
+
+    def fields(self, problem: Problem) -> tuple[str, ...]:
+        """Return the terms with their units, as scores call them."""
+        return tuple(problem.formulation.terms[term].field for term in self.terms)
 
 
 class ParetoSearch:

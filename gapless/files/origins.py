@@ -43,6 +43,7 @@ NAMES = (
     "objective",
     "max_period_us",
     "max_latency_us",
+    "max_energy_nj",
     "min_units",
     "max_units",
     "min_balance",
