@@ -75,9 +75,7 @@ def instance(size: str, seed: int = 0) -> Problem:
             for i in range(layers)
         ),
     )
-    return replace(
-        problem, platform=replace(problem.platform, units=powered), networks=(network,)
-    )
+    return replace(problem, platform=replace(problem.platform, units=powered), networks=(network,))
 
 
 def _row(problem: Problem, terms: Sequence[str], backend: str, limit_s: float) -> tuple[str, ...]:

@@ -152,6 +152,7 @@ from .sweeps.table import SweepRow as SweepRow
 from .version import __version__ as __version__
 from .view.explaining.explain import explain as explain
 from .view.explaining.explanation import Explanation as Explanation
+from .view.page.front import write_front_report as write_front_report
 from .view.page.subjects import subject as subject
 from .view.page.subjects import write_report as write_report
 from .view.page.sweep import write_sweep_report as write_sweep_report

@@ -6,9 +6,10 @@ box in lexicographic order is on the front, and whatever else of the front lies 
 of the bounded terms, since none is smaller in the first: with the values z of that plan the rest is in the
 boxes whose bound j is z[j] - 1. Values are integers, so nothing lies between.
 
-With two terms these boxes are a chain, one solve a point and one to end. With three they overlap; two things
-keep them few. A box inside one that waits need not wait, and a box inside one that was solved has the answer
-of that one, if it lies in it, or none, if that one had none: Ozlen, Burton and MacRae (2014),
+With two terms these boxes are a chain: one solve a point, and one for the least value of the second term,
+where the chain ends. With three they overlap; two things keep them few. A box inside one that waits need
+not wait, and a box inside one that was solved has the answer of that one, if it lies in it, or none, if that
+one had none: Ozlen, Burton and MacRae (2014),
 "Multi-objective integer programming: an improved recursive algorithm"; Kirlik and Sayin (2014), "A new
 algorithm for generating all nondominated solutions of multiobjective discrete optimization problems".
 """
@@ -39,8 +40,6 @@ _OPEN = 1 << 63
 
 Box = tuple[int, ...]
 """Upper bounds of the terms after the first."""
-
-SolveBox = Callable[[Problem, SolveOptions], SolveResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +160,7 @@ class ParetoSearch:
         self._backend = backend
         self._how = {"isolate": isolate, "strict_rules": strict_rules, "explain": False}
         self._waiting: list[Box] = [(_OPEN,) * (len(self._terms) - 1)]
+        self._least = [0] * (len(self._terms) - 1)
         self._solved: list[tuple[Box, tuple[int, ...] | None]] = []
         self._points: dict[tuple[int, ...], ParetoPoint] = {}
         self._answers: list[SolveResult] = []
@@ -168,11 +168,13 @@ class ParetoSearch:
 
     def run(self) -> ParetoFront:
         """Search until all boxes are done or the time is up."""
+        for place in range(len(self._least)):
+            self._find_least(place)
         while self._waiting and not self._deadline.passed:
             box = max(self._waiting)  # the largest first: smaller ones may then be known
             known = [values for solved, values in self._solved if _inside(box, solved)]
             known = [values for values in known if values is None or _inside(values[1:], box)]
-            values = known[0] if known else self._ask(box)
+            values = known[0] if known else None if self._is_empty(box) else self._ask(box)
             self._waiting.remove(box)
             if values is not None:
                 self._split(box, values)
@@ -204,26 +206,51 @@ class ParetoSearch:
             runtime_s=time.monotonic() - self._began,
         )
 
+    def _find_least(self, place: int) -> None:
+        """Find the least value of a bounded term: to prove that a box below it is empty is harder."""
+        term = self._terms[place + 1]
+        order = (term, *(other for other in self._terms if other != term))
+        answer = self._solve(replace(self._problem, objective=Objective(terms=order)))
+        if answer.bound is not None:
+            self._least[place] = answer.bound
+        if answer.status is SolveStatus.INFEASIBLE:
+            self._solved.append((self._waiting[0], None))
+        if answer.best is not None:
+            values = answer.best.score.values(self._terms)
+            proven = answer.status is SolveStatus.OPTIMAL
+            self._keep(ParetoPoint(candidate=answer.best, values=values, proven=proven, bound=None))
+
+    def _is_empty(self, box: Box) -> bool:
+        return any(most < least for most, least in zip(box, self._least, strict=True))
+
     def _ask(self, box: Box) -> tuple[int, ...] | None:
         """Solve a box; return the values of its best plan, or None if none was found."""
-        left_s = self._deadline.left_s
-        share_s = None if left_s is None else max(left_s / _SHARE, LEAST_S)
-        options = replace(self._options, time_limit_s=share_s)
-        answer = solve(within(self._problem, self._terms, box), self._backend, options, **self._how)
-        self._answers.append(answer)
+        around = (values[0] for solved, values in self._solved if values and _inside(box, solved))
+        answer = self._solve(within(self._problem, self._terms, box), max(around, default=None))
         proven = answer.status in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE)
         if proven:
             self._solved.append((box, answer.values))
         if answer.best is None or answer.values is None:
             self._left_open |= not proven
             return None
-        point = ParetoPoint(
-            candidate=answer.best, values=answer.values, proven=proven, bound=answer.bound
+        self._keep(
+            ParetoPoint(candidate=answer.best, values=answer.values, proven=proven, bound=answer.bound)
         )
-        if point.values not in self._points or proven:
+        return answer.values
+
+    def _solve(self, problem: Problem, at_least: int | None = None) -> SolveResult:
+        """Solve a problem in its share of the time."""
+        left_s = self._deadline.left_s
+        share_s = None if left_s is None else max(left_s / _SHARE, LEAST_S)
+        options = replace(self._options, time_limit_s=share_s, at_least=at_least)
+        answer = solve(problem, self._backend, options, **self._how)
+        self._answers.append(answer)
+        return answer
+
+    def _keep(self, point: ParetoPoint) -> None:
+        if point.values not in self._points or point.proven:
             self._points[point.values] = point
             self._on_point(point)
-        return point.values
 
     def _split(self, box: Box, values: tuple[int, ...]) -> None:
         """Let the boxes wait that hold the rest of a box."""
@@ -278,6 +305,6 @@ def check_terms(problem: Problem, terms: Sequence[str]) -> None:
             raise InvalidInputError(reason)
     if len(set(terms)) != len(terms) or not FEWEST_TERMS <= len(terms) <= MOST_TERMS:
         raise InvalidInputError(
-            f"a front of {', '.join(terms) or 'nothing'}: give {FEWEST_TERMS} or {MOST_TERMS} different terms, "
-            f"such as {','.join(list(known)[:2])}"
+            f"a front of {', '.join(terms) or 'nothing'}: give {FEWEST_TERMS} or {MOST_TERMS} different "
+            f"terms, such as {','.join(list(known)[:2])}"
         )

@@ -221,6 +221,8 @@ class SolveOptions:
         Threads of a solver; 1 makes every solver deterministic.
     max_rejections
         Most plans that opaque rules may cut off before the search gives up.
+    at_least
+        What is proved already: no plan has less of the first term; None: nothing.
     publish
         Called with a claim whenever a backend has more to show, so that nothing is lost when it
         is ended at its deadline. What was published last counts.
@@ -233,6 +235,7 @@ class SolveOptions:
     seed: int = 0
     threads: int = 1
     max_rejections: int = 10_000
+    at_least: int | None = None
     publish: Callable[[Claim], None] = lambda claim: None
 
     def later(self, seconds: float) -> SolveOptions:

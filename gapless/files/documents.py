@@ -212,6 +212,12 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
     }
 
 
+def of_file(text: str) -> Document:
+    """Return what stands in a JSON file that gapless writes as a document: with its own version, too."""
+    document: Document = json.loads(text)
+    return {**document, "gapless": __version__}
+
+
 def kinds_document(found: Sequence[KindResult]) -> Document:
     """Return the document of `gapless compare --kinds`."""
     return {

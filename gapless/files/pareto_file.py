@@ -18,9 +18,9 @@ from ..formulations.files import (
     origin_of_file,
     plan_of_file,
 )
-from ..formulations.json_files import RuleDocument
 from ..formulations.judge import score
 from ..formulations.problem import Problem
+from ..formulations.rule_files import RuleDocument
 from ..formulations.validation import STRICT
 from ..solvers.pareto import ParetoFront, ParetoPoint
 from ..solvers.protocol import StopReason

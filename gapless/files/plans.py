@@ -24,8 +24,8 @@ from ..formulations.judge import check
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from .pareto_file import PARETO, load_front
 from .origins import asked_problem, forgotten, on_problem, require_known, with_remembered_rules
+from .pareto_file import PARETO, load_front
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
 

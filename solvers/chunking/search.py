@@ -65,6 +65,8 @@ class Setting:
         Called between batches; raises `StopSearch` at the deadline.
     most_open
         Most prefixes that wait at once.
+    at_least
+        What no plan has less of, of the first term (`SolveOptions.at_least`).
     """
 
     ranking: Ranking
@@ -74,6 +76,7 @@ class Setting:
     prune: Prune | None
     pause: Callable[[], None]
     most_open: int
+    at_least: int = 0
 
 
 class GraphSearch:

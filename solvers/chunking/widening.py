@@ -104,6 +104,8 @@ class Widening:
         window = Window(high=high, most_memory=self.setting.ranking.device_memory)
         # All units together need this long at the very least.
         floor = max(1, -(-tables.least_total // tables.unit_count))
+        if self.terms[0] == Term.PERIOD:
+            floor = max(floor, self.setting.at_least)
         return Box(window=window, floor=floor, most_period=high)
 
     def _least_period(self, box: Box) -> int | None:
@@ -183,6 +185,7 @@ class Widening:
             return
         term = self.terms[depth]
         least, most = self._range(term, box)
+        least = max(least, self.setting.at_least) if not settled else least
         self._advance((*settled, least))
         if not self._splits(term, box):
             self._seed(box)
