@@ -151,7 +151,7 @@ class ParetoSearch:
         on_point: Callable[[ParetoPoint], None] = lambda point: None,
     ) -> None:
         check_terms(problem, terms)
-        self._terms = tuple(terms)
+        self._terms, self._fingerprint = tuple(terms), problem.fingerprint
         self._problem = replace(problem, objective=Objective(terms=self._terms))
         self._options = replace(options or SolveOptions(), top=1, distance=1)
         self._deadline = Deadline(self._options.time_limit_s)
@@ -201,7 +201,7 @@ class ParetoSearch:
             stop=stop or (StopReason.COMPLETE if complete else next(iter(reasons), late)),
             backend=answer.backend if answer else str(getattr(self._backend, "name", self._backend)),
             version=answer.version if answer else "",
-            fingerprint=self._problem.fingerprint,
+            fingerprint=self._fingerprint,
             solves=len(self._answers),
             runtime_s=time.monotonic() - self._began,
         )

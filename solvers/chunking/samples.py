@@ -28,7 +28,7 @@ def samples() -> Samples:
     plain = {golden.name: golden for golden in golden_instances()}["each_to_its_best"].problem
     return Samples(
         plain=powered(plain).with_objective("period"),
-        problems={"restricted": sample_problem()},
+        problems={"restricted": powered(sample_problem())},
         rules=sample_rules(),
         limits=(
             {"min_units": 3},
@@ -71,16 +71,10 @@ def sample_problem(objective: str = "period,gapness") -> Problem:
             "name": "board",
             "memory_bytes": 900,
             "units": [
-                {
-                    "name": "little",
-                    "cores": [0, 1],
-                    "memory_bytes": 500,
-                    "power_mw": 300,
-                    "idle_mw": 20,
-                },
-                {"name": "big", "cores": [2, 3], "power_mw": 900, "idle_mw": 50},
-                {"name": "all", "cores": [0, 1, 2, 3], "power_mw": 1100, "idle_mw": 0},
-                {"name": "gpu", "memory_bytes": 400, "power_mw": 1500, "idle_mw": 90},
+                {"name": "little", "cores": [0, 1], "memory_bytes": 500},
+                {"name": "big", "cores": [2, 3]},
+                {"name": "all", "cores": [0, 1, 2, 3]},
+                {"name": "gpu", "memory_bytes": 400},
             ],
         },
         "networks": [

@@ -140,8 +140,8 @@ ObjectiveOption = Annotated[
     _asked_option(
         help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
         "peak_memory, idle, energy, units, and with a workload makespan (the default there), bottleneck, "
-        'work, contention, displacement; or "paper", or "slack:50" (least idle share among plans whose period '
-        "is within 50 permille of the least one)."
+        'work, contention, displacement; or "paper", or "slack:50" (least idle share among plans whose '
+        "period is within 50 permille of the least one)."
     ),
 ]
 RulesOption = Annotated[
