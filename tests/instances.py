@@ -30,7 +30,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
 from gapless.formulations.workload import Workload
 from gapless.solvers.exhaustive import all_plans
-from tests.powers import powers
+from tests.powers import with_powers
 
 UNITS = ("a", "b", "c", "d")
 
@@ -64,10 +64,9 @@ def _platforms(draw: st.DrawFn, names: tuple[str, ...]) -> Platform:
     for name in names:
         cores = draw(st.sampled_from([(), (), (), (0,), (0, 1)]))
         memory = draw(st.sampled_from([None, None, None, 60, 120]))
-        built.append(ProcessingUnit(name=name, cores=cores, memory_bytes=memory, **powers(len(built))))
-    return Platform(
-        name="board", units=tuple(built), memory_bytes=draw(st.sampled_from([None, None, 150, 250]))
-    )
+        built.append(ProcessingUnit(name=name, cores=cores, memory_bytes=memory))
+    memory = draw(st.sampled_from([None, None, 150, 250]))
+    return with_powers(Platform(name="board", units=tuple(built), memory_bytes=memory))
 
 
 @st.composite

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..executor.engine import Engine
-from ..executor.graph.grouping import Granularity
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
-from ..executor.progress import Afresh, Ledger, Report, silent
+from ..executor.progress import Afresh, Report, silent
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
@@ -26,7 +25,6 @@ from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..executor.tuning.trust import TableFacts
-from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
@@ -37,27 +35,21 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
-from ..profiler.quality import defects
 from ..solvers.pareto import ParetoFront
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
-from .device import this_device
 from .execution import (
     DEFAULT_METHOD,
-    models_for,
     open_store,
-    profiled_problem,
     resolve_engine,
-    resolve_model,
     take_profile,
 )
-from .groups import check_in_pieces, groupable, tables_of_groups
-from .models import open_model
 from .planning import Comparison, with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import Loop, LoopStop
 from .trade_offs import measured_front
 from .tuning_checks import check_powers, check_traded, checked, for_fronts
+from .tuning_subjects import facts_of, opened, tables_of, units_of
 
 DEFAULT_TOP = 10
 
@@ -195,7 +187,7 @@ def tune(
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    models = _opened(subject, in_pieces=groups is not None)
+    models = opened(subject, in_pieces=groups is not None)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -203,7 +195,7 @@ def tune(
         if isinstance(subject, Problem):
             tables = {subject.costs.provenance.method or "given": subject}
         else:
-            units = _units(platform, found, grouped=groups is not None)
+            units = units_of(platform, found, grouped=groups is not None)
             check_powers(units, traded)
             (model,) = models.values()
             taken = take_profile(
@@ -217,7 +209,7 @@ def tune(
                 resume=resume,
             )
             first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
-            tables = _tables(taken, model, found, first, groups=groups, ledger=ledger, report=report)
+            tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
         placed = next(iter(tables.values())).platform
         runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
         asked = _asked(tables, pipelines, objective, rules)
@@ -230,7 +222,7 @@ def tune(
             store=kept,
             resume=resume,
             report=report,
-            facts=TableFacts() if taken is None else _facts(taken),
+            facts=TableFacts() if taken is None else facts_of(taken),
         )
         return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
@@ -310,54 +302,6 @@ def _asked(
 def default_costs(objective: Objective) -> str:
     """Return the name of the table that one network is planned with, unless another one is asked for."""
     return str(Method.ISOLATED) if objective.first == "latency" else DEFAULT_METHOD
-
-
-def _opened(
-    subject: Model | Problem | str | Path | Sequence[str | Path], *, in_pieces: bool = False
-) -> dict[str, Model]:
-    """Return the models that are tuned, by name."""
-    if isinstance(subject, Problem):
-        operation_of(subject).check_executable(subject)
-        return models_for(subject)
-    if in_pieces and isinstance(subject, str | Path):
-        subject = open_model(subject, granularity=Granularity.PIECE)
-    model = resolve_model(subject)
-    if in_pieces:
-        check_in_pieces(model)
-    return {model.network.name: model}
-
-
-def _units(platform: Platform | None, engine: Engine, *, grouped: bool) -> Platform:
-    """Return the units: those that are given, or those of this device."""
-    found = this_device(engine=engine) if platform is None else platform
-    if grouped:
-        groupable(found)
-    return found
-
-
-def _tables(
-    taken: Profile,
-    model: Model,
-    engine: Engine,
-    first: str,
-    *,
-    groups: str | int | None,
-    ledger: Ledger,
-    report: Report,
-) -> dict[str, Problem]:
-    """Return the problem with each table of costs, the first one being that which plans are made from."""
-    tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
-    if groups is None:
-        return tables
-    return tables_of_groups(tables, taken, model, engine, groups, ledger=ledger, report=report)
-
-
-def _facts(taken: Profile) -> TableFacts:
-    """Return what is known of measured tables."""
-    unsteady = [bool(defects(one.busy)) for one in taken.measured]
-    return TableFacts(
-        sums_error=taken.check_error, unsteady=sum(unsteady) / len(unsteady) if unsteady else None
-    )
 
 
 def _tuned(

@@ -35,7 +35,7 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction
 from gapless.solvers.protocol import Backend, Claim, SolveOptions
-from tests.powers import powers
+from tests.powers import with_powers
 
 UNITS = "abcde"
 
@@ -71,13 +71,11 @@ def problem_of(
         transfer_out_us=tuple(map(tuple, out)),
     )
     units = tuple(
-        ProcessingUnit(
-            name=n, cores=(cores or {}).get(n, ()), memory_bytes=(unit_bytes or {}).get(n), **powers(i)
-        )
-        for i, n in enumerate(names)
+        ProcessingUnit(name=n, cores=(cores or {}).get(n, ()), memory_bytes=(unit_bytes or {}).get(n))
+        for n in names
     )
     return Problem(
-        platform=Platform(name="board", units=units, memory_bytes=device_bytes),
+        platform=with_powers(Platform(name="board", units=units, memory_bytes=device_bytes)),
         networks=(network,),
         costs=CostTable(units=names, networks=(costs,)),
     )

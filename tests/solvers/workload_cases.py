@@ -26,7 +26,7 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction, named
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
-from tests.powers import powers
+from tests.powers import with_powers
 
 UNITS = ("npu", "big", "gpu", "little")
 
@@ -122,19 +122,19 @@ class _Random:
 
     def platform(self) -> Platform:
         shared = self.rng.random() < 0.15
-        return Platform(
+        drawn = Platform(
             name="board",
             units=tuple(
                 ProcessingUnit(
                     name=name,
                     cores=(0,) if shared and index < 2 else (),
                     memory_bytes=self.rng.choice([None, None, None, 70]),
-                    **powers(index),
                 )
                 for index, name in enumerate(self.units)
             ),
             memory_bytes=self.rng.choice([None, None, 80, 120, 160]),
         )
+        return with_powers(drawn)
 
     def network(self, name: str) -> Network:
         count = self.rng.randint(1, self.size.layers)

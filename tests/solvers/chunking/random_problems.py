@@ -28,7 +28,7 @@ from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction
-from tests.powers import powers
+from tests.powers import with_powers
 
 
 def random_problem(seed: int, *, layers: int, units: int) -> Problem:
@@ -37,7 +37,7 @@ def random_problem(seed: int, *, layers: int, units: int) -> Problem:
     most = int(draw.choice([3, 30, 1000]))
     names = tuple(f"u{unit}" for unit in range(units))
     problem = Problem(
-        platform=_platform(draw, names, layers),
+        platform=with_powers(_platform(draw, names, layers)),
         networks=(_network(draw, layers),),
         costs=CostTable(units=names, networks=(_costs(draw, most, layers, units),)),
         objective=Objective(terms=_terms(draw)) if draw.random() < 0.6 else Objective(),
@@ -54,9 +54,8 @@ def _platform(draw: np.random.Generator, names: tuple[str, ...], layers: int) ->
                 name=name,
                 cores=(int(draw.integers(0, 3)),) if draw.random() < 0.15 else (),
                 memory_bytes=int(draw.integers(20, 40 + 20 * layers)) if draw.random() < 0.15 else None,
-                **powers(index),
             )
-            for index, name in enumerate(names)
+            for name in names
         ),
         memory_bytes=int(draw.integers(40, 60 + 20 * layers)) if draw.random() < 0.2 else None,
     )
