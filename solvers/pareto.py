@@ -248,9 +248,11 @@ class ParetoSearch:
         return answer
 
     def _keep(self, point: ParetoPoint) -> None:
-        if point.values not in self._points or point.proven:
-            self._points[point.values] = point
+        known = self._points.get(point.values)
+        if known is None:
             self._on_point(point)
+        if known is None or point.proven or (point.bound is not None and not known.proven):
+            self._points[point.values] = point
 
     def _split(self, box: Box, values: tuple[int, ...]) -> None:
         """Let the boxes wait that hold the rest of a box."""
