@@ -114,6 +114,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         """Yield what is wrong with a problem, as far as this formulation is concerned."""
         return iter(())
 
+    def unknown(self, problem: Problem) -> Mapping[str, str]:
+        """Return the terms that the data of a problem do not tell, each with what is missing."""
+        return {}
+
     def needs(self, problem: Problem) -> frozenset[str]:
         """Return which of its `features` a problem asks for."""
         return frozenset()

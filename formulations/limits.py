@@ -20,6 +20,8 @@ class Limits:
         Largest period, microseconds.
     max_latency_us
         Largest latency of one request that nothing waits for, microseconds.
+    max_energy_nj
+        Largest energy of one request (of a workload: of all its requests), nanojoules.
     min_units, max_units
         Fewest and most units in use.
     min_balance_permille
@@ -35,6 +37,7 @@ class Limits:
 
     max_period_us: int | None = None
     max_latency_us: int | None = None
+    max_energy_nj: int | None = None
     min_units: int | None = None
     max_units: int | None = None
     min_balance_permille: int | None = None
@@ -81,6 +84,9 @@ LIMITS = {
     ),
     "max_latency_us": LimitInfo(
         sense=1, read=lambda plan: int(plan.latency_us), text="the latency is at most {} us"
+    ),
+    "max_energy_nj": LimitInfo(
+        sense=1, read=lambda plan: int(plan.energy_nj), text="the energy is at most {} nJ"
     ),
     "min_units": LimitInfo(sense=-1, read=lambda plan: len(plan.busy_us), text="at least {} units are used"),
     "max_units": LimitInfo(sense=1, read=lambda plan: len(plan.busy_us), text="at most {} units are used"),

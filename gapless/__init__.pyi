@@ -50,6 +50,7 @@ from .api.slowdown.side_by_side import profile_together as profile_together
 from .api.streams import TaskStream as TaskStream
 from .api.streams import task_stream as task_stream
 from .api.support import model_support as model_support
+from .api.trade_offs import pareto as pareto
 from .api.tuning import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
@@ -137,6 +138,8 @@ from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .serving.server import Server as Server
 from .serving.server import serve as serve
+from .solvers.pareto import ParetoFront as ParetoFront
+from .solvers.pareto import ParetoPoint as ParetoPoint
 from .solvers.result import Candidate as Candidate
 from .solvers.result import SolveResult as SolveResult
 from .sweeps.run import SweepResult as SweepResult
@@ -149,6 +152,7 @@ from .sweeps.table import SweepRow as SweepRow
 from .version import __version__ as __version__
 from .view.explaining.explain import explain as explain
 from .view.explaining.explanation import Explanation as Explanation
+from .view.page.front import write_front_report as write_front_report
 from .view.page.subjects import subject as subject
 from .view.page.subjects import write_report as write_report
 from .view.page.sweep import write_sweep_report as write_sweep_report

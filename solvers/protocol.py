@@ -227,6 +227,8 @@ class SolveOptions:
         What exact backends begin with: a plan and a bound of the native side, or nothing.
     max_rejections
         Most plans that opaque rules may cut off before the search gives up.
+    at_least
+        What is proved already: no plan has less of the first term; None: nothing.
     publish
         Called with a claim whenever a backend has more to show, so that nothing is lost when it
         is ended at its deadline. What was published last counts.
@@ -240,6 +242,7 @@ class SolveOptions:
     threads: int = 1
     start: StartMode = StartMode.NATIVE
     max_rejections: int = 10_000
+    at_least: int | None = None
     publish: Callable[[Claim], None] = lambda claim: None
 
     def later(self, seconds: float) -> SolveOptions:

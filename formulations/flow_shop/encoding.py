@@ -86,7 +86,7 @@ class _Parts:
         self._complete = horizon_us == shop.horizon_us and self._free == shop.order_is_free
         self.order, self.clocks = self._order_and_clocks(horizon_us)
         self.occupancy = self._occupancy()
-        self.totals = Totals(problem, needs, self.slicing, self.clocks)
+        self.totals = Totals(problem, needs, self.slicing, self.lengths, self.clocks)
 
     def _order_and_clocks(self, horizon_us: int) -> tuple[RankedOrder | Pattern, Clocks | None]:
         shop, needs, free = self._shop, self._needs, self._free

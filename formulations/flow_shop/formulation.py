@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ..demands import Demand
 from ..deployment import Mode
+from ..energy import unknown_energy
 from ..formulation import Formulation
 from ..model import Encoded
 from ..network import Network
@@ -79,6 +80,10 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
             WorkloadFeature.RUNNING_WEIGHTS: running and problem.platform.memory_bytes is not None,
         }
         return frozenset(str(feature) for feature, there in present.items() if there)
+
+    def unknown(self, problem: Problem) -> Mapping[str, str]:
+        """Return energy, where a power is missing."""
+        return unknown_energy(problem)
 
     def tables(self, problem: Problem) -> FlowShop:
         """Return the tables of the workload."""

@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 
 from ..chain import Chain, build_chain
 from ..costs import Interference
+from ..energy import Powers
 from ..errors import MalformedPlanError
 from ..plan import Chunk, Plan
 from ..problem import Problem
@@ -80,6 +81,11 @@ class FlowShop:
     def unit_count(self) -> int:
         """Number of units K."""
         return len(self.units)
+
+    @property
+    def powers(self) -> Powers | None:
+        """Powers of the units; None: not all are known."""
+        return self.chains[0].powers
 
     @property
     def order_is_free(self) -> bool:

@@ -43,6 +43,7 @@ NAMES = (
     "objective",
     "max_period_us",
     "max_latency_us",
+    "max_energy_nj",
     "min_units",
     "max_units",
     "min_balance",
@@ -51,7 +52,15 @@ NAMES = (
 )
 """Options that say which problem is meant, and what is asked of it."""
 
-_COUNTS = ("task_slots", "max_period_us", "max_latency_us", "min_units", "max_units", "max_gapness_us")
+_COUNTS = (
+    "task_slots",
+    "max_period_us",
+    "max_latency_us",
+    "max_energy_nj",
+    "min_units",
+    "max_units",
+    "max_gapness_us",
+)
 """Whole numbers; the limits of a problem among them stand behind the first."""
 
 _PERCENTAGES = ("min_balance", "min_utilisation")

@@ -25,10 +25,11 @@ from .tables import Arcs, Tables
 NEVER = 1 << 60
 
 
-def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool) -> Ints:
+def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool, rates: Ints | None = None) -> Ints:
     """Return the least (or largest) total of the rest, by [point][boundary]; the last row is for no point.
 
-    Where there is no rest, the total is beyond half of `NEVER`, on the bad side.
+    Where there is no rest, the total is beyond half of `NEVER`, on the bad side. With `rates` (by unit) it is
+    the total of busy times by these rates: their drain.
     """
     never = -NEVER if largest else NEVER
     best = np.maximum if largest else np.minimum
@@ -37,7 +38,7 @@ def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool) -> Int
     found = np.full((tables.last + 1, lattice.size + 1), never, dtype=np.int64)
     found[-1, lattice.terminal] = 0
     running = np.full((units, lattice.size + 1), never, dtype=np.int64)
-    starts, steps, stops = tables.steps(never)
+    starts, steps, stops = tables.steps(never, rates)
     for boundary in reversed(range(tables.last)):
         ahead = found[boundary + 1] + stops[boundary + 1][:, None]
         running = best(running, ahead) + steps[boundary][:, None]

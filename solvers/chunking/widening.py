@@ -76,6 +76,7 @@ class Widening:
         self.terms = setting.ranking.terms
         self.frontier: tuple[int, ...] = ()
         self._known_totals: dict[tuple[int, int, bool], Ints] = {}
+        self._known_drains: dict[int, Ints] = {}
 
     def run(self) -> None:
         """Fill the pool with the best plans.
@@ -103,6 +104,8 @@ class Widening:
         window = Window(high=high, most_memory=self.setting.ranking.device_memory)
         # All units together need this long at the very least.
         floor = max(1, -(-tables.least_total // tables.unit_count))
+        if self.terms[0] == Term.PERIOD:
+            floor = max(floor, self.setting.at_least)
         return Box(window=window, floor=floor, most_period=high)
 
     def _least_period(self, box: Box) -> int | None:
@@ -134,6 +137,7 @@ class Widening:
             lattice,
             box.window,
             partial(self._totals, lattice, box.most_period),
+            partial(self._drains, lattice),
             most=most,
             pause=self.setting.pause,
         )
@@ -151,6 +155,14 @@ class Widening:
         if key not in self._known_totals:
             self._known_totals[key] = self._total_tables(lattice, high, largest=largest)
         return self._known_totals[key]
+
+    def _drains(self, lattice: Lattice) -> Ints:
+        """Return the least energy above the idle power of the rest."""
+        if id(lattice) not in self._known_drains:
+            rates = self.tables.extra_mw
+            found = completion_totals(self.tables, lattice, largest=False, rates=rates)
+            self._known_drains[id(lattice)] = found
+        return self._known_drains[id(lattice)]
 
     def _total_tables(self, lattice: Lattice, high: int, *, largest: bool) -> Ints:
         if high < self.tables.most_busy:
@@ -173,6 +185,7 @@ class Widening:
             return
         term = self.terms[depth]
         least, most = self._range(term, box)
+        least = max(least, self.setting.at_least) if not settled else least
         self._advance((*settled, least))
         if not self._splits(term, box):
             self._seed(box)
@@ -233,7 +246,8 @@ class Widening:
     @staticmethod
     def _splits(term: str, box: Box) -> bool:
         """Whether a cap on the term shrinks the box."""
-        return term not in _IMBALANCE or box.window.high <= _WIDE * box.floor
+        imbalanced = term in _IMBALANCE and box.window.high > _WIDE * box.floor
+        return term != Term.UNITS and not imbalanced
 
     def _range(self, term: str, box: Box) -> tuple[int, int]:
         """Return the least and the largest value of a term in a box."""
@@ -248,6 +262,13 @@ class Widening:
             case Term.PEAK_MEMORY:
                 whole = self.tables.bytes_of_whole
                 return whole, min(chunks * whole, window.most_memory or chunks * whole)
+            case Term.ENERGY:
+                drain = int(self._drains(self.lattices.finest)[0, 0])
+                most = chunks * window.high * int(self.tables.extra_mw.max())
+                idle_mw = self.narrowing.idle_mw
+                return drain + idle_mw * box.floor, most + idle_mw * window.high
+            case Term.UNITS:
+                return 1, chunks
             case Term.BUBBLES:
                 return 0, chunks * window.high
             case Term.IDLE:

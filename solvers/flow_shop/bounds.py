@@ -10,7 +10,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.deployment import Mode
+from ...formulations.flow_shop.quantities import FlowTerm, most_energy_nj
 from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
 from ...formulations.workload import LoadPolicy
@@ -20,7 +21,7 @@ from .contention_bound import ContentionBound, contention_bound
 from .kinds import Kind, kinds_of
 from .ordering import displacement_of, violation_of
 from .slicing import least_bottleneck
-from .ways import Ways
+from .ways import UNREACHABLE, Ways
 
 _ROUNDS, _FIRST_STEP, _DECAY = 24, 2.0, 0.88
 """Updates of the prices; exponent of the first one, and by how much it shrinks."""
@@ -180,6 +181,8 @@ class TermBounds:
             FlowTerm.PEAK_MEMORY: self._peak_bytes,
             FlowTerm.CONTENTION: self._contention,
             FlowTerm.DISPLACEMENT: self._displacement,
+            FlowTerm.ENERGY: self._energy_nj,
+            FlowTerm.UNITS: lambda: 1,
         }
         return known[term]() if term in known else 0
 
@@ -202,6 +205,25 @@ class TermBounds:
         alone = sorted(serial_ends_us(self._shop, self._networks))
         ends = (max(one - short, *others) for one, *others in zip(contended, level, alone, strict=True))
         return sum(ends) - sum(request.arrival_us for request in self._shop.workload.requests)
+
+    def _energy_nj(self) -> int:
+        """Least sum of the work by the powers of the units, with the idle power until the least end.
+
+        At the best prices the idle power is paid by the work, too: work costs (w - i) and its price.
+        """
+        powers = self._shop.powers
+        if powers is None or PRICE_SCALE * most_energy_nj(self._shop) >= UNREACHABLE:
+            return 0
+        extra = np.array([powers.extra_mw], dtype=np.int64)
+        streams = self._shop.workload.mode is Mode.STREAM
+        apart = self._cheapest(extra) + powers.idle_mw * (
+            self._prices.bound_us if streams else self._makespan_us()
+        )
+        joint = self._cheapest(PRICE_SCALE * extra + powers.idle_mw * self._prices.best)
+        return max(apart, -(-joint // PRICE_SCALE))
+
+    def _cheapest(self, prices: Ints) -> int:
+        return self._sum([int(network.least_priced(prices)[0][0]) for network in self._networks])
 
     def _bottleneck_us(self) -> int:
         found = [least_bottleneck(network.arrays) for network in self._networks]

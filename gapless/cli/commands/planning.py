@@ -10,10 +10,10 @@ import typer
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ..base.answer import Answer, command, write_out
-from ..base.exits import ExitCode, code_of_comparison, code_of_result
+from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
 from ..base.general_options import JsonOption
 from ..options.problem import Asked, OutOption, TaskSlotsOption, asking, check_writable
-from ..options.solving import SolvingOptions, solving_option
+from ..options.solving import ParetoOption, SolvingOptions, solving_option
 
 if TYPE_CHECKING:
     from ...files.plans import NamedPlan
@@ -32,17 +32,20 @@ def plan(
             "algorithm.",
         ),
     ] = None,
+    pareto: ParetoOption = None,
     solving: SolvingOptions,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Find the best plans of a problem with one backend."""
+    """Find the best plans of a problem with one backend, or with --pareto its trade-offs."""
     from ...formulations.files import dump_plan, dump_plans
     from ...view.terminal import tables
     from ..tasks.solving import plan_watched
 
     check_writable(out)
     problem = asked.problem
+    if pareto is not None:
+        return _traded(asked, pareto, backend, solving, out)
     result, interrupted = plan_watched(
         problem,
         backend,
@@ -62,6 +65,30 @@ def plan(
         view=lambda: tables.result_view(problem, result),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
         notes=notes,
+    )
+
+
+def _traded(
+    asked: Asked, pareto: str, backend: str | None, solving: SolvingOptions, out: Path | None
+) -> Answer:
+    """Answer for `plan --pareto`."""
+    from ...api.trade_offs import parse_terms
+    from ...files.pareto_file import dump_front
+    from ...view.terminal.trade_offs import front_view
+    from ..tasks.solving import front_watched
+
+    if "objective" in asked.origin or solving.top > 1 or solving.distance > 1:
+        raise InvalidInputError("--pareto lists its own plans: leave out --objective, --top and --distance")
+    problem = asked.problem
+    front, interrupted = front_watched(
+        problem, parse_terms(pareto), backend, solving.solver_options, strict_rules=solving.strict_rules
+    )
+    text = dump_front(front, problem, asked.origin)
+    return Answer(
+        document=lambda: documents.of_file(text),
+        view=lambda: front_view(problem, front),
+        code=ExitCode.INTERRUPTED if interrupted else code_of_front(front),
+        notes=write_out(out, lambda: text),
     )
 
 

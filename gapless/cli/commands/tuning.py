@@ -28,7 +28,7 @@ from ..options.models import (
     parse_names,
 )
 from ..options.problem import ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
-from ..options.solving import DistanceOption, SeedOption, TimeLimitOption, TopOption
+from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimitOption, TopOption
 
 if TYPE_CHECKING:
     from ...api.tuning import Tuned
@@ -127,6 +127,7 @@ def tune(
     groups: GroupsOption = None,
     objective: ObjectiveOption = None,
     rules: RulesOption = None,
+    pareto: ParetoOption = None,
     backends: BackendsOption = "native",
     top: TopOption = 10,
     distance: DistanceOption = 1,
@@ -155,6 +156,7 @@ def tune(
         groups=groups,
         objective=objective,
         rules=rules,
+        pareto=pareto,
         backends=parse_names(backends),
         top=top,
         distance=distance,
@@ -201,7 +203,7 @@ def _answer(tuned: Tuned, notes: list[str]) -> Answer:
     from ...view.terminal.tuning import tuned_view
 
     return Answer(
-        document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
+        document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop, tuned.front),
         view=lambda: tuned_view(tuned),
         code=_code(tuned),
         notes=notes,

@@ -139,9 +139,9 @@ ObjectiveOption = Annotated[
     str | None,
     _asked_option(
         help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
-        "peak_memory, idle, and with a workload makespan (the default there), bottleneck, work, contention, "
-        'displacement; or "paper", or "slack:50" (least idle share among plans whose period is '
-        "within 50 permille of the least one)."
+        "peak_memory, idle, energy, units, and with a workload makespan (the default there), bottleneck, "
+        'work, contention, displacement; or "paper", or "slack:50" (least idle share among plans whose '
+        "period is within 50 permille of the least one)."
     ),
 ]
 RulesOption = Annotated[
@@ -152,7 +152,13 @@ RulesOption = Annotated[
     ),
 ]
 MaxPeriodOption = Annotated[int | None, _asked_option(min=0, help="Largest period, microseconds.")]
-MaxLatencyOption = Annotated[int | None, _asked_option(min=0, help="Largest latency of --groups.")]
+MaxLatencyOption = Annotated[int | None, _asked_option(min=0, help="Largest latency, microseconds.")]
+MaxEnergyOption = Annotated[
+    int | None,
+    _asked_option(
+        min=0, help="Largest energy of a request, of a workload of all requests, nanojoules; needs powers."
+    ),
+]
 MinUnitsOption = Annotated[int | None, _asked_option(min=0, help="Fewest units in use.")]
 MaxUnitsOption = Annotated[int | None, _asked_option(min=1, help="Most units in use.")]
 MinBalanceOption = Annotated[
@@ -211,6 +217,7 @@ class ProblemOptions:
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None
     max_latency_us: MaxLatencyOption = None
+    max_energy_nj: MaxEnergyOption = None
     min_units: MinUnitsOption = None
     max_units: MaxUnitsOption = None
     min_balance: MinBalanceOption = None

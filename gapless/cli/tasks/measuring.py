@@ -96,6 +96,7 @@ class TuneChoice:
     groups: str | None
     objective: str | None
     rules: Path | None
+    pareto: str | None
     backends: tuple[str, ...]
     top: int
     distance: int
@@ -148,6 +149,7 @@ class TuneChoice:
             "pipelines": self.pipelines,
             "sustain_s": self.sustain_s,
             "objective": self.objective,
+            "pareto": self.pareto,
             "rules": () if self.rules is None else load_rules(self.rules),
             "options": self.options,
             "time_limit_s": self.time_limit_s,

@@ -260,7 +260,7 @@ def check_view(problem: Problem, plan: Plan, score: Score | None, violations: Se
     if score is not None:
         table = plain_table("what", "value", numbers=("value",))
         infos = problem.formulation.terms
-        for term in infos:
+        for term in problem.known_terms:
             table.add_row(term_name(infos, term), term_value(infos, term, score.value(term)))
         parts += ["", indented(table), "", *presenter_of(problem).plan_parts(problem, plan, score)]
     return Group(*parts)

@@ -26,6 +26,7 @@ from ..verdict import (
 )
 from ..words import microseconds, observed
 from .running import simulated_line
+from .trade_offs import front_view
 
 MAX_ROWS_SHOWN = 30
 
@@ -47,6 +48,8 @@ def tuned_view(tuned: Tuned) -> Group:
         if tuned.loop is None
         else loop_view(tuned.loop, tuned.result, units=tuned.problem.platform.unit_names)
     )
+    if tuned.front is not None:
+        shown = Group(front_view(tuned.problem, tuned.front), "", shown)
     if tuned.profile is None:
         return shown
     return Group(shown, "", Text(f"before the race: {tuned.profile.seconds:.1f} s of profile", style="dim"))
