@@ -196,6 +196,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     def codes(self, problem: Problem) -> Iterator[CodeT]:
         """Yield every well-formed plan: what the oracle walks."""
 
+    def neighbours(self, problem: Problem, code: CodeT) -> Iterator[CodeT]:
+        """Yield well-formed plans that are a small change away: what repairs try; the default knows none."""
+        return iter(())
+
     @abstractmethod
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: CodeT | None = None

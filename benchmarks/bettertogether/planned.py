@@ -80,10 +80,10 @@ def table_4() -> Iterator[Part]:
             for paper in (first + second, second + first)
         )
         yield Statement(
-            f"{device}: AlexNet-dense is the faster one ({first[0]:g} against {second[0]:g} ms on the CPU)",
+            f"{device}: AlexNet-dense is faster ({first[0]:g} against {second[0]:g} ms on the CPU)",
             f"dense {dense[0]:.1f}, sparse {sparse[0]:.1f} ms. As printed our numbers are up to "
-            f"{as_printed:.0f} times off, with the two networks exchanged {exchanged:.1f} times: the first two "
-            "cells of the row seem to be in the wrong order",
+            f"{as_printed:.0f} times off, with the two networks exchanged {exchanged:.1f} times: the first "
+            "two cells of the row seem to be in the wrong order",
             as_printed < exchanged,
         )
 
