@@ -11,7 +11,7 @@ from gapless.formulations.judge import score
 from gapless.profiler.prediction.executions import ExecutedPlan, Executions
 
 from ..printing import Part, Statement, beside, titled
-from .planned import TOP
+from .planned import TOP, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def _statement(cell: Executions) -> Statement:
 def _points(way: Way, found: Chosen) -> Part:
     table = titled(f"Fig. 6 {way.name}: milliseconds", "#", "predicted", "measured", "plan")
     for place, (one, us) in enumerate(zip(found.plans, found.predicted_us, strict=True), 1):
-        table.add_row(str(place), f"{us / 1000:.2f}", f"{one.period_us / 1000:.2f}", str(one.plan))
+        table.add_row(str(place), f"{us / 1000:.2f}", f"{one.period_us / 1000:.2f}", listed(one.plan))
     return table
 
 

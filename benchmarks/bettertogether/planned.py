@@ -8,6 +8,7 @@ from math import prod
 
 import gapless
 from gapless.formulations.chunking.tables import chain_of
+from gapless.formulations.plan import Plan
 from gapless.formulations.tiers import tiers
 from gapless.profiler.platforms.catalog import shipped_problem
 
@@ -144,7 +145,7 @@ def table_5() -> Iterator[Part]:
     rows = zip(candidates, own_ms, own_tiers, TABLE_V_MS[1], paper_tiers, TABLE_V_MS[0], strict=True)
     for place, (candidate, ms, tier, predicted, paper_tier, measured) in enumerate(rows, 1):
         paper = (f"{predicted:.2f}", str(paper_tier), f"{measured:.2f}")
-        table.add_row(str(place), f"{ms:.2f}", str(tier), *paper, str(candidate.plan))
+        table.add_row(str(place), f"{ms:.2f}", str(tier), *paper, listed(candidate.plan))
     yield table
     heads = [found.count(1) for found in (own_tiers, paper_tiers)]
     yield Statement(
@@ -175,23 +176,28 @@ def section_5d() -> Iterator[Part]:
     printed = {("gapness", "with"): "6.90", ("gapness", "without"): "8.6 (1.25 x 6.90)"}
     for (objective, name), best in found.items():
         ms, paper = f"{best.score.period_us / 1000:.3f}", printed.get((objective, name), "")
-        table.add_row(f"{objective}, {name}", ms, paper, str(best.plan))
+        table.add_row(f"{objective}, {name}", ms, paper, listed(best.plan))
     yield table
     chosen = found["gapness", "with"]
     on_tpu = [chunk for chunk in chosen.plan.chunks if chunk.unit == "TPU"]
     yield Statement(
         "the TPU runs stage 1 (6.86 ms) and the GPU all others; 6.90 ms from end to end",
-        f"[{chosen.plan}], period {chosen.score.period_us / 1000:.2f} ms, by least gapness",
+        f"[{listed(chosen.plan)}], period {chosen.score.period_us / 1000:.2f} ms, by least gapness",
         [(chunk.start, chunk.stop) for chunk in on_tpu] == [(0, 1)] and near(chosen.score.period_us, 6900),
     )
     without = found["period", "without"]
     yield (
         "That plan has the least gapness, and is not the fastest: by the shared tables "
-        f"[{without.plan}] takes {without.score.period_us / 1000:.2f} ms without any TPU, and no plan that "
-        "has stage 1 on the TPU can take less than 6.86 ms. How the TPU's other 1.78 ms are spread over "
+        f"[{listed(without.plan)}] takes {without.score.period_us / 1000:.2f} ms without a TPU, and no plan "
+        "that has stage 1 on the TPU can take less than 6.86 ms. How the TPU's other 1.78 ms are spread over "
         "stages 2 to 9 is not printed; that they are spread as on the GPU is our estimate, which the time of "
         "that plan does not depend on."
     )
+
+
+def listed(plan: Plan) -> str:
+    """Return a plan as a cell of a Markdown table."""
+    return str(plan).replace(" |", ",")
 
 
 def geomean(values: list[float]) -> float:
