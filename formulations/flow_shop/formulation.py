@@ -18,6 +18,7 @@ from ..terms import PlanNumbers
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
 from . import judge
 from .demands import workload_demands
+from .distance import DIFFERENCE
 from .encoding import encode_workload
 from .operation import FlowShopOperation
 from .quantities import QUANTITIES, TERMS
@@ -49,6 +50,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     data_type: ClassVar[type | None] = Workload
     terms = TERMS
     quantities = QUANTITIES
+    difference = DIFFERENCE
     operation = FlowShopOperation()
     features: ClassVar[frozenset[str]] = frozenset(map(str, WorkloadFeature))
     incomplete: ClassVar[str] = (
