@@ -44,10 +44,16 @@ class Difference:
         From two plans to their distance; different plans have at least 1.
     rule
         From a plan and a least distance to the rule that a plan is at least so far from it.
+    settle
+        From a plan to the one that stands for all that are the same to people; those are measured.
+    settling
+        Rules of which all hold for such plans alone; none where every plan stands for itself.
     """
 
     between: Callable[[Plan, Plan], int]
     rule: Callable[[Plan, int], RuleFunction]
+    settle: Callable[[Problem, Plan], Plan] = lambda problem, plan: plan
+    settling: Callable[[Problem], tuple[RuleFunction, ...]] = lambda problem: ()
 
 
 class Formulation(ABC, Generic[TablesT, CodeT]):
@@ -199,6 +205,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     @abstractmethod
     def codes(self, problem: Problem) -> Iterator[CodeT]:
         """Yield every well-formed plan: what the oracle walks."""
+
+    def neighbours(self, problem: Problem, code: CodeT) -> Iterator[CodeT]:
+        """Yield well-formed plans that are a small change away: what repairs try; the default knows none."""
+        return iter(())
 
     @abstractmethod
     def encode(

@@ -82,7 +82,8 @@ class RuleHandling(StrEnum):
     CHECKED
         A heuristic dropped the plans that break it.
     REPAIRED
-        A heuristic changed plans until they kept it.
+        A heuristic changed plans that broke it until they kept it, or dropped them; its statistics say how
+        many were changed.
     """
 
     LOWERED = "lowered"
@@ -161,9 +162,9 @@ EXACT = Support(
 """What a search with proof can do: everything."""
 
 PROPOSING = Support(
-    guarantee=Guarantee.HEURISTIC, rules=RuleHandling.CHECKED, opaque_rules=RuleHandling.CHECKED
+    guarantee=Guarantee.HEURISTIC, rules=RuleHandling.REPAIRED, opaque_rules=RuleHandling.REPAIRED
 )
-"""What a heuristic can do that proposes plans: it checks the rules of the user on them."""
+"""What a heuristic can do that proposes plans: those that break a rule are repaired or dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,8 @@ def _limits(chain: Chain, limits: Limits) -> dict[str, BoolExpr]:
     if limits.min_utilisation_permille is not None:
         excess = idle_excess(chain, 1000 - limits.min_utilisation_permille)
         found["min_utilisation_permille"] = excess <= Const(0)
+    if limits.max_bubbles_us is not None:
+        found["max_bubbles_us"] = variables.number(Quantity.BUBBLES) <= limits.max_bubbles_us
     return found
 
 

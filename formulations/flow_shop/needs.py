@@ -136,6 +136,8 @@ def _of_limits(problem: Problem) -> Iterator[_Use]:
         yield FlowQuantity.GAPNESS, False
     if limits.min_utilisation_permille is not None:
         yield from ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True))
+    if limits.max_bubbles_us is not None:
+        yield FlowQuantity.BUBBLES, False
 
 
 def _of_facts(problem: Problem) -> Iterator[_Use]:

@@ -14,6 +14,7 @@ from ..chain import Chain, build_chain
 from ..costs import Interference
 from ..energy import Powers
 from ..errors import MalformedPlanError
+from ..limits import capped
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..scores import Violation
@@ -264,10 +265,11 @@ def build_shop(problem: Problem) -> FlowShop:
     workload = workload_of(problem)
     used = list(dict.fromkeys(request.network for request in workload.requests))
     networks = {network.name: network for network in problem.networks}
+    platform = capped(problem.platform, problem.limits)
     return FlowShop(
         workload=workload,
         units=problem.platform.unit_names,
-        chains=tuple(build_chain(problem.platform, networks[name], problem.costs.of(name)) for name in used),
+        chains=tuple(build_chain(platform, networks[name], problem.costs.of(name)) for name in used),
         chain_of=tuple(used.index(request.network) for request in workload.requests),
         layer_names=tuple(networks[name].layer_names for name in used),
         boundary_bytes=tuple(networks[name].boundary_bytes for name in used),

@@ -202,6 +202,8 @@ class Totals:
         if limits.min_utilisation_permille is not None:
             excess = idle_excess(self._shop, 1000 - limits.min_utilisation_permille)
             yield "min_utilisation_permille", excess <= 0
+        if limits.max_bubbles_us is not None:
+            yield "max_bubbles_us", total(FlowQuantity.BUBBLES) <= limits.max_bubbles_us
 
 
 def _period_is_played(shop: FlowShop) -> bool:

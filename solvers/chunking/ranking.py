@@ -95,6 +95,8 @@ class Ranking:
         if limits.min_utilisation_permille is not None:
             whole = self.unit_count * period
             tests.append(1000 * outlook.most_total >= limits.min_utilisation_permille * whole)
+        if limits.max_bubbles_us is not None:
+            tests.append(outlook.bubbles <= limits.max_bubbles_us)
         if self.device_memory is not None:
             tests.append(outlook.memory <= self.device_memory)
         return np.logical_and.reduce(tests) if tests else None

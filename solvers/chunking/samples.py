@@ -37,6 +37,7 @@ def samples() -> Samples:
             {"min_units": 3, "max_units": 2},
             {"min_balance_permille": 700},
             {"max_gapness_us": 40},
+            {"max_bubbles_us": 60},
             {"min_utilisation_permille": 550},
             {"max_period_us": 150},
             {"max_period_us": 20},

@@ -276,7 +276,7 @@ class GraphSearch:
                 0,
             ),
             (
-                rules or ranking.needs(Term.BUBBLES),
+                rules or ranking.needs(Term.BUBBLES) or limits.max_bubbles_us is not None,
                 np.maximum(self.floor - busy, 0),
                 np.add,
                 np.minimum,

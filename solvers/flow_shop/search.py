@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
 from ...formulations.errors import InvalidInputError
+from ...formulations.flow_shop.alike import groups_of
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
@@ -101,7 +102,7 @@ class JointSearch:
         self._counted = counted or deadline.left_s is None
         self._seed, self._most_rejections, self._deadline = seed, most_rejections, deadline
         self._measure = Measure(problem)
-        self.kept = KeptSchedules(top, on_better)
+        self.kept = KeptSchedules(top, on_better, groups_of(problem))
         self.steps = 0
         self._arrays = [build_arrays(chain) for chain in self._shop.chains]
         self._counts = Counter(self._shop.chain_of)

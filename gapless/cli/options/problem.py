@@ -169,6 +169,23 @@ MaxGapnessOption = Annotated[int | None, _asked_option(min=0, help="Largest gapn
 MinUtilisationOption = Annotated[
     str | None, _asked_option(metavar="PERCENT", help="Least share of the platform that is busy, e.g. 62.5%.")
 ]
+MaxBubblesOption = Annotated[
+    int | None, _asked_option(min=0, help="Largest sum of the bubbles of all units, microseconds.")
+]
+MaxMemoryOption = Annotated[
+    int | None, _asked_option(min=0, help="Most bytes that a plan needs on the device at any instant.")
+]
+MaxUnitMemoryOption = Annotated[
+    int | None, _asked_option(min=0, help="Most bytes that a chunk needs on its unit.")
+]
+WindowOption = Annotated[
+    list[str] | None,
+    _asked_option(
+        metavar="REQUEST=FROM..UNTIL",
+        help="When a request of a workload comes, and when it has to be done, milliseconds, e.g. "
+        "bert=20..500; either may be left out; repeatable.",
+    ),
+]
 OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write it to this file.")]
 
 
@@ -223,6 +240,10 @@ class ProblemOptions:
     min_balance: MinBalanceOption = None
     max_gapness_us: MaxGapnessOption = None
     min_utilisation: MinUtilisationOption = None
+    max_bubbles_us: MaxBubblesOption = None
+    max_memory_bytes: MaxMemoryOption = None
+    max_unit_memory_bytes: MaxUnitMemoryOption = None
+    window: WindowOption = None
 
 
 def ask(options: ProblemOptions) -> Asked:
@@ -274,7 +295,8 @@ def ask_plan(
 def _given(options: ProblemOptions) -> dict[str, str]:
     from ...files.origins import origin_of
 
-    given = {**vars(options), "shape": " ".join(options.shape or ()) or None}
+    several = {name: " ".join(getattr(options, name) or ()) or None for name in ("shape", "window")}
+    given = {**vars(options), **several}
     return origin_of(
         **{**given, "over_graph": options.over_graph or None}, mode=Mode.STREAM if options.stream else None
     )

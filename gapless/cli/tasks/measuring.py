@@ -114,7 +114,7 @@ class TuneChoice:
         check_rounds(
             self.rounds, workload=self.workload is not None, objective=self.wanted
         )  # before anything is profiled
-        check_distance(self.distance, defined=self.workload is None)
+        check_distance(self.distance, defined=self.groups is None)
         if self.groups is not None:
             if self.workload is not None:
                 raise InvalidInputError("--groups is for one network, --workload for several: leave one out")
