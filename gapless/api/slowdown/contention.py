@@ -115,4 +115,4 @@ def _described(network: Network | Model | str | Path) -> Network:
         return network
     if network in phone_network_names():
         return phone_network(str(network))
-    return network.network if isinstance(network, Model) else open_model(network).network
+    return open_model(network).network if isinstance(network, str | Path) else network.network

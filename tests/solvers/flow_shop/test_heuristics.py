@@ -171,6 +171,7 @@ def test_pipe_it_takes_the_fastest_combination_of_processors() -> None:
     problem = with_kinds(problem, UnitKind.CPU, UnitKind.GPU, UnitKind.CPU)
     result = solve(problem, "pipe-it")
     assert chunks_of(result) == [(f"light{i}", 0, 4, "npu") for i in range(2)]
+    assert result.objective is not None
     assert result.objective < 12 + 12 + 9
 
 
