@@ -2,7 +2,8 @@
 
 Four steps: slice every request for itself (P1), keep high requests apart (P3, by assignment), align the
 chunks of each column by work stealing (P2), and shorten the tail. The backends differ in which of them
-they take.
+they take. Where the device's memory is limited (Eq. 6), which the paper's algorithms say nothing about, every
+step prefers what fits, and a plan that does not fit in the end is repaired (`fitting`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
-from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import ChainArrays, Ints
 from .assignment import order_by_assignment
+from .fitting import fitted, merit
 from .heuristic import (
     Proposals,
     WorkloadHeuristic,
@@ -26,7 +27,7 @@ from .heuristic import (
     workload_capabilities,
 )
 from .stealing import Alignment
-from .units import compatible_units, processor_units, runs_whole, whole_cuts
+from .units import compatible_units, processor_units, runs_whole, subsets, whole_cuts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class Steps:
     tail
         Try to run each of the last K requests on one unit.
     processors_only
-        Use CPU units only.
+        Use CPU units only, in every combination: the best one is kept.
     """
 
     reorder: bool = False
@@ -57,13 +58,14 @@ class SteppedBackend(WorkloadHeuristic):
     steps: ClassVar[Steps]
 
     def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
-        """Yield one schedule for each largest set of units that share no cores."""
+        """Yield one schedule for each largest set of units that share no cores, or each combination."""
         shop = shop_of(problem)
         among = processor_units(problem.platform) if self.steps.processors_only else range(shop.unit_count)
         if not among:
             return {"reason": "the platform has no CPU unit"}
         found, reason, everywhere = False, "", network_arrays(shop)
-        for units in compatible_units(shop, among):
+        sets = compatible_units(shop, among)
+        for units in subsets(sets) if self.steps.processors_only else sets:
             networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
             if places is None:
@@ -85,8 +87,10 @@ class SteppedBackend(WorkloadHeuristic):
         if self.steps.steal and not deadline.passed:
             stolen = _schedule(shop, networks, order, _steal(shop, networks, order, places, deadline))
             if not deadline.passed:
-                schedule = min(schedule, stolen, key=lambda found: _makespan_us(shop, found))
-        return _shorten_tail(shop, networks, schedule, deadline) if self.steps.tail else schedule
+                schedule = min(schedule, stolen, key=lambda found: merit(shop, found))
+        if self.steps.tail:
+            schedule = _shorten_tail(shop, networks, schedule, deadline)
+        return fitted(shop, networks, schedule, deadline)
 
 
 def _schedule(
@@ -117,7 +121,9 @@ def _shorten_tail(
 
     The paper's second phase (section V-C) with the simulation as the measure.
     """
-    best, least = schedule, 0 if deadline.passed else _makespan_us(shop, schedule)
+    if deadline.passed:
+        return schedule
+    best, least = schedule, merit(shop, schedule)
     for request in schedule.order[-shop.unit_count :]:
         for unit in runs_whole(networks[shop.chain_of[request]]).tolist():
             if deadline.passed:
@@ -125,14 +131,10 @@ def _shorten_tail(
             cuts = list(best.cuts)
             cuts[request] = whole_cuts(shop, request, unit)
             candidate = Schedule(best.order, tuple(cuts))
-            makespan = _makespan_us(shop, candidate)
-            if makespan < least:
-                best, least = candidate, makespan
+            found = merit(shop, candidate)
+            if found < least:
+                best, least = candidate, found
     return best
-
-
-def _makespan_us(shop: FlowShop, schedule: Schedule) -> int:
-    return WorkloadValues(shop, schedule).makespan_us
 
 
 class Hetero2PipeBackend(SteppedBackend):
@@ -182,10 +184,14 @@ class HungarianBackend(SteppedBackend):
 
 
 class PipeItBackend(SteppedBackend):
-    """Pipe-it adapted to unlike networks (Hetero2Pipe, VI-A): balanced pipelines over the CPU clusters."""
+    """Pipe-it adapted to unlike networks (Hetero2Pipe, VI-A): balanced pipelines over the CPU clusters.
+
+    It "selects the fastest core combination": among those of one cluster or group of cores alone, and of
+    several that share none.
+    """
 
     name: ClassVar[str] = "pipe-it"
     capabilities: ClassVar[Capabilities] = workload_capabilities(
-        "Pipe-it adapted: balanced slices over the CPU units, requests in order of arrival"
+        "Pipe-it adapted: balanced slices over the best combination of CPU units, in order of arrival"
     )
     steps: ClassVar[Steps] = Steps(processors_only=True)

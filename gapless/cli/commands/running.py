@@ -34,6 +34,7 @@ from ..options.models import (
     PrecisionOption,
     ShapeOption,
     UnitsOption,
+    measuring_option,
     model_option,
 )
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
@@ -111,6 +112,14 @@ def profile(
             "after the other for each request.",
         ),
     ] = False,
+    steady: Annotated[
+        bool,
+        measuring_option(
+            "--steady",
+            help="Warm each layer up until its times stop drifting: clocks and temperatures have settled "
+            "then. At least a second and a half, and at most 20, for each layer and unit.",
+        ),
+    ] = False,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
     address: AddressOption = None,
@@ -123,6 +132,7 @@ def profile(
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry
+    from ...profiler.profile import ProfileOptions
     from ...view.terminal import running as views
     from ..tasks import measuring
 
@@ -136,11 +146,13 @@ def profile(
 
         if isinstance(subject, list):
             raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
+        if steady:
+            raise InvalidInputError("--steady is for networks on one device, not for a cluster")
         measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
         return _profiled(measured, notes)
     target = measuring.Target.of(subject, choice)
     with measuring.begun("profile", target.networks, out, entry) as work:
-        found, notes = measuring.profile_watched(target, work)
+        found, notes = measuring.profile_watched(target, work, options=ProfileOptions(steady=steady))
         notes += run_files.write_found(found, work)
     if isinstance(found, Together):
         return Answer(

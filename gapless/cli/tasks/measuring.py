@@ -32,7 +32,7 @@ from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...profiler.platforms.detected import select_units
-from ...profiler.profile import Profile
+from ...profiler.profile import Profile, ProfileOptions
 from ...solvers.diverse import check_distance
 from ..base.progress import StepLine
 from ..options.models import parse_emulation, parse_names
@@ -233,11 +233,11 @@ def begun(
 
 
 def profile_watched(
-    target: Target, run: Run, store: Path | None = None
+    target: Target, run: Run, store: Path | None = None, options: ProfileOptions = ProfileOptions()
 ) -> tuple[Profile | Together, list[str]]:
     """Profile with progress; return the profile, or those of networks that share the units, and notes."""
     notes = busy_notes()
-    how: dict[str, Any] = {"platform": target.platform, "engine": target.engine}
+    how: dict[str, Any] = {"platform": target.platform, "engine": target.engine, "options": options}
     how |= {"store": store or run.store, "resume": run.resumed}
     with StepLine() as line:
         if isinstance(target.subject, list):
