@@ -89,7 +89,7 @@ class SteppedBackend(WorkloadHeuristic):
             order = order_by_assignment(shop.high, shop.unit_count)
         shortest = _Shortest(shop, _schedule(shop, networks, order, places), deadline)
         if self.steps.steal and not deadline.passed:
-            stolen = _steal(shop, networks, order, places, deadline)
+            stolen = _steal(shop, networks, order, places, shortest.last_call())
             shortest.offer(_schedule(shop, networks, order, stolen))
         if self.steps.tail:
             _shorten_tail(shop, networks, shortest)
@@ -104,6 +104,12 @@ class _Shortest:
         self._look_s = 0.0
         self._least_us: int | None = None
         self.hurried = False
+
+    def last_call(self) -> Deadline:
+        """Return until when another schedule has to be there."""
+        self._least_us = self._makespan_us(self.schedule)
+        left_s = self._deadline.left_s
+        return Deadline(None if left_s is None else left_s - 2 * self._look_s)
 
     def offer(self, other: Schedule) -> bool:
         """Take another schedule if it is shorter; return whether there was the time to find out."""
