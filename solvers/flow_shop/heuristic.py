@@ -33,7 +33,7 @@ from .slicing import least_bottleneck
 from .units import confine
 
 UNFINISHED = "unfinished_steps"
-"""The statistic of how many steps time was too short for: a walk may end a little before its deadline."""
+"""The statistic of how many steps time was too short for: a planner may end a little before its deadline."""
 
 Proposals = Generator[Schedule, None, Statistics]
 """Schedules, which may break rules and limits; then what is worth telling ("reason": why there are none)."""
