@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,12 @@ _ROUNDS, _FIRST_STEP, _DECAY = 24, 2.0, 0.88
 
 _SAMPLES, _SPREADS = 12, (0.15, 0.03)
 """Prices drawn around the best ones for each of some standard deviations of their logarithms."""
+
+_SHARE = 0.25
+"""Share of the time that the contention bound may take."""
+
+_FINE = 100
+"""Where rounding is more than one in so many parts of the makespan, bounds without slowdown can be better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +128,25 @@ class _Auction:
         return loads
 
 
+def guiding_prices(bound: ContentionBound, chains: int) -> Prices:
+    """Return prices and cuts that the program behind a contention bound has found, by index of the chain."""
+    work = np.array(
+        [
+            kind.count * shares @ kind.ways.arrays.times_us(cuts)
+            for kind, cuts, shares in zip(bound.kinds, bound.cuts, bound.shares, strict=True)
+        ]
+    )
+    worth = (work * bound.prices).sum(axis=0) / np.maximum(work.sum(axis=0), 1.0)
+    pool: list[list[Ints]] = [[] for _ in range(chains)]
+    for kind, cuts in zip(bound.kinds, bound.cuts, strict=True):
+        pool[kind.chain].append(cuts)
+    return Prices(
+        best=scaled(worth + 1.0),
+        bound_us=bound.bound_us,
+        pool=tuple(np.unique(np.concatenate(found), axis=0) for found in pool),
+    )
+
+
 def scaled(weights: NDArray[np.float64]) -> Ints:
     """Return weights as integers that add up to `PRICE_SCALE`, none negative."""
     prices: Ints = np.floor(weights / weights.sum() * PRICE_SCALE).astype(np.int64)
@@ -137,8 +163,6 @@ class TermBounds:
         The problem.
     networks
         Its networks, by index of the chain, confined to units that may be used together.
-    prices
-        The price bound of them.
     order
         The order with the least (contention, displacement), if it is known.
     deadline
@@ -149,12 +173,11 @@ class TermBounds:
         self,
         problem: Problem,
         networks: Sequence[Ways],
-        prices: Prices,
         order: Sequence[int] | None,
         deadline: Deadline = NEVER,
     ) -> None:
         self._problem, self._shop = problem, shop_of(problem)
-        self._networks, self._prices, self._order, self._deadline = networks, prices, order, deadline
+        self._networks, self._order, self._deadline = networks, order, deadline
 
     @cached_property
     def _kinds(self) -> tuple[Kind, ...]:
@@ -166,15 +189,29 @@ class TermBounds:
         return all(kind.ways.runs for kind in self._kinds)
 
     @cached_property
+    def prices(self) -> Prices:
+        """The price bound: on the largest load, which no slowdown changes."""
+        counts = Counter(self._shop.chain_of)
+        return price_bound(self._networks, [counts[i] for i in range(len(self._networks))], self._deadline)
+
+    @cached_property
     def contention(self) -> ContentionBound:
         """The bound on the makespan that knows slowdown."""
-        return contention_bound(self._shop, self._kinds, self._prices.best, self._deadline)
+        left_s = self._deadline.left_s
+        return contention_bound(
+            self._shop, self._kinds, Deadline(None if left_s is None else _SHARE * left_s)
+        )
+
+    @property
+    def guiding(self) -> Prices:
+        """The same as `prices` from the program behind the contention bound."""
+        return guiding_prices(self.contention, len(self._networks))
 
     def of(self, term: str) -> int:
         """Return the bound of one term; 0 where nothing better is known."""
         known: dict[str, Callable[[], int]] = {
             FlowTerm.MAKESPAN: self._makespan_us,
-            FlowTerm.PERIOD: lambda: self._prices.bound_us,
+            FlowTerm.PERIOD: lambda: self.prices.bound_us,
             FlowTerm.LATENCY: self._latency_us,
             FlowTerm.BOTTLENECK: self._bottleneck_us,
             FlowTerm.WORK: lambda: self._sum(serial_us(self._networks)),
@@ -190,8 +227,10 @@ class TermBounds:
         return sum(by_network[chain] for chain in self._shop.chain_of)
 
     def _makespan_us(self) -> int:
-        serial_us = serial_ends_us(self._shop, self._networks)
-        return max(self._prices.bound_us, self.contention.bound_us, *serial_us)
+        found = max(self.contention.bound_us, *serial_ends_us(self._shop, self._networks))
+        if self.contention.rounding_us * _FINE > found:
+            return max(found, self.prices.bound_us)
+        return found
 
     def _latency_us(self) -> int:
         """Sum of the j-th ends: none before the units have done the j cheapest requests, or the j-th alone.
@@ -201,7 +240,7 @@ class TermBounds:
         short = self.contention.rounding_us
         pairs = list(zip(self.contention.kinds, self.contention.prices, strict=True))
         contended = _together_us(pairs)
-        level = _together_us([(kind, self._prices.best) for kind, _ in pairs])
+        level = _together_us([(kind, self.prices.best) for kind, _ in pairs])
         alone = sorted(serial_ends_us(self._shop, self._networks))
         ends = (max(one - short, *others) for one, *others in zip(contended, level, alone, strict=True))
         return sum(ends) - sum(request.arrival_us for request in self._shop.workload.requests)
