@@ -48,7 +48,7 @@ from .planning import Comparison, with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import Loop, LoopStop
 from .trade_offs import measured_front
-from .tuning_checks import check_powers, check_traded, checked, for_fronts
+from .tuning_checks import check_traded, checked, for_fronts
 from .tuning_subjects import facts_of, opened, tables_of, units_of
 
 DEFAULT_TOP = 10
@@ -195,12 +195,10 @@ def tune(
         if isinstance(subject, Problem):
             tables = {subject.costs.provenance.method or "given": subject}
         else:
-            units = units_of(platform, found, grouped=groups is not None)
-            check_powers(units, traded)
             (model,) = models.values()
             taken = take_profile(
                 model,
-                units,
+                units_of(platform, found, grouped=groups is not None, traded=traded),
                 found,
                 methods=tuple(Method),
                 options=profile_options,
@@ -211,19 +209,18 @@ def tune(
             first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
         placed = next(iter(tables.values())).platform
-        runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
-        asked = _asked(tables, pipelines, objective, rules)
         setup = TuningSetup(
-            runner=runner,
+            runner=stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint()))),
             device=f"{fingerprint().digest} {found.name} {found.availability().version}",
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
-            options=options if not traded else for_fronts(options),
+            options=for_fronts(options) if traded else options,
             store=kept,
             resume=resume,
             report=report,
             facts=TableFacts() if taken is None else facts_of(taken),
         )
+        asked = _asked(tables, pipelines, objective, rules)
         return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
@@ -276,7 +273,7 @@ def tune_simulated(
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
-            options=options if not traded else for_fronts(options),
+            options=for_fronts(options) if traded else options,
             store=open_store(store, stack),
             resume=resume,
             report=report,

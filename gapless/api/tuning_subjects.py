@@ -20,6 +20,7 @@ from .device import this_device
 from .execution import models_for, profiled_problem, resolve_model
 from .groups import check_in_pieces, groupable, tables_of_groups
 from .models import open_model
+from .tuning_checks import check_powers
 
 
 def opened(
@@ -37,11 +38,12 @@ def opened(
     return {model.network.name: model}
 
 
-def units_of(platform: Platform | None, engine: Engine, *, grouped: bool) -> Platform:
+def units_of(platform: Platform | None, engine: Engine, *, grouped: bool, traded: Sequence[str]) -> Platform:
     """Return the units: those that are given, or those of this device."""
     found = this_device(engine=engine) if platform is None else platform
     if grouped:
         groupable(found)
+    check_powers(found, traded)
     return found
 
 

@@ -256,9 +256,9 @@ class TermBounds:
         extra = np.array([powers.extra_mw], dtype=np.int64)
         streams = self._shop.workload.mode is Mode.STREAM
         apart = self._cheapest(extra) + powers.idle_mw * (
-            self._prices.bound_us if streams else self._makespan_us()
+            self.prices.bound_us if streams else self._makespan_us()
         )
-        joint = self._cheapest(PRICE_SCALE * extra + powers.idle_mw * self._prices.best)
+        joint = self._cheapest(PRICE_SCALE * extra + powers.idle_mw * self.prices.best)
         return max(apart, -(-joint // PRICE_SCALE))
 
     def _cheapest(self, prices: Ints) -> int:

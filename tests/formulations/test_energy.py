@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -96,31 +97,30 @@ def test_energy_of_a_stream_is_that_of_a_round(slowed: bool) -> None:
         assert values.energy_nj == -(-played // 8) + idle >= least
 
 
-def without_power(problem: Problem, unit: int, **missing: None) -> Platform:
+def without_power(problem: Problem, unit: int, *missing: str) -> Platform:
     units = list(problem.platform.units)
-    units[unit] = replace(units[unit], **missing)
+    units[unit] = replace(units[unit], **dict.fromkeys(missing))  # type: ignore[arg-type]
     return replace(problem.platform, units=tuple(units))
 
 
 def test_a_missing_power_is_named() -> None:
     problem = random_problem(1)
-    platform = without_power(problem, 2, idle_mw=None)
+    platform = without_power(problem, 2, "idle_mw")
     assert powers_of(platform) is None
     assert "idle_mw of 'c' (milliwatts" in lacking(platform)
     bare = replace(problem, platform=platform)
     assert "energy_nj" not in score(bare, next(all_plans(bare))).terms
-    for ask in (
+    asked: list[Callable[[], Problem]] = [
         lambda: bare.with_objective("energy"),
         lambda: bare.with_limits(max_energy_nj=10**9),
         lambda: bare.with_rules(energy_cap(most_nj=10**9)),
-    ):
+    ]
+    for ask in asked:
         with pytest.raises(InvalidProblemError, match="does not say idle_mw of 'c'"):
             ask()
     workload = random_workload(1)
     with pytest.raises(InvalidProblemError, match="does not say power_mw of"):
-        replace(workload, platform=without_power(workload, 0, power_mw=None, idle_mw=None)).with_objective(
-            "energy"
-        )
+        replace(workload, platform=without_power(workload, 0, "power_mw", "idle_mw")).with_objective("energy")
 
 
 @pytest.mark.parametrize(

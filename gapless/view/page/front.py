@@ -13,8 +13,8 @@ from ...formulations.files import save
 from ...formulations.problem import Problem
 from ...solvers.pareto import ParetoFront, ParetoPoint
 from ...version import __version__
+from ..front_words import legend, measured_words, proof_words, status_words, was_measured
 from ..presenter import presenter_of
-from ..terminal.trade_offs import legend, measured_words, proof_words, status_words, was_measured
 from ..words import SCALES, amount, capital, seconds, term_name
 from .page import environment
 from .race import SHAPES

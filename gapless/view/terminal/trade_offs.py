@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ...formulations.problem import Problem
-from ...solvers.pareto import ParetoFront, ParetoPoint
+from ...solvers.pareto import ParetoFront
+from ..front_words import legend, measured_words, proof_words, status_words, was_measured
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from ..words import amount, counted, gap, seconds, stop_words, term_name
+from ..words import amount, counted, seconds, term_name
 
 _MOST_ROWS = 200
 
@@ -28,43 +27,6 @@ def front_view(problem: Problem, front: ParetoFront) -> Group:
         parts += ["", indented(_table(problem, front))]
         parts += [Text(text, style="dim") for text in legend(problem, front)]
     return Group(*parts)
-
-
-def status_words(front: ParetoFront) -> str:
-    """Return what is known about a front."""
-    count = counted(len(front.points), "plan")
-    if front.complete:
-        return f"proved: these {count} are all trade-offs" if front.points else "proved: there is no plan"
-    proven = sum(point.proven for point in front.points)
-    return f"{count}, {proven} of them proven, and there may be more: {stop_words(front.stop)}"
-
-
-def proof_words(point: ParetoPoint) -> str:
-    """Return what is proved of a plan of a front."""
-    if point.proven:
-        return "proven"
-    return "not proven" if point.gap is None else f"gap {gap(point.gap)}"
-
-
-def legend(problem: Problem, front: ParetoFront) -> Sequence[str]:
-    """Return what the columns mean, as far as it is not plain."""
-    infos = problem.formulation.terms
-    found = ["; ".join(f"{infos[term].label}: {infos[term].text}" for term in front.terms)]
-    if front.energy_by:
-        found.append(f"measured energy: {front.energy_by}")
-    return found
-
-
-def measured_words(problem: Problem, front: ParetoFront, point: ParetoPoint) -> list[str]:
-    """Return what was measured of a plan, by term; "-" where it was not."""
-    infos = (problem.formulation.terms[term] for term in front.terms)
-    values = ((info, point.measured.get(info.field)) for info in infos)
-    return ["-" if value is None else amount(info.dimension, round(value)) for info, value in values]
-
-
-def was_measured(front: ParetoFront) -> bool:
-    """Return whether plans of a front were run."""
-    return any(point.measured for point in front.points)
 
 
 def _status(front: ParetoFront) -> Text:

@@ -17,8 +17,9 @@ from gapless.formulations.energy import powers_of
 from gapless.formulations.errors import InvalidInputError
 from gapless.plots import plot_front
 from gapless.solvers.chunking.samples import powered
+from gapless.view.front_words import status_words
 from gapless.view.page.front import front_page
-from gapless.view.terminal.trade_offs import front_view, status_words
+from gapless.view.terminal.trade_offs import front_view
 
 
 @pytest.fixture(scope="module")
