@@ -175,6 +175,19 @@ class Widening:
             return completion_totals(self.tables, lattice, largest=False, rates=self.tables.extra_mw)
         return windowed_totals(arcs, self.tables.last, lattice, largest=False, drains=True)
 
+    def _least_energy(self, box: Box, least: int, most: int) -> int:
+        """Return what no plan of a box takes less energy than, close to what some plans may take."""
+        low, high, step = least - 1, most, max(1, least // _FIRST_STEP)
+        while low + step < high:
+            cap = low + step
+            if self._within_energy(self.narrowing.capped(box, Term.ENERGY, cap), cap) is None:
+                low, step = cap, 2 * step
+            else:
+                high, step = cap, max(1, (cap - low) // 2)
+            if high - low <= 1 + low // _ENERGY_STEP**2:
+                break
+        return low + 1
+
     def _within_energy(self, box: Box, most_nj: int) -> Box | None:
         """Return the box of plans of at most so much energy, without periods that leave none; None: no plan.
 
@@ -227,6 +240,8 @@ class Widening:
         term = self.terms[depth]
         least, most = self._range(term, box)
         least = max(least, self.setting.at_least) if not settled else least
+        if term == Term.ENERGY:
+            least = self._least_energy(box, least, most)
         self._advance((*settled, least))
         if not self._splits(term, box):
             self._seed(box)
