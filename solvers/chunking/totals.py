@@ -50,8 +50,12 @@ def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool, rates:
     return np.ascontiguousarray(found.T)
 
 
-def windowed_totals(arcs: Arcs, last: int, lattice: Lattice, *, largest: bool) -> Ints:
-    """Return the same as `completion_totals` for plans whose chunks are all in the list."""
+def windowed_totals(arcs: Arcs, last: int, lattice: Lattice, *, largest: bool, drains: bool = False) -> Ints:
+    """Return the same as `completion_totals` for plans whose chunks are all in the list.
+
+    `drains`: of the energy above the idle power, not of the busy times.
+    """
+    weights = arcs.drain if drains else arcs.busy
     never = -NEVER if largest else NEVER
     best = np.maximum if largest else np.minimum
     found = np.full((last + 1, lattice.size + 1), never, dtype=np.int64)
@@ -59,7 +63,7 @@ def windowed_totals(arcs: Arcs, last: int, lattice: Lattice, *, largest: bool) -
     after = np.ascontiguousarray(lattice.after.T)
     for boundary in reversed(range(last)):
         begin, end = int(arcs.first[boundary]), int(arcs.first[boundary + 1])
-        unit, stop, busy = arcs.unit[begin:end], arcs.stop[begin:end], arcs.busy[begin:end]
+        unit, stop, busy = arcs.unit[begin:end], arcs.stop[begin:end], weights[begin:end]
         firsts = np.flatnonzero(np.diff(unit, prepend=-1, append=-1))
         for low, high in pairwise(firsts.tolist()):
             # Reduce over the stops first: one gather for each unit, whatever the number of its chunks.

@@ -37,7 +37,7 @@ def plan(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Find the best plans of a problem with one backend, or with --pareto its trade-offs."""
+    """Find the best plans of a problem with one backend."""
     from ...formulations.files import dump_plan, dump_plans
     from ...view.terminal import tables
     from ..tasks.solving import plan_watched
