@@ -15,9 +15,10 @@ from ...formulations.deployment import Mode
 from ...formulations.flow_shop.quantities import FlowTerm, most_energy_nj
 from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
-from ...formulations.workload import LoadPolicy
+from ...formulations.workload import Execution, LoadPolicy
 from ..protocol import NEVER, Deadline
 from .arrays import PRICE_SCALE, Ints
+from .columns import contended_columns_us
 from .contention_bound import ContentionBound, contention_bound
 from .kinds import Kind, kinds_of
 from .ordering import displacement_of, violation_of
@@ -31,7 +32,7 @@ _SAMPLES, _SPREADS = 12, (0.15, 0.03)
 """Prices drawn around the best ones for each of some standard deviations of their logarithms."""
 
 _SHARE = 0.25
-"""Share of the time that the contention bound may take."""
+"""Share of the time that is left that one bound may take."""
 
 _FINE = 100
 """Where rounding is more than one in so many parts of the makespan, bounds without slowdown can be better."""
@@ -197,10 +198,13 @@ class TermBounds:
     @cached_property
     def contention(self) -> ContentionBound:
         """The bound on the makespan that knows slowdown."""
+        return contention_bound(self._shop, self._kinds, self._share)
+
+    @property
+    def _share(self) -> Deadline:
+        """A deadline after a share of the time that is left."""
         left_s = self._deadline.left_s
-        return contention_bound(
-            self._shop, self._kinds, Deadline(None if left_s is None else _SHARE * left_s)
-        )
+        return Deadline(None if left_s is None else _SHARE * left_s)
 
     @property
     def guiding(self) -> Prices:
@@ -229,7 +233,10 @@ class TermBounds:
     def _makespan_us(self) -> int:
         found = max(self.contention.bound_us, *serial_ends_us(self._shop, self._networks))
         if self.contention.rounding_us * _FINE > found:
-            return max(found, self.prices.bound_us)
+            found = max(found, self.prices.bound_us)
+        workload = self._shop.workload
+        if workload.execution is Execution.COLUMNS and not self._shop.order_is_free:
+            found = max(found, contended_columns_us(self._shop, self._networks, self._share))
         return found
 
     def _latency_us(self) -> int:

@@ -214,7 +214,7 @@ class JointSearch:
         )
 
     def _align(self, context: DraftContext, deadline: Deadline) -> None:
-        """Find the least makespan in columns without slowdown and constraints: a bound, perhaps a plan."""
+        """Bound the makespan in columns; the least one without slowdown and constraints may be a plan."""
         best = self.kept.best
         if best is None or not columns_apply(context.networks, best[1]):
             return
