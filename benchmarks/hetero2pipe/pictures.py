@@ -78,7 +78,7 @@ def draw_8(study: Study) -> Figure:
     for colour, name in zip(PALETTE, (OURS, PAPERS, "annealing", ABLATION[0]), strict=False):
         spans = [(found[place][name].makespan_us or 0) / 1000 for place in order]
         left.plot(spans, ".-", ms=3, lw=0.8, color=colour, label=name)
-    bounds = [max(each.bound_us or 0 for each in found[place].values()) / 1000 for place in order]
+    bounds = [planners.best_bound_us(found[place]) / 1000 for place in order]
     left.plot(bounds, "k--", lw=1, label="best bound")
     _finish(left, "combinations by latency", "latency, ms")
     heights = [sum(planners.latencies(found, name)) / len(found) for name in ABLATION]

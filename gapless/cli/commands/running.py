@@ -85,6 +85,22 @@ TraceOption = Annotated[Path | None, output_option(help="Also write a Perfetto t
 WarmUpOption = Annotated[
     int, _running_option(min=0, max=1_000_000, help="Requests that do not count.", show_default=True)
 ]
+SideBySideOption = Annotated[
+    bool,
+    model_option(
+        "--side-by-side",
+        help="The networks will share the units (`--workload` of plan and tune), instead of running one "
+        "after the other for each request.",
+    ),
+]
+SteadyOption = Annotated[
+    bool,
+    measuring_option(
+        "--steady",
+        help="Warm each layer up until its times stop drifting: clocks and temperatures have settled "
+        "then. At least a second and a half, and at most 20, for each layer and unit.",
+    ),
+]
 
 
 @command
@@ -104,22 +120,8 @@ def profile(
         bool, typer.Option("--resume", help="Go on with the profile that is in the folder.")
     ] = False,
     overwrite: OverwriteOption = False,
-    side_by_side: Annotated[
-        bool,
-        model_option(
-            "--side-by-side",
-            help="The networks will share the units (`--workload` of plan and tune), instead of running one "
-            "after the other for each request.",
-        ),
-    ] = False,
-    steady: Annotated[
-        bool,
-        measuring_option(
-            "--steady",
-            help="Warm each layer up until its times stop drifting: clocks and temperatures have settled "
-            "then. At least a second and a half, and at most 20, for each layer and unit.",
-        ),
-    ] = False,
+    side_by_side: SideBySideOption = False,
+    steady: SteadyOption = False,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
     address: AddressOption = None,
