@@ -35,11 +35,13 @@ from ..options.models import (
     ShapeOption,
     UnitsOption,
     model_option,
+    parse_sizes,
 )
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
     from ...executor.measurement import Measurement
+    from ...executor.model import Model
     from ...profiler.profile import Profile
 
 _running_option = heading("How to run")
@@ -111,6 +113,15 @@ def profile(
             "after the other for each request.",
         ),
     ] = False,
+    batch: Annotated[
+        str | None,
+        model_option(
+            metavar="SIZES",
+            help="Sizes of batches, e.g. 1,2,4: each is measured as a network of its own (net*4), of which "
+            "`plan --workload net*4x2` and `plan --batches 1,2,4` speak. Implies --side-by-side; the model "
+            "leaves the first dimension open, and --shape says 1.",
+        ),
+    ] = None,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
     address: AddressOption = None,
@@ -119,7 +130,7 @@ def profile(
     json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
-    from ...api.models import open_each, open_models
+    from ...api.models import in_batches, open_each, open_models
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry
@@ -128,7 +139,11 @@ def profile(
 
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize)
-    subject = open_each(models, **how) if side_by_side else open_models(models, **how)
+    if batch is not None:
+        places, how["shapes"] = in_batches(models, how["shapes"], parse_sizes("--batch", batch))
+        subject: Model | list[Model] = open_each(places, **how)
+    else:
+        subject = open_each(models, **how) if side_by_side else open_models(models, **how)
     entry = Entry(resume=resume, overwrite=overwrite)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     if place:
