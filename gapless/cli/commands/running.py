@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -23,6 +23,7 @@ from ..options.cluster import (
 )
 from ..options.models import (
     SIMULATED,
+    BatchSizesOption,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -33,6 +34,7 @@ from ..options.models import (
     OverwriteOption,
     PrecisionOption,
     ShapeOption,
+    SideBySideOption,
     UnitsOption,
     model_option,
     parse_sizes,
@@ -105,23 +107,8 @@ def profile(
         bool, typer.Option("--resume", help="Go on with the profile that is in the folder.")
     ] = False,
     overwrite: OverwriteOption = False,
-    side_by_side: Annotated[
-        bool,
-        model_option(
-            "--side-by-side",
-            help="The networks will share the units (`--workload` of plan and tune), instead of running one "
-            "after the other for each request.",
-        ),
-    ] = False,
-    batch: Annotated[
-        str | None,
-        model_option(
-            metavar="SIZES",
-            help="Sizes of batches, e.g. 1,2,4: each is measured as a network of its own (net*4), of which "
-            "`plan --workload net*4x2` and `plan --batches 1,2,4` speak. Implies --side-by-side; the model "
-            "leaves the first dimension open, and --shape says 1.",
-        ),
-    ] = None,
+    side_by_side: SideBySideOption = False,
+    batch: BatchSizesOption = None,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
     address: AddressOption = None,
@@ -130,7 +117,6 @@ def profile(
     json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
-    from ...api.models import in_batches, open_each, open_models
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry
@@ -139,11 +125,7 @@ def profile(
 
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize)
-    if batch is not None:
-        places, how["shapes"] = in_batches(models, how["shapes"], parse_sizes("--batch", batch))
-        subject: Model | list[Model] = open_each(places, **how)
-    else:
-        subject = open_each(models, **how) if side_by_side else open_models(models, **how)
+    subject = _subject(models, how, batch, side_by_side=side_by_side)
     entry = Entry(resume=resume, overwrite=overwrite)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     if place:
@@ -164,6 +146,17 @@ def profile(
             notes=notes,
         )
     return _profiled(found, notes)
+
+
+def _subject(
+    models: list[str], how: dict[str, Any], batch: str | None, *, side_by_side: bool
+) -> Model | list[Model]:
+    """Return what to profile: one network, or several that share the units; batches are several."""
+    from ...api.models import in_batches, open_each, open_models
+
+    if batch is not None:
+        models, how["shapes"] = in_batches(models, how["shapes"], parse_sizes("--batch", batch))
+    return open_each(models, **how) if side_by_side or batch is not None else open_models(models, **how)
 
 
 def _profiled(found: Profile, notes: list[str]) -> Answer:

@@ -113,6 +113,24 @@ RoundsOption = Annotated[
 
 _EMULATED = re.compile(r"([^=]+)=(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 
+SideBySideOption = Annotated[
+    bool,
+    model_option(
+        "--side-by-side",
+        help="The networks will share the units (`--workload` of plan and tune), instead of running one "
+        "after the other for each request.",
+    ),
+]
+BatchSizesOption = Annotated[
+    str | None,
+    model_option(
+        metavar="SIZES",
+        help="Sizes of batches, e.g. 1,2,4: each is measured as a network of its own (net*4), of which "
+        "`plan --workload net*4x2` and `plan --batches 1,2,4` speak. Implies --side-by-side; the model "
+        "leaves the first dimension open, and --shape says 1.",
+    ),
+]
+
 
 MOST_DIGITS = 4
 """Of a number of inferences that are served together."""

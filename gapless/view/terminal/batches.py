@@ -9,9 +9,8 @@ from rich.console import Group
 from rich.text import Text
 
 from ...api.batches import BatchChoice
-from ...formulations.flow_shop.tables import workload_of
 from ...formulations.terms import Dimension
-from ...formulations.workload import split_batch
+from ...formulations.workload import Workload, split_batch
 from ..layout import indented, plain_table
 from ..words import microseconds, term_name, term_value
 from .tables import result_view
@@ -25,7 +24,8 @@ def batches_view(found: Sequence[BatchChoice]) -> Group:
     table = plain_table("requests", "status", *numbers, numbers=numbers)
     for choice in found:
         value = None if choice.key[0] == inf else int(choice.key[0])
-        count = sum(split_batch(request.network)[1] for request in workload_of(choice.problem).requests)
+        assert isinstance(choice.problem.data, Workload)
+        count = sum(split_batch(request.network)[1] for request in choice.problem.data.requests)
         timed = value is not None and infos[first].dimension is Dimension.MICROSECONDS
         table.add_row(
             choice.workload,
