@@ -35,7 +35,7 @@ def test_doctor_names_every_backend(cli: Cli) -> None:
     assert run.code == 0
     for name in ("native", "exhaustive", "cpsat", "z3", "pulp"):
         assert name in run.out
-    assert "exact; bounded: problems" in " ".join(run.out.split())  # native, on workloads
+    assert "bounded:" in run.out  # native, on workloads
     backends = {entry["name"]: entry for entry in cli("doctor", "--json").document["backends"]}
     assert backends["native"]["ok"] is True
     assert backends["native"]["guarantee"] == "exact"
