@@ -24,6 +24,7 @@ from ..formulations.problem import Problem
 from .by_units import solve_by_units
 from .conflict import explain_infeasible
 from .diverse import check_distance, solve_diverse
+from .families import takes_start
 from .protocol import (
     Backend,
     Claim,
@@ -37,6 +38,7 @@ from .protocol import (
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
 from .sandbox import run_isolated
+from .sources import StartMode
 
 MAX_TIME_LIMIT_S = 1_000_000
 """Longest time limit: what the operating system's timers take in any unit."""
@@ -93,7 +95,11 @@ def solve(
     else:
         result = _solve_slack(problem, worker, options, run)
     result = replace(
-        result, version=version, distance=options.distance, startup_s=loading_s + result.startup_s
+        result,
+        version=version,
+        start=options.start if takes_start(worker, problem) else None,
+        distance=options.distance,
+        startup_s=loading_s + result.startup_s,
     )
     if result.status is SolveStatus.INFEASIBLE and explain:
 
@@ -114,6 +120,10 @@ def _check_options(options: SolveOptions, problem: Problem) -> None:
         raise InvalidInputError(
             f"the time limit is {options.time_limit_s} s, must be greater than 0 and at most "
             f"{MAX_TIME_LIMIT_S} (leave it out for no limit)"
+        )
+    if options.start is StartMode.BOTH:
+        raise InvalidInputError(
+            f"start is {options.start!s}, which is for comparisons: choose native or none for one search"
         )
     if options.threads < 1:
         raise InvalidInputError(f"threads is {options.threads}, must be at least 1")
@@ -281,6 +291,8 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
         objective=values[0] if values else None,
         values=values,
         bound=bound,
+        plan_source=claim.plan_source,
+        bound_source=claim.bound_source,
         proven=claim.proven if proof else 0,
         exhausted=claim.exhausted and (proof or status is SolveStatus.INFEASIBLE),
         handling=claim.handling,
