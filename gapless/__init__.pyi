@@ -7,6 +7,7 @@ from .api.cluster_runs import open_on_cluster as open_on_cluster
 from .api.cluster_runs import profile_on_cluster as profile_on_cluster
 from .api.cluster_runs import stream_on_cluster as stream_on_cluster
 from .api.clusters import cluster_problem as cluster_problem
+from .api.comparison import Comparison as Comparison
 from .api.coordination import Coordination as Coordination
 from .api.coordination import coordinate as coordinate
 from .api.coordination import coordinate_deadlines as coordinate_deadlines
@@ -35,7 +36,6 @@ from .api.links import measure_links as measure_links
 from .api.links import plan_with_traffic as plan_with_traffic
 from .api.models import open_model as open_model
 from .api.models import open_models as open_models
-from .api.planning import Comparison as Comparison
 from .api.planning import compare as compare
 from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem

@@ -34,6 +34,7 @@ from .protocol import (
     SolveStatus,
     StopReason,
     handling_of,
+    unwatched,
 )
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
@@ -104,7 +105,7 @@ def solve(
     if result.status is SolveStatus.INFEASIBLE and explain:
 
         def again(variant: Problem, by: str | Backend | None = None) -> SolveResult:
-            quick = replace(options, top=1, publish=lambda claim: None)
+            quick = replace(options, top=1, publish=unwatched)
             return solve(variant, by or worker, quick, isolate=isolate, explain=False)
 
         conflict, unfiltered = explain_infeasible(problem, again, worker.name)

@@ -45,7 +45,8 @@ from ..formulations.rules import OpaqueRule
 from ..profiler.prediction.corrections import Corrections, fit_corrections
 from ..profiler.prediction.executions import ExecutedPlan
 from ..solvers.protocol import SolveOptions, StopReason
-from .planning import Comparison, compare_backends
+from .comparison import Comparison
+from .planning import compare_backends
 from .rounds import CORRECTED, Loop, LoopStop, Outlook, Round, cut_off
 
 FEWEST_NEW = 3

@@ -40,6 +40,7 @@ from ..profiler.profile import Method, Profile, ProfileOptions
 from ..profiler.quality import defects
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
+from .comparison import Comparison
 from .device import this_device
 from .execution import (
     DEFAULT_METHOD,
@@ -52,7 +53,7 @@ from .execution import (
 )
 from .groups import check_in_pieces, groupable, tables_of_groups
 from .models import open_model
-from .planning import Comparison, with_objective_and_rules
+from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import Loop, LoopStop
 from .tuning_checks import checked

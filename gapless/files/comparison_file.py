@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..api.planning import BackendFailure, Comparison
+from ..api.comparison import BackendFailure, Comparison
 from ..formulations.errors import BackendError
 from ..formulations.files import Schema, load
 from ..formulations.judge import score
 from ..formulations.plan import Chunk, Plan
 from ..formulations.problem import Problem
 from ..solvers.protocol import SolveStatus, StopReason
-from ..solvers.result import Candidate, SolveResult
+from ..solvers.result import Candidate, Milestone, SolveResult
 from ..solvers.sources import Source, StartMode, label_of
 
 _LENIENT: dict[str, Any] = {"extra": "ignore"}
@@ -80,6 +80,10 @@ class WrittenResult:
         Its plans, best first.
     proven, exhausted, start, plan_source, bound_source
         As in `SolveResult` (older files do not say the last three).
+    course
+        Which plan and which bound it had when (older files do not say it).
+    first_plan_s, near_best_s, primal_integral_s
+        As in `Pace`; null: not known.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -99,6 +103,10 @@ class WrittenResult:
     start: StartMode | None = None
     plan_source: Source | None = None
     bound_source: Source | None = None
+    course: tuple[Milestone, ...] = ()
+    first_plan_s: float | None = None
+    near_best_s: float | None = None
+    primal_integral_s: float | None = None
 
     @property
     def label(self) -> str:
@@ -169,6 +177,8 @@ class WrittenComparison:
         Those that gave none.
     disagreements
         Proofs that contradict each other.
+    time_limit_s
+        Seconds that each backend had; null: as many as it wanted.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -177,6 +187,7 @@ class WrittenComparison:
     results: tuple[WrittenResult, ...]
     failures: tuple[WrittenFailure, ...]
     disagreements: tuple[str, ...] = ()
+    time_limit_s: float | None = None
 
     def answers(self, problem: Problem) -> Comparison:
         """Return the answers to the problem, judged anew; conflicts and statistics are not kept."""
@@ -188,6 +199,7 @@ class WrittenComparison:
                 for each in self.failures
             ),
             disagreements=self.disagreements,
+            time_limit_s=self.time_limit_s,
         )
 
 
@@ -213,6 +225,7 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         bound_source=written.bound_source,
         proven=written.proven,
         exhausted=written.exhausted,
+        course=written.course,
     )
 
 

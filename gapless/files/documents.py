@@ -18,9 +18,9 @@ from ..formulations.registry import data_keys, formulation_names
 from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
+    from ..api.comparison import Comparison
     from ..api.diagnosis import BackendReport, Diagnosis
     from ..api.kinds import KindResult
-    from ..api.planning import Comparison
     from ..api.rounds import Loop
     from ..api.streams import TaskStream
     from ..executor.cluster.stream import RunStream
@@ -194,12 +194,16 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
         "problem": problem_data(problem),
         "best": None if best is None else best.backend,
         "bound": comparison.bound,
+        "time_limit_s": comparison.time_limit_s,
+        "horizon_s": comparison.horizon_s,
         "results": [
             {
                 **result_data(problem, result),
                 "gap": comparison.gap(result),
                 "gap_source": comparison.gap_source(result),
                 "above_best": comparison.above_best(result),
+                **plain_data(comparison.pace(result)),
+                "course": [plain_data(milestone) for milestone in result.course],
             }
             for result in comparison.results
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -28,6 +28,9 @@ from .units import compatible_units
 
 STEPS = 5000
 """Moves that are tried for each set of units."""
+
+SHOWN_EVERY = 100
+"""After so many moves the best schedule is shown, if it is a new one."""
 
 FIRST_PERMILLE, LAST_PERMILLE = 50, 1
 """Temperature at the start and at the end, relative to the value of the first schedule."""
@@ -56,8 +59,8 @@ class AnnealingBackend(WorkloadHeuristic):
             places = slice_requests(shop, networks)
             if places is not None:
                 annealer, found = _Annealer(problem, networks, places, options.seed), True
-                steps += annealer.run(deadline)
-                yield annealer.best
+                yield from annealer.walk(deadline)
+                steps += annealer.steps
         reason = {} if found else {"reason": _STUCK}
         return {"steps": steps, **reason}
 
@@ -73,19 +76,23 @@ class _Annealer:
         self._random = random.Random(seed)
         cuts = tuple(own.cuts_of(found) for own, found in zip(self._arrays, places, strict=True))
         self._here = self.best = Schedule(tuple(range(len(cuts))), cuts)
+        self.steps = 0
         self._terms = problem.objective.terms
         self._energy = WorkloadValues(self._shop, self._here).term(self._terms[0])
         self._least = self._valid_terms(WorkloadValues(self._shop, self._here))
 
-    def run(self, deadline: Deadline) -> int:
-        """Walk until it is cold or time is up; return the number of steps."""
+    def walk(self, deadline: Deadline) -> Iterator[Schedule]:
+        """Walk until it is cold or time is up; yield the best schedule now and then, and at the end."""
         heat, cooling = self._energy * FIRST_PERMILLE / 1000, (LAST_PERMILLE / FIRST_PERMILLE) ** (1 / STEPS)
-        for step in range(STEPS):
-            if deadline.passed:
-                return step
+        shown = None
+        while self.steps < STEPS and not deadline.passed:
+            if self.steps % SHOWN_EVERY == 0 and self.best is not shown:
+                shown = self.best
+                yield shown
             self._step(heat)
             heat *= cooling
-        return STEPS
+            self.steps += 1
+        yield self.best
 
     def _step(self, heat: float) -> None:
         schedule = self._neighbour()

@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ...api.planning import Comparison, default_backends
+from ...api.comparison import Comparison
+from ...api.planning import default_backends
 from ...files.origins import asked_problem, problem_of
 from ...files.rules_file import add_rules
 from ...files.run_differences import RunDifferences, run_differences

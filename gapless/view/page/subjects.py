@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...api.planning import Comparison
+from ...api.comparison import Comparison
 from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
 from ...executor.simulation import charged_for

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...api.planning import BackendFailure, Comparison
+from ...api.comparison import BackendFailure, Comparison
 from ...formulations.errors import BackendUnavailableError, UnsupportedFeatureError
 from ...formulations.history import History
 from ...formulations.judge import check
