@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from .view.plots.answers import plot_answers, plot_comparison, plot_solve_times
 from .view.plots.coordination import plot_deadlines, plot_record
+from .view.plots.courses import plot_courses
 from .view.plots.layers import plot_layer_times, plot_slowdown
 from .view.plots.streams import plot_task_stream
 from .view.plots.traces import plot_busy, plot_trace
@@ -24,6 +25,7 @@ __all__ = [
     "plot_busy",
     "plot_candidates",
     "plot_comparison",
+    "plot_courses",
     "plot_deadlines",
     "plot_layer_times",
     "plot_predicted",

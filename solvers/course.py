@@ -144,13 +144,13 @@ def pace_of(course: Sequence[Milestone], best: int | None, horizon_s: float) -> 
     Parameters
     ----------
     course
-        Milestones in the order of time; empty: nothing is known.
+        Milestones in the order of time; empty: there was neither plan nor bound.
     best
         The best value that anybody has; None: nobody has a plan.
     horizon_s
         Until when the area is measured.
     """
-    if not course or best is None:
+    if best is None:
         return Pace()
     times = [(one.at_s, one.value) for one in course if one.value is not None]
     return Pace(

@@ -104,8 +104,12 @@ class Comparison:
         return self.time_limit_s or max(ends, default=0.0)
 
     def pace(self, result: SolveResult) -> Pace:
-        """Return how fast a backend came to a good plan, as measured by the best plan of all."""
-        best = self.best
+        """Return how fast a backend came to a good plan, as measured by the best plan of all.
+
+        Nothing is known of results without their course, as in older files.
+        """
+        known = result.course or result.objective is None  # older files do not say the course
+        best = self.best if known else None
         return pace_of(result.course, None if best is None else best.objective, self.horizon_s)
 
 

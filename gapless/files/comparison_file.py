@@ -12,6 +12,7 @@ from ..formulations.files import Schema, load
 from ..formulations.judge import score
 from ..formulations.plan import Chunk, Plan
 from ..formulations.problem import Problem
+from ..solvers.course import Pace
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import Candidate, Milestone, SolveResult
 from ..solvers.sources import Source, StartMode, label_of
@@ -112,6 +113,15 @@ class WrittenResult:
     def label(self) -> str:
         """As that of a `SolveResult`."""
         return label_of(self.backend, self.start)
+
+    @property
+    def pace(self) -> Pace:
+        """How fast it came to a good plan."""
+        return Pace(
+            first_plan_s=self.first_plan_s,
+            near_best_s=self.near_best_s,
+            primal_integral_s=self.primal_integral_s,
+        )
 
     @property
     def version(self) -> str:

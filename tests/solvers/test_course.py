@@ -12,7 +12,7 @@ from gapless.api.planning import compare_backends
 from gapless.formulations.availability import Availability
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.solvers.course import Recorder, pace_of, primal_gap, primal_integral_s
+from gapless.solvers.course import Pace, Recorder, pace_of, primal_gap, primal_integral_s
 from gapless.solvers.protocol import (
     PROPOSING,
     Capabilities,
@@ -138,7 +138,8 @@ def test_primal_integral_of_a_course() -> None:
     assert (pace.first_plan_s, pace.near_best_s) == (1.0, 1.0)
     assert pace_of(course, 100, 10.0).near_best_s == 4.0
     assert pace_of(course, 50, 10.0).near_best_s is None
-    assert pace_of([], 50, 10.0) == pace_of(course, None, 10.0)
+    assert pace_of([], 50, 10.0) == Pace(primal_integral_s=10.0)
+    assert pace_of(course, None, 10.0) == Pace()
     assert [primal_gap(None, 5), primal_gap(0, 0), primal_gap(5, 0)] == [1.0, 0.0, 1.0]
 
 

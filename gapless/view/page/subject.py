@@ -12,6 +12,8 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.usage import Usage
+from ...solvers.course import Pace
+from ...solvers.result import Milestone
 from ..explaining.explanation import Explanation
 from ..words import observed
 
@@ -36,6 +38,10 @@ class SolverAnswer:
         Seconds of the search, and until it began.
     plan
         Its best plan in words; empty without one.
+    course
+        Which plan and which bound it had when; empty: not known.
+    pace
+        How fast it came to a good plan, by the best plan of all answers.
     failure
         Why it gave no answer; empty if it did.
     """
@@ -51,6 +57,8 @@ class SolverAnswer:
     runtime_s: float
     startup_s: float
     plan: str
+    course: tuple[Milestone, ...] = ()
+    pace: Pace = Pace()
     failure: str = ""
 
 

@@ -144,7 +144,10 @@ def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
     problem = comparison.problem
     failed = ((failure.backend, str(failure.error)) for failure in comparison.failures)
     return (
-        *(replace(answer_of(result, problem), gap=comparison.gap(result)) for result in comparison.results),
+        *(
+            replace(answer_of(result, problem), gap=comparison.gap(result), pace=comparison.pace(result))
+            for result in comparison.results
+        ),
         *(no_answer(backend, reason, problem) for backend, reason in failed),
     )
 
@@ -213,6 +216,7 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
         plan="" if result.plan is None else str(result.plan),
+        course=result.course,
     )
 
 

@@ -16,7 +16,7 @@ from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, wi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SCALES: Mapping[Dimension, tuple[int, str]] = {
+SCALES: Mapping[Dimension, tuple[int, str]] = {
     Dimension.MICROSECONDS: (1000, " (ms)"),
     Dimension.NANOSECONDS: (1_000_000, " (ms)"),
     Dimension.NANOJOULES: (1_000_000, " (mJ)"),
@@ -114,7 +114,7 @@ def _draw_answers(
         what = f"of the objectives {', '.join(terms)}" if terms else "not there"
         raise InvalidInputError(f"the answers are {what}; draw answers to one objective")
     info = infos[terms[0]]
-    scale, unit = _SCALES[info.dimension]
+    scale, unit = SCALES[info.dimension]
     axes = axes_of(ax, (9, 1.3 + 0.36 * (len(results) + len(failed))))
     most = max((result.objective or 0) / scale for result in results.values()) or 1.0
     for row, result in enumerate(results.values()):

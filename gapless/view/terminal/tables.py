@@ -29,6 +29,7 @@ from ..words import (
     term_name,
     term_value,
 )
+from .courses import pace_view
 from .gantt import titled_chart
 
 MAX_PLANS_SHOWN = 50
@@ -160,6 +161,9 @@ def comparison_view(comparison: Comparison) -> Group:
         f"optimum, {_bound_words(comparison)}; start: until the search began; limit: what ended it"
     )
     parts.append(Text(legend, style="dim"))
+    pace = pace_view(comparison)
+    if pace is not None:
+        parts += ["", pace]
     if best is None or best.best is None:
         explained = next((result for result in comparison.results if result.conflict), None)
         return Group(*parts, *(_conflict(problem, explained) if explained else ()))

@@ -25,6 +25,9 @@ from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Workload
+from gapless.solvers.course import Pace
+from gapless.solvers.result import Milestone
+from gapless.solvers.sources import Source
 from gapless.view.page.page import report_page
 from gapless.view.page.subject import SolverAnswer, Subject
 from gapless.view.page.subjects import subject
@@ -147,7 +150,6 @@ def _workload(problem: Problem, plan: Plan) -> Subject:
 
 def _answers() -> tuple[SolverAnswer, ...]:
     """Return what backends could have answered, with everything that can go wrong."""
-    given = {"version": "1.0", "stop": "complete", "plan": "a plan"}
     return (
         SolverAnswer(
             backend="native",
@@ -158,7 +160,27 @@ def _answers() -> tuple[SolverAnswer, ...]:
             gap=0.2627,
             runtime_s=2.0,
             startup_s=0.3,
-            **given,
+            version="1.0",
+            stop="complete",
+            plan="a plan",
+            course=(
+                Milestone(at_s=0.1, value=1_328_226, plan_source=Source.OWN),
+                Milestone(
+                    at_s=0.4,
+                    value=1_071_029,
+                    bound=700_000,
+                    plan_source=Source.OWN,
+                    bound_source=Source.START,
+                ),
+                Milestone(
+                    at_s=1.4,
+                    value=1_071_029,
+                    bound=789_659,
+                    plan_source=Source.OWN,
+                    bound_source=Source.OWN,
+                ),
+            ),
+            pace=Pace(first_plan_s=0.1, near_best_s=0.4, primal_integral_s=0.158),
         ),
         SolverAnswer(
             backend="cpsat",
