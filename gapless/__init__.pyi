@@ -139,6 +139,10 @@ from .serving.server import Server as Server
 from .serving.server import serve as serve
 from .solvers.result import Candidate as Candidate
 from .solvers.result import SolveResult as SolveResult
+from .sweeps.contest import InstanceAnswer as InstanceAnswer
+from .sweeps.contest import InstanceComparison as InstanceComparison
+from .sweeps.contest import compare_instances as compare_instances
+from .sweeps.instances import InstanceSet as InstanceSet
 from .sweeps.run import SweepResult as SweepResult
 from .sweeps.run import sweep as sweep
 from .sweeps.spec import LimitSet as LimitSet
@@ -149,6 +153,7 @@ from .sweeps.table import SweepRow as SweepRow
 from .version import __version__ as __version__
 from .view.explaining.explain import explain as explain
 from .view.explaining.explanation import Explanation as Explanation
+from .view.page.contest import write_instance_report as write_instance_report
 from .view.page.subjects import subject as subject
 from .view.page.subjects import write_report as write_report
 from .view.page.sweep import write_sweep_report as write_sweep_report

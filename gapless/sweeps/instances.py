@@ -59,6 +59,11 @@ class InstanceSet:
     generate: Generated | tuple[Generated, ...] = ()
     objective: str = ""
 
+    @property
+    def drawn(self) -> tuple[Generated, ...]:
+        """The families of drawn problems."""
+        return (self.generate,) if isinstance(self.generate, Mapping) else self.generate
+
 
 INSTANCES = Schema(format="gapless.instances", version=1, content=InstanceSet)
 
@@ -158,13 +163,12 @@ def _of_set(given: InstanceSet, folder: Path = Path()) -> Instances:
     """Return the problems of a set; its files are looked for in a folder first."""
     found: list[tuple[str, Problem]] = []
     defects: list[str] = []
-    families_ = (given.generate,) if isinstance(given.generate, Mapping) else given.generate
     for number, one in enumerate(given.problems):
         try:
             found += _listed(one, folder)
         except GaplessError as error:
             defects.append(f"problems[{number}]: {error}")
-    for number, family in enumerate(families_):
+    for number, family in enumerate(given.drawn):
         try:
             found += _drawn(family)
         except GaplessError as error:

@@ -86,8 +86,9 @@ class Standing:
         Mean distance of its plans from the best, as a share of the best; None: no plans.
     gap
         Mean gap of its plans by the best bound of all backends; None: none is known.
-    own_gap
-        Mean gap of its plans by bounds that it proved itself; None: it has none.
+    own_gap, own_bounds
+        Mean gap of its plans by bounds that it proved itself, and on how many problems it has both; None: on
+        none.
     time_s
         Shifted geometric mean of the times to a plan within 1 % of the best. Who has none took until the
         horizon.
@@ -106,6 +107,7 @@ class Standing:
     above: float | None
     gap: float | None
     own_gap: float | None
+    own_bounds: int
     time_s: float | None
     proof_s: float | None
     primal: float | None
@@ -166,7 +168,8 @@ def _standing(backend: str, known: Sequence[Case], failed: int) -> Standing:
     # Who failed on a problem has not solved it: it took until the horizon.
     everywhere = [case for case in known if case.answers]
     ratios = [case.ratio(answer) for case, answer in own]
-    own_gaps = [answer.row.gap for _, answer in own if answer.row.bound_source != Source.START]
+    gaps = [answer.row.gap for _, answer in own if answer.row.bound_source != Source.START]
+    own_gaps = [gap for gap in gaps if gap is not None]
     primal = [
         integral / case.horizon_s
         for case, answer in own
@@ -181,7 +184,8 @@ def _standing(backend: str, known: Sequence[Case], failed: int) -> Standing:
         near=sum(ratio is not None and ratio <= 1 + NEAR for ratio in ratios),
         above=_mean(ratio - 1 for ratio in ratios if ratio is not None),
         gap=_mean(gap for case, answer in own if (gap := case.gap(answer)) is not None),
-        own_gap=_mean(gap for gap in own_gaps if gap is not None),
+        own_gap=_mean(own_gaps),
+        own_bounds=len(own_gaps),
         time_s=shifted_mean(_taken(everywhere, backend, Case.solved_s)),
         proof_s=shifted_mean(_taken(everywhere, backend, Case.proved_s)),
         primal=_mean(primal),
