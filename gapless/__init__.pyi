@@ -137,7 +137,9 @@ from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .serving.server import Server as Server
 from .serving.server import serve as serve
+from .solvers.course import Pace as Pace
 from .solvers.result import Candidate as Candidate
+from .solvers.result import Milestone as Milestone
 from .solvers.result import SolveResult as SolveResult
 from .sweeps.contest import InstanceAnswer as InstanceAnswer
 from .sweeps.contest import InstanceComparison as InstanceComparison

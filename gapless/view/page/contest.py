@@ -105,7 +105,7 @@ def write_instance_report(
 
 def contest_page(found: InstanceComparison, *, title: str = "", command: str = "") -> str:
     """Return the page as HTML; everything that comes from files is escaped."""
-    known, charts = cases(found), [_chart(f"p{i}", one) for i, one in enumerate(profiles(found), start=1)]
+    known, charts = cases(found), _charts(found)
     failures = _failures(found)
     places = [("standings", "Standings"), *([("profiles", "Performance profiles")] if charts else [])]
     places += [("failures", "What failed")] if failures.rows else []
@@ -153,6 +153,11 @@ def _standings(found: InstanceComparison) -> Table:
         [TableCell(text=name, kind="name"), *rest] for name, *rest in map(standing_cells, standings(found))
     )
     return table("What came of the problems, by backend", titles, cells)
+
+
+def _charts(found: InstanceComparison) -> list[ProfileChart]:
+    drawn = (profile for profile in profiles(found) if any(profile.lines.values()))
+    return [_chart(f"p{number}", profile) for number, profile in enumerate(drawn, start=1)]
 
 
 def _chart(key: str, profile: Profile) -> ProfileChart:

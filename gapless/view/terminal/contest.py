@@ -29,7 +29,7 @@ def contest_view(found: InstanceComparison) -> RenderableType:
     words = "\n".join(f"{name}: {meaning[:1].lower()}{meaning[1:]}" for name, meaning in MEANINGS)
     parts: list[RenderableType] = [head, "", indented(table), Text(words, style="dim")]
     for profile in profiles(found):
-        parts += ["", *_profile(profile)]
+        parts += ["", *_profile(profile)] if any(profile.lines.values()) else []
     parts += [Text(f"contradiction: {text}", style="bold red") for text in found.disagreements]
     return Group(*parts, *_failures(found))
 

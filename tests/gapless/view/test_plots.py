@@ -34,6 +34,7 @@ from gapless.plots import (
     plot_courses,
     plot_layer_times,
     plot_predicted,
+    plot_profile,
     plot_slowdown,
     plot_solve_times,
     plot_trace,
@@ -45,6 +46,7 @@ from gapless.solvers.sources import Source
 
 from ...solvers.fakes import plan
 from ...workload_instances import workload_problem
+from ..sweeps.answers import EXACT, FOUND, HEURISTIC
 
 Box = tuple[float, float, float, float]
 
@@ -391,3 +393,17 @@ def test_plans_and_bounds_are_drawn_over_time() -> None:
     assert axes.get_xscale() == "log"
     with pytest.raises(InvalidInputError, match="nothing to draw over time"):
         plot_courses(replace(found, results=()))
+
+
+def test_performance_profiles_are_stairs() -> None:
+    axes = plot_profile(FOUND)
+    exact, mine = axes.lines
+    assert (exact.get_label(), mine.get_label()) == (EXACT, HEURISTIC)
+    assert numbers(exact.get_xdata())[:3] == [1, 1, 8]
+    assert numbers(exact.get_ydata()) == pytest.approx([0, 100 / 3, 200 / 3, 200 / 3])
+    assert axes.get_title() == "Time to a plan within 1 % of the best"
+    assert plot_profile(FOUND, "proof").get_title() == "Time to a proof"
+    with pytest.raises(InvalidInputError, match="choose from time, value, proof"):
+        plot_profile(FOUND, "gap")
+    with pytest.raises(InvalidInputError, match="no backend has solved anything"):
+        plot_profile(replace(FOUND, answers=()))

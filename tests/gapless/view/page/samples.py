@@ -148,6 +148,26 @@ def _workload(problem: Problem, plan: Plan) -> Subject:
     )
 
 
+COURSE = (
+    Milestone(at_s=0.1, value=1_328_226, plan_source=Source.OWN),
+    Milestone(
+        at_s=0.4,
+        value=1_071_029,
+        bound=700_000,
+        plan_source=Source.OWN,
+        bound_source=Source.START,
+    ),
+    Milestone(
+        at_s=1.4,
+        value=1_071_029,
+        bound=789_659,
+        plan_source=Source.OWN,
+        bound_source=Source.OWN,
+    ),
+)
+"""Two better plans; a bound that was handed over, then one of its own."""
+
+
 def _answers() -> tuple[SolverAnswer, ...]:
     """Return what backends could have answered, with everything that can go wrong."""
     return (
@@ -163,23 +183,7 @@ def _answers() -> tuple[SolverAnswer, ...]:
             version="1.0",
             stop="complete",
             plan="a plan",
-            course=(
-                Milestone(at_s=0.1, value=1_328_226, plan_source=Source.OWN),
-                Milestone(
-                    at_s=0.4,
-                    value=1_071_029,
-                    bound=700_000,
-                    plan_source=Source.OWN,
-                    bound_source=Source.START,
-                ),
-                Milestone(
-                    at_s=1.4,
-                    value=1_071_029,
-                    bound=789_659,
-                    plan_source=Source.OWN,
-                    bound_source=Source.OWN,
-                ),
-            ),
+            course=COURSE,
             pace=Pace(first_plan_s=0.1, near_best_s=0.4, primal_integral_s=0.158),
         ),
         SolverAnswer(
