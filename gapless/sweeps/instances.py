@@ -46,7 +46,7 @@ class InstanceSet:
         `gapless plan` is asked for, by the names of its options, e.g. {"workload": "yolov4,bert", "platform":
         "kirin990"}.
     generate
-        Problems that are drawn: {"formulation": NAME, SIZE: [4, 6], SIZE: 4, "seeds": 10} is ten of each size;
+        Problems that are drawn: {"formulation": NAME, SIZE: [4, 6], SIZE: 4, "seeds": 10} is ten a size;
         one such object, or several. "seed": that of the first, otherwise 0.
     objective
         As for `gapless plan --objective`; empty: that of each problem.
