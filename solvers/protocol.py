@@ -270,6 +270,10 @@ class Deadline:
         """Whether the time is up."""
         return self._end is not None and time.monotonic() >= self._end
 
+    def within(self, seconds: float) -> bool:
+        """Return whether it comes within so many seconds, or has passed."""
+        return self._end is not None and time.monotonic() + seconds >= self._end
+
     @property
     def left_s(self) -> float | None:
         """Seconds that remain (at least 0), or None for no limit."""

@@ -39,7 +39,7 @@ class ConflictItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Why there is no plan: demands that cannot hold together, though any fewer of them can.
+    """Why there is no plan: demands that cannot hold together, though any fewer of them can (`irreducible`).
 
     Attributes
     ----------
@@ -47,6 +47,8 @@ class Conflict:
         The demands. Empty: already the platform and the cost table admit no plan.
     smallest
         Whether no conflict with fewer demands exists; False: only that none can be left out.
+    irreducible
+        Whether none of them can be left out; False: the time was not enough to try.
     confirmed_by
         Backend that proved the contradiction again with these demands alone.
     """
@@ -54,6 +56,7 @@ class Conflict:
     items: tuple[ConflictItem, ...]
     smallest: bool
     confirmed_by: str
+    irreducible: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ..formulations.errors import (
     BackendDisagreementError,
@@ -22,7 +23,7 @@ from ..formulations.judge import rank_key, score
 from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
 from .by_units import solve_by_units
-from .conflict import explain_infeasible
+from .conflict import Again, explain_infeasible
 from .diverse import check_distance, solve_diverse
 from .families import takes_start
 from .protocol import (
@@ -34,7 +35,6 @@ from .protocol import (
     SolveStatus,
     StopReason,
     handling_of,
-    unwatched,
 )
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
@@ -72,7 +72,8 @@ def solve(
     strict_rules
         Refuse backends that merely check or repair plans against the rules.
     explain
-        When infeasible, find a smallest set of rules and limits that contradict each other.
+        When infeasible, find a smallest set of rules and limits that contradict each other, as far as the
+        time limit goes.
 
     Raises
     ------
@@ -84,6 +85,7 @@ def solve(
         The judge refutes what it claims.
     """
     started, options = time.monotonic(), options or SolveOptions()
+    deadline = Deadline(options.time_limit_s)
     _check_options(options, problem)
     worker = get_backend(backend) if isinstance(backend, str) else backend
     version = _check_backend(worker, problem, strict_rules=strict_rules)
@@ -103,12 +105,8 @@ def solve(
         startup_s=loading_s + result.startup_s,
     )
     if result.status is SolveStatus.INFEASIBLE and explain:
-
-        def again(variant: Problem, by: str | Backend | None = None) -> SolveResult:
-            quick = replace(options, top=1, publish=unwatched)
-            return solve(variant, by or worker, quick, isolate=isolate, explain=False)
-
-        conflict, unfiltered = explain_infeasible(problem, again, worker.name)
+        again = Again(partial(solve, isolate=isolate, explain=False), reconcile, worker, options)
+        conflict, unfiltered = explain_infeasible(problem, again, worker.name, deadline)
         result = replace(result, conflict=conflict, unfiltered=unfiltered)
     return result
 

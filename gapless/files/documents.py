@@ -169,6 +169,7 @@ def _conflict_data(conflict: Conflict) -> Document:
     return {
         "items": [{"name": item.name, "text": item.text} for item in conflict.items],
         "smallest": conflict.smallest,
+        "irreducible": conflict.irreducible,
         "confirmed_by": conflict.confirmed_by,
     }
 

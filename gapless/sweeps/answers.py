@@ -22,7 +22,7 @@ from ..solvers.course import Recorder
 from ..solvers.protocol import SolveOptions
 from ..solvers.result import Milestone, SolveResult
 from ..solvers.session import solve
-from ..solvers.sources import Source, start_mode
+from ..solvers.sources import Source, StartMode, start_mode
 from .tasks import Solving, SweepTask
 
 
@@ -58,6 +58,8 @@ class TaskAnswer:
         What was minimised, and its first term.
     value, bound
         Of the first term; null: none.
+    start, plan_source, bound_source
+        As in `SolveResult`.
     score
         All terms of the plan, by name with unit.
     per_second
@@ -68,7 +70,7 @@ class TaskAnswer:
         The plan in words, and its digest.
     plan_file
         The plan as the text of a plan file.
-    plan_source, bound_source, course
+    course
         As in `SolveResult`.
     """
 
@@ -93,6 +95,9 @@ class TaskAnswer:
     term: str = ""
     value: int | None = None
     bound: int | None = None
+    start: StartMode | None = None
+    plan_source: Source | None = None
+    bound_source: Source | None = None
     score: dict[str, int] = field(default_factory=dict)
     per_second: float | None = None
     runtime_s: float = 0.0
@@ -100,8 +105,6 @@ class TaskAnswer:
     plan: str = ""
     plan_id: str = ""
     plan_file: str = ""
-    plan_source: Source | None = None
-    bound_source: Source | None = None
     course: tuple[Milestone, ...] = ()
 
     @property
@@ -181,10 +184,11 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
         term=problem.objective.terms[0],
         value=result.objective,
         bound=result.bound,
-        runtime_s=result.runtime_s,
-        startup_s=result.startup_s,
+        start=result.start,
         plan_source=result.plan_source,
         bound_source=result.bound_source,
+        runtime_s=result.runtime_s,
+        startup_s=result.startup_s,
         course=recorder.course(result),
         **_of_plan(problem, result, asked),
         total_s=time.perf_counter() - started,

@@ -171,6 +171,7 @@ def _task(sweep: Sweep, base: Base, objective: str, limits: LimitSet, backend: s
             memory_limit_bytes=None if memory is None else memory * 2**20,
             seed=sweep.seed,
             threads=sweep.threads,
+            start=sweep.start,
         ),
     )
     return keyed(task)

@@ -7,6 +7,7 @@ they take.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,6 +19,7 @@ from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import ChainArrays, Ints
 from .assignment import order_by_assignment
 from .heuristic import (
+    UNFINISHED,
     Proposals,
     WorkloadHeuristic,
     confined,
@@ -62,7 +64,7 @@ class SteppedBackend(WorkloadHeuristic):
         among = processor_units(problem.platform) if self.steps.processors_only else range(shop.unit_count)
         if not among:
             return {"reason": "the platform has no CPU unit"}
-        found, reason, everywhere = False, "", network_arrays(shop)
+        found, hurried, reason, everywhere = False, 0, "", network_arrays(shop)
         for units in compatible_units(shop, among):
             networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
@@ -71,21 +73,63 @@ class SteppedBackend(WorkloadHeuristic):
                 reason = f"some request has a layer that none of {names} can run in its turn"
             else:
                 found = True
-                yield self._refine(shop, networks, places, deadline)
-        return {} if found else {"reason": reason}
+                shortest = self._refine(shop, networks, places, deadline)
+                hurried += shortest.hurried
+                yield shortest.schedule
+        if not found:
+            return {"reason": reason}
+        return {UNFINISHED: hurried} if hurried else {}
 
     def _refine(
         self, shop: FlowShop, networks: Sequence[ChainArrays], places: Sequence[Ints], deadline: Deadline
-    ) -> Schedule:
-        """Take the further steps, as far as the time suffices."""
+    ) -> _Shortest:
+        """Take the further steps as far as the time suffices; playing a schedule takes some, too."""
         order = tuple(range(shop.request_count))
         if self.steps.reorder and shop.order_is_free and not deadline.passed:
             order = order_by_assignment(shop.high, shop.unit_count)
-        schedule = _schedule(shop, networks, order, places)
+        shortest = _Shortest(shop, _schedule(shop, networks, order, places), deadline)
         if self.steps.steal and not deadline.passed:
-            stolen = _schedule(shop, networks, order, _steal(shop, networks, order, places, deadline))
-            schedule = min(schedule, stolen, key=lambda found: _makespan_us(shop, found))
-        return _shorten_tail(shop, networks, schedule, deadline) if self.steps.tail else schedule
+            stolen = _steal(shop, networks, order, places, shortest.last_call())
+            shortest.offer(_schedule(shop, networks, order, stolen))
+        if self.steps.tail:
+            _shorten_tail(shop, networks, shortest)
+        return shortest
+
+
+class _Shortest:
+    """The shortest schedule so far; others are played while there is time for that, and for the judge."""
+
+    def __init__(self, shop: FlowShop, schedule: Schedule, deadline: Deadline) -> None:
+        self._shop, self._deadline, self.schedule = shop, deadline, schedule
+        self._look_s = 0.0
+        self._least_us: int | None = None
+        self.hurried = False
+
+    def last_call(self) -> Deadline:
+        """Return until when another schedule has to be there."""
+        self._least_us = self._makespan_us(self.schedule)
+        left_s = self._deadline.left_s
+        return Deadline(None if left_s is None else left_s - 2 * self._look_s)
+
+    def offer(self, other: Schedule) -> bool:
+        """Take another schedule if it is shorter; return whether there was the time to find out."""
+        if self._least_us is None:
+            self._least_us = self._makespan_us(self.schedule)
+        makespan_us = None if self._least_us is None else self._makespan_us(other)
+        if makespan_us is None or self._least_us is None:
+            self.hurried = True
+            return False
+        if makespan_us < self._least_us:
+            self.schedule, self._least_us = other, makespan_us
+        return True
+
+    def _makespan_us(self, schedule: Schedule) -> int | None:
+        if self._deadline.within(2 * self._look_s):
+            return None
+        began = time.monotonic()
+        makespan_us = WorkloadValues(self._shop, schedule).makespan_us
+        self._look_s = time.monotonic() - began
+        return makespan_us
 
 
 def _schedule(
@@ -109,29 +153,17 @@ def _steal(
     return [aligned[request] for request in range(len(order))]
 
 
-def _shorten_tail(
-    shop: FlowShop, networks: Sequence[ChainArrays], schedule: Schedule, deadline: Deadline
-) -> Schedule:
+def _shorten_tail(shop: FlowShop, networks: Sequence[ChainArrays], shortest: _Shortest) -> None:
     """Try each of the last K requests whole on each unit, and keep what shortens the makespan.
 
     The paper's second phase (section V-C) with the simulation as the measure.
     """
-    best, least = schedule, 0 if deadline.passed else _makespan_us(shop, schedule)
-    for request in schedule.order[-shop.unit_count :]:
+    for request in shortest.schedule.order[-shop.unit_count :]:
         for unit in runs_whole(networks[shop.chain_of[request]]).tolist():
-            if deadline.passed:
-                return best
-            cuts = list(best.cuts)
+            cuts = list(shortest.schedule.cuts)
             cuts[request] = whole_cuts(shop, request, unit)
-            candidate = Schedule(best.order, tuple(cuts))
-            makespan = _makespan_us(shop, candidate)
-            if makespan < least:
-                best, least = candidate, makespan
-    return best
-
-
-def _makespan_us(shop: FlowShop, schedule: Schedule) -> int:
-    return WorkloadValues(shop, schedule).makespan_us
+            if not shortest.offer(Schedule(shortest.schedule.order, tuple(cuts))):
+                return
 
 
 class Hetero2PipeBackend(SteppedBackend):

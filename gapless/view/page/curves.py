@@ -90,7 +90,7 @@ def curves(found: Sequence[SolverAnswer], term: TermInfo) -> Curves | None:
     return Curves(
         lines=tuple(
             CurveLine(
-                name=answer.backend,
+                name=answer.label,
                 shape=shapes[index % len(shapes)],
                 plans=place.path([(one, one.value) for one in answer.course]),
                 own=place.path(_bounds(answer.course, borrowed=False)),
@@ -154,7 +154,7 @@ class _Place:
                     continue
                 x, y = self.at(one.at_s, value)
                 facts = {
-                    "backend": answer.backend,
+                    "backend": answer.label,
                     what: amount(term.dimension, value),
                     "after": seconds(one.at_s),
                     "source": "its own" if source is None or source is Source.OWN else str(source),
@@ -198,7 +198,7 @@ def _table(found: Sequence[SolverAnswer]) -> Table:
     titles = columns("backend", *numbers("first plan", "within 1 % of the best", "primal integral"))
     rows: Iterator[list[TableCell | str]] = (
         [
-            TableCell(text=answer.backend, kind="name"),
+            TableCell(text=answer.label, kind="name"),
             *(
                 "-" if value is None else seconds(value)
                 for value in (

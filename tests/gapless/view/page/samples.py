@@ -27,7 +27,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Workload
 from gapless.solvers.course import Pace
 from gapless.solvers.result import Milestone
-from gapless.solvers.sources import Source
+from gapless.solvers.sources import Source, StartMode
 from gapless.view.page.page import report_page
 from gapless.view.page.subject import SolverAnswer, Subject
 from gapless.view.page.subjects import subject
@@ -198,6 +198,9 @@ def _answers() -> tuple[SolverAnswer, ...]:
             version="9.15",
             stop="time_limit",
             plan="another plan",
+            start=StartMode.NATIVE,
+            plan_source=Source.OWN,
+            bound_source=Source.START,
         ),
         SolverAnswer(
             backend="z3",
