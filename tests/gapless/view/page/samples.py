@@ -168,24 +168,27 @@ COURSE = (
 """Two better plans; a bound that was handed over, then one of its own."""
 
 
+NATIVE = SolverAnswer(
+    backend="native",
+    guarantee="heuristic",
+    status="feasible",
+    objective=1_071_029,
+    bound=789_659,
+    gap=0.2627,
+    runtime_s=2.0,
+    startup_s=0.3,
+    version="1.0",
+    stop="complete",
+    plan="a plan",
+    course=COURSE,
+    pace=Pace(first_plan_s=0.1, near_best_s=0.4, primal_integral_s=0.158),
+)
+
+
 def _answers() -> tuple[SolverAnswer, ...]:
     """Return what backends could have answered, with everything that can go wrong."""
     return (
-        SolverAnswer(
-            backend="native",
-            guarantee="heuristic",
-            status="feasible",
-            objective=1_071_029,
-            bound=789_659,
-            gap=0.2627,
-            runtime_s=2.0,
-            startup_s=0.3,
-            version="1.0",
-            stop="complete",
-            plan="a plan",
-            course=COURSE,
-            pace=Pace(first_plan_s=0.1, near_best_s=0.4, primal_integral_s=0.158),
-        ),
+        NATIVE,
         SolverAnswer(
             backend="cpsat",
             guarantee="exact",
