@@ -15,19 +15,26 @@ from ..layout import indented, plain_table
 
 _RATIOS = (1.0, 1.01, 1.1, 2.0, 10.0, 100.0)
 _MOST_FAILED = 10
+_SPEED = COLUMNS.index("time to 1 %")
+"""From here on the columns are about speed; they stand in a table of their own."""
 
 
 def contest_view(found: InstanceComparison) -> RenderableType:
     """Return what `gapless compare --instances` shows."""
-    table = plain_table(*COLUMNS, numbers=COLUMNS[1:])
-    for one in standings(found):
-        table.add_row(*standing_cells(one))
+    plans, speed = COLUMNS[1:_SPEED], COLUMNS[_SPEED:]
+    tables = [plain_table(COLUMNS[0], *names, numbers=names) for names in (plans, speed)]
+    for name, *cells in map(standing_cells, standings(found)):
+        tables[0].add_row(name, *cells[: len(plans)])
+        tables[1].add_row(name, *cells[len(plans) :])
     head = Text(found.title or "Comparison", style="bold")
     head.append(f": {head_words(found)}", style="not bold")
     if found.resumed:
         head.append(f"; {found.resumed:,} answers from before", style="not bold")
     words = "\n".join(f"{name}: {meaning[:1].lower()}{meaning[1:]}" for name, meaning in MEANINGS)
-    parts: list[RenderableType] = [head, "", indented(table), Text(words, style="dim")]
+    parts: list[RenderableType] = [head]
+    for table in tables:
+        parts += ["", indented(table)]
+    parts.append(Text(words, style="dim"))
     for profile in profiles(found):
         parts += ["", *_profile(profile)] if any(profile.lines.values()) else []
     parts += [Text(f"contradiction: {text}", style="bold red") for text in found.disagreements]
