@@ -129,7 +129,7 @@ def compare_instances(
     ----------
     instances
         A folder of problem files, a file of format gapless.instances, a Python file with a function
-        `problems`, shipped names or patterns of them such as "pixel7a/*", an `InstanceSet`; or problems, or
+        `problems`, shipped names or patterns of them such as `pixel7a/*`, an `InstanceSet`; or problems, or
         pairs of a name and a problem.
     backends
         Names, or "module:Class" or "file.py:Class" of backends of your own, which are run in a child process

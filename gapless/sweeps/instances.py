@@ -42,7 +42,7 @@ class InstanceSet:
     title
         What the comparison is called on its page.
     problems
-        Problem files, shipped names such as "pixel7a/octree" or patterns of them such as "pixel7a/*", or what
+        Problem files, shipped names such as "pixel7a/octree" or patterns of them such as `pixel7a/*`, or what
         `gapless plan` is asked for, by the names of its options, e.g. {"workload": "yolov4,bert", "platform":
         "kirin990"}.
     generate

@@ -24,6 +24,10 @@ from .texts import GLOSSARY, clipped, visible
 
 _MOST_ROWS = 600
 _MOST_MARKS = 40
+_DECADE = 10
+_RATIOS = (1, 1.2, 1.5, 2, 3, 5, 7)
+"""Ticks of ratios up to a decade."""
+
 _TERMS = ("bound, gap", "exact, heuristic")
 _STATUS = {
     SolveStatus.OPTIMAL: ("proved best", "good"),
@@ -197,10 +201,10 @@ def _chart(key: str, profile: Profile) -> ProfileChart:
 
 def _ratio_ticks(across: Axis) -> tuple[Tick, ...]:
     """Return ticks of ratios; where all are close to 1, of distances from it."""
-    if across.high >= 3:
+    if across.high >= _DECADE:
         return across.named(lambda value: f"{value:g}")
     step = nice_step(across.high - 1, 6)
-    values = [1 + number * step for number in range(7)]
+    values = _RATIOS if across.high >= 2 else [1 + number * step for number in range(7)]
     return tuple(Tick(at=across.at(v), text=f"{v:g}") for v in values if v <= across.high)
 
 
