@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
 from typing import Any, ClassVar
@@ -142,6 +142,39 @@ class Workload:
     def names(self) -> tuple[str, ...]:
         """Names of the requests."""
         return tuple(request.name for request in self.requests)
+
+
+def with_windows(workload: Workload, windows: Mapping[str, tuple[int, int | None]]) -> Workload:
+    """Return a workload whose requests come and have to be done at given times.
+
+    Parameters
+    ----------
+    workload
+        The workload.
+    windows
+        From the name of a request, or of a network for all its requests, to (when it comes, when it has to be
+        done), microseconds from the start; None: no deadline.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such request, or a window ends before it begins.
+    """
+    named = {*workload.names, *(request.network for request in workload.requests)}
+    for name, (begin, end) in windows.items():
+        if name not in named:
+            raise InvalidInputError(f"no request {name!r} has a window; {meant(name, sorted(named))}")
+        if end is not None and end <= begin:
+            raise InvalidInputError(f"the window of {name!r} ends at {end} us, not after {begin} us")
+
+    def within(request: Request) -> Request:
+        window = windows.get(request.name, windows.get(request.network))
+        if window is None:
+            return request
+        begin, end = window
+        return replace(request, arrival_us=begin, deadline_us=None if end is None else end - begin)
+
+    return replace(workload, requests=tuple(map(within, workload.requests)))
 
 
 def requests_of(text: str, known: Collection[str], *, batches: bool = False) -> tuple[Request, ...]:

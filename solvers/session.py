@@ -24,7 +24,7 @@ from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
 from .by_units import solve_by_units
 from .conflict import Again, explain_infeasible
-from .diverse import check_distance, solve_diverse
+from .diverse import check_distance, has_same_plans, solve_diverse
 from .families import takes_start
 from .protocol import (
     Backend,
@@ -230,11 +230,20 @@ def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run:
 
 
 def _solve_once(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
-    def solve_part(part: Problem, share: SolveOptions) -> SolveResult:
-        return _solve_once(part, backend, share, run)
+    def solve_list(part: Problem, share: SolveOptions) -> SolveResult:
+        return _solve_list(part, backend, share, run)
 
-    if options.distance > 1 and options.top > 1:
-        return solve_diverse(problem, options, backend.capabilities, solve_part, _present)
+    if options.top > 1 and (options.distance > 1 or has_same_plans(problem)):
+        return solve_diverse(problem, options, backend.capabilities, solve_list, _present)
+    return solve_list(problem, options)
+
+
+def _solve_list(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
+    """Solve for a list of the best plans, however near they are to each other."""
+
+    def solve_part(part: Problem, share: SolveOptions) -> SolveResult:
+        return _solve_list(part, backend, share, run)
+
     if problem.co_run_costs is not None:
         return solve_by_units(problem, options, solve_part, _present)
     claim, elapsed_s = run(backend, problem, options)

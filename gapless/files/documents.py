@@ -20,7 +20,6 @@ from ..version import __version__
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
     from ..api.comparison import Comparison
     from ..api.diagnosis import BackendReport, Diagnosis
-    from ..api.kinds import KindResult
     from ..api.rounds import Loop
     from ..api.streams import TaskStream
     from ..executor.cluster.stream import RunStream
@@ -30,6 +29,7 @@ if TYPE_CHECKING:  # what a command does not print it does not load: `gapless ve
     from ..formulations.problem import Problem
     from ..formulations.scores import Score, Violation
     from ..formulations.task_stream import PlayedStream
+    from ..solvers.pareto import ParetoFront
     from ..solvers.result import Candidate, Conflict, SolveResult
 
 Document = dict[str, Any]
@@ -222,23 +222,10 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
     }
 
 
-def kinds_document(found: Sequence[KindResult]) -> Document:
-    """Return the document of `gapless compare --kinds`."""
-    return {
-        **header("kinds"),
-        "kinds": [
-            {
-                "kind": one.kind,
-                "throughput_per_s": one.throughput,
-                "problem": None if one.problem is None else problem_data(one.problem),
-                "result": None
-                if one.problem is None or one.result is None
-                else result_data(one.problem, one.result),
-                "failure": one.failure or None,
-            }
-            for one in found
-        ],
-    }
+def of_file(text: str) -> Document:
+    """Return what stands in a JSON file that gapless writes as a document: with its own version, too."""
+    document: Document = json.loads(text)
+    return {**document, "gapless": __version__}
 
 
 def check_document(
@@ -284,10 +271,27 @@ def trace_document(problem: Problem, trace: History) -> Document:
     }
 
 
-def tuning_document(problem: Problem, result: TuningResult, loop: Loop | None = None) -> Document:
-    """Return the document of `gapless tune`; `loop`: all rounds, where more than one was asked for."""
-    rounds = {} if loop is None else {"loop": plain_data(loop)}
-    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result), **rounds}
+def tuning_document(
+    problem: Problem,
+    result: TuningResult,
+    loop: Loop | None = None,
+    front: ParetoFront | None = None,
+) -> Document:
+    """Return the document of `gapless tune`.
+
+    Parameters
+    ----------
+    problem, result
+        What was planned, and what was measured.
+    loop, front
+        All rounds, where more than one was asked for; the trade-offs, where those were.
+    """
+    more = {} if loop is None else {"loop": plain_data(loop)}
+    if front is not None:
+        from .pareto_file import dump_front
+
+        more["pareto"] = json.loads(dump_front(front, problem))
+    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result), **more}
 
 
 def error_document(error: BaseException, exit_code: int, text: str) -> Document:

@@ -190,7 +190,12 @@ COMMANDS = {
         ("gapless interference pixel7a --svg map.svg", "gapless interference squeezenet --beside core1"),
     ),
     "contention": CommandEntry(
-        "contention", SLOWDOWN, ("gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",)
+        "contention",
+        SLOWDOWN,
+        (
+            "gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",
+            "gapless contention vgg16 --platform kirin990 --form printed",
+        ),
     ),
     "predict": CommandEntry(
         "prediction", SLOWDOWN, ("gapless predict gapless-out/executions.json --costs heavy",)

@@ -13,7 +13,7 @@ import typer
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ..base.answer import Answer, command, write_out
-from ..base.exits import ExitCode, code_of_comparison, code_of_result
+from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
 from ..base.general_options import JsonOption
 from ..options.instances import (
     BackendsOption,
@@ -32,7 +32,7 @@ from ..options.problem import (
     asking,
     check_writable,
 )
-from ..options.solving import SolvingOptions, solving_option
+from ..options.solving import ParetoOption, SolvingOptions, solving_option
 
 if TYPE_CHECKING:
     from ...files.plans import NamedPlan
@@ -51,6 +51,7 @@ def plan(
             "algorithm.",
         ),
     ] = None,
+    pareto: ParetoOption = None,
     solving: SolvingOptions,
     out: OutOption = None,
     json: JsonOption = False,
@@ -62,6 +63,8 @@ def plan(
 
     check_writable(out)
     problem = asked.problem
+    if pareto is not None:
+        return _traded(asked, pareto, backend, solving, out)
     result, interrupted = plan_watched(
         problem,
         backend,
@@ -148,6 +151,30 @@ def _listed(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
 
 
+def _traded(
+    asked: Asked, pareto: str, backend: str | None, solving: SolvingOptions, out: Path | None
+) -> Answer:
+    """Answer for `plan --pareto`."""
+    from ...api.trade_offs import parse_terms
+    from ...files.pareto_file import dump_front
+    from ...view.terminal.trade_offs import front_view
+    from ..tasks.solving import front_watched
+
+    if "objective" in asked.origin or solving.top > 1 or solving.distance > 1:
+        raise InvalidInputError("--pareto lists its own plans: leave out --objective, --top and --distance")
+    problem = asked.problem
+    front, interrupted = front_watched(
+        problem, parse_terms(pareto), backend, solving.solver_options, strict_rules=solving.strict_rules
+    )
+    text = dump_front(front, problem, asked.origin)
+    return Answer(
+        document=lambda: documents.of_file(text),
+        view=lambda: front_view(problem, front),
+        code=ExitCode.INTERRUPTED if interrupted else code_of_front(front),
+        notes=write_out(out, lambda: text),
+    )
+
+
 @command
 @partial(asking, of_many=_many_compared)
 def compare(
@@ -210,13 +237,14 @@ def _kinds_compared(
     asked: Asked, kinds: str, backends: str | None, solving: SolvingOptions, out: Path | None
 ) -> Answer:
     """Answer for `compare --kinds`."""
+    from ...files.kinds_document import kinds_document
     from ...view.terminal.kinds import kinds_view
     from ..tasks.solving import kinds_watched
 
     if backends is not None:
         raise InvalidInputError("--backends compares who solves, --kinds what plans can be: give one of them")
     found = kinds_watched(asked.origin, kinds, solving.solver_options)
-    document = documents.kinds_document(found)
+    document = kinds_document(found)
     return Answer(
         document=lambda: document,
         view=lambda: kinds_view(found),

@@ -34,6 +34,7 @@ from ..options.models import (
     PrecisionOption,
     ShapeOption,
     UnitsOption,
+    measuring_option,
     model_option,
 )
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
@@ -84,6 +85,22 @@ TraceOption = Annotated[Path | None, output_option(help="Also write a Perfetto t
 WarmUpOption = Annotated[
     int, _running_option(min=0, max=1_000_000, help="Requests that do not count.", show_default=True)
 ]
+SideBySideOption = Annotated[
+    bool,
+    model_option(
+        "--side-by-side",
+        help="The networks will share the units (`--workload` of plan and tune), instead of running one "
+        "after the other for each request.",
+    ),
+]
+SteadyOption = Annotated[
+    bool,
+    measuring_option(
+        "--steady",
+        help="Warm each layer up until its times stop drifting: clocks and temperatures have settled "
+        "then. At least a second and a half, and at most 20, for each layer and unit.",
+    ),
+]
 
 
 @command
@@ -103,14 +120,8 @@ def profile(
         bool, typer.Option("--resume", help="Go on with the profile that is in the folder.")
     ] = False,
     overwrite: OverwriteOption = False,
-    side_by_side: Annotated[
-        bool,
-        model_option(
-            "--side-by-side",
-            help="The networks will share the units (`--workload` of plan and tune), instead of running one "
-            "after the other for each request.",
-        ),
-    ] = False,
+    side_by_side: SideBySideOption = False,
+    steady: SteadyOption = False,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
     address: AddressOption = None,
@@ -123,6 +134,7 @@ def profile(
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry
+    from ...profiler.profile import ProfileOptions
     from ...view.terminal import running as views
     from ..tasks import measuring
 
@@ -136,11 +148,13 @@ def profile(
 
         if isinstance(subject, list):
             raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
+        if steady:
+            raise InvalidInputError("--steady is for networks on one device, not for a cluster")
         measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
         return _profiled(measured, notes)
     target = measuring.Target.of(subject, choice)
     with measuring.begun("profile", target.networks, out, entry) as work:
-        found, notes = measuring.profile_watched(target, work)
+        found, notes = measuring.profile_watched(target, work, options=ProfileOptions(steady=steady))
         notes += run_files.write_found(found, work)
     if isinstance(found, Together):
         return Answer(

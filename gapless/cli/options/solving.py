@@ -37,6 +37,14 @@ MemoryLimitOption = Annotated[
         "always do (with half of the machine's memory, unless given).",
     ),
 ]
+ParetoOption = Annotated[
+    str | None,
+    solving_option(
+        metavar="TERMS",
+        help="Instead of the best plans all trade-offs of two or three terms, e.g. period,energy: every plan "
+        "that no other is better than. A time limit is for all of them together.",
+    ),
+]
 StrictRulesOption = Annotated[
     bool, solving_option("--strict-rules", help="Refuse backends that merely check plans against the rules.")
 ]

@@ -12,6 +12,7 @@ from ...executor.progress import Step
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
 from ...solvers.families import runs_of, takes_start
+from ...solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
 from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
 from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
@@ -53,6 +54,37 @@ def plan_uninterrupted(problem: Problem, backend: str | None, options: SolveOpti
     if interrupted:
         raise KeyboardInterrupt
     return result
+
+
+def front_watched(
+    problem: Problem,
+    terms: Sequence[str],
+    backend: str | None,
+    options: SolveOptions,
+    *,
+    strict_rules: bool = False,
+) -> tuple[ParetoFront, bool]:
+    """Find trade-offs with progress; return them, and whether the user stopped the search before its end."""
+    found = 0
+
+    def told(point: ParetoPoint) -> None:
+        nonlocal found
+        found += 1
+        line.report(Step(text=f"trade-offs: {found} plans", done=found, total=None))
+
+    with StepLine() as line:
+        search = ParetoSearch(
+            problem,
+            terms,
+            backend or default_backend(problem),
+            options,
+            strict_rules=strict_rules,
+            on_point=told,
+        )
+        try:
+            return search.run(), False
+        except KeyboardInterrupt:
+            return search.front(StopReason.INTERRUPTED), True
 
 
 def compare_watched(

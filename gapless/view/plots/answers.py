@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING
 
 from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
-from ...formulations.terms import Dimension, TermInfo
+from ...formulations.terms import TermInfo
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
-from ..words import Terms, all_terms, amount, seconds
+from ..words import SCALES, Terms, all_terms, amount, seconds
 from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, with_plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-SCALES: Mapping[Dimension, tuple[int, str]] = {
-    Dimension.MICROSECONDS: (1000, " (ms)"),
-    Dimension.NANOSECONDS: (1_000_000, " (ms)"),
-    Dimension.NANOJOULES: (1_000_000, " (mJ)"),
-    Dimension.BYTES: (2**20, " (MiB)"),
-    Dimension.PERMILLE: (10, " (%)"),
-    Dimension.COUNT: (1, ""),
-}
-"""Divisor and unit of what is drawn."""
 
 _LEAST_S = 1e-4
 """Shortest bar of a logarithmic scale of seconds."""

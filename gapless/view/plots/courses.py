@@ -8,7 +8,7 @@ from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
 from ...solvers.result import Milestone
 from ...solvers.sources import Source
-from .answers import SCALES
+from ..words import SCALES
 from .canvas import PALETTE, axes_of, plain_decades, with_plain_names
 
 if TYPE_CHECKING:
