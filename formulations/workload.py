@@ -152,15 +152,16 @@ def with_windows(workload: Workload, windows: Mapping[str, tuple[int, int | None
     workload
         The workload.
     windows
-        From the name of a request, or of a network for all its requests, to (when it comes, when it has to be
-        done), microseconds from the start; None: no deadline.
+        From the name of a request, or of a network for all its requests and batches, to (when it comes, when
+        it has to be done), microseconds from the start; None: no deadline.
 
     Raises
     ------
     InvalidInputError
         There is no such request, or a window ends before it begins.
     """
-    named = {*workload.names, *(request.network for request in workload.requests)}
+    networks = {split_batch(request.network)[0] for request in workload.requests}
+    named = {*workload.names, *networks}
     for name, (begin, end) in windows.items():
         if name not in named:
             raise InvalidInputError(f"no request {name!r} has a window; {meant(name, sorted(named))}")
@@ -168,7 +169,7 @@ def with_windows(workload: Workload, windows: Mapping[str, tuple[int, int | None
             raise InvalidInputError(f"the window of {name!r} ends at {end} us, not after {begin} us")
 
     def within(request: Request) -> Request:
-        window = windows.get(request.name, windows.get(request.network))
+        window = windows.get(request.name, windows.get(split_batch(request.network)[0]))
         if window is None:
             return request
         begin, end = window
@@ -219,7 +220,7 @@ def requests_of(text: str, known: Collection[str], *, batches: bool = False) -> 
 def split_batch(network: str) -> tuple[str, int]:
     """Return the network and the size of a batch that `requests_of` named: ("mobilenetv2", 4)."""
     name, star, size = network.rpartition("*")
-    return (name, int(size)) if star else (network, 1)
+    return (name, int(size)) if star and size.isdecimal() else (network, 1)
 
 
 def _entry(text: str, known: Collection[str], *, batches: bool) -> tuple[str, int]:

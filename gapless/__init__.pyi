@@ -3,6 +3,7 @@
 The only list of them: type checkers read it, and so does `gapless/__init__.py`, a line a name.
 """
 
+from .api.batches import plan_batches as plan_batches
 from .api.cluster_runs import open_on_cluster as open_on_cluster
 from .api.cluster_runs import profile_on_cluster as profile_on_cluster
 from .api.cluster_runs import stream_on_cluster as stream_on_cluster

@@ -10,6 +10,7 @@ from benchmarks.hetero2pipe import __main__ as command
 from benchmarks.hetero2pipe import here, phones, planners
 from benchmarks.hetero2pipe.playing import KIRIN, OURS, PAPERS, Study, answers, ask, on_units, ratios
 from benchmarks.printing import Part, Statement
+from gapless.formulations.workload import LoadPolicy
 from gapless.profiler.platforms.workloads import shipped_workload
 
 SMALL = Study(platforms=(KIRIN,), count=2, limit_s=0.02, exact_s=1.0, exact_count=1)
@@ -52,7 +53,7 @@ def test_more_units_make_queues_shorter_and_bubbles_do_not_tell_latency() -> Non
 
 def test_memory_is_that_of_all_weights_where_they_stay_loaded() -> None:
     stage = "serial, cpu_big"
-    running, loaded = (phones.usage(stage, policy) for policy in phones.LoadPolicy)
+    running, loaded = (phones.usage(stage, policy) for policy in LoadPolicy)
     assert max(used for _, used in running) != max(used for _, used in loaded)
 
 

@@ -18,6 +18,7 @@ from ..formulations.registry import data_keys, formulation_names
 from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
+    from ..api.batches import BatchChoice
     from ..api.comparison import Comparison
     from ..api.diagnosis import BackendReport, Diagnosis
     from ..api.rounds import Loop
@@ -177,6 +178,18 @@ def _conflict_data(conflict: Conflict) -> Document:
 def result_document(problem: Problem, result: SolveResult) -> Document:
     """Return the document of `gapless plan`."""
     return {**header("result"), "problem": problem_data(problem), **result_data(problem, result)}
+
+
+def batches_data(found: Sequence[BatchChoice]) -> list[Document]:
+    """Return what each choice of the sizes of batches comes to, the best first."""
+    return [
+        {
+            "workload": choice.workload,
+            "status": str(choice.result.status),
+            "values": None if choice.result.values is None else list(choice.result.values),
+        }
+        for choice in found
+    ]
 
 
 def comparison_document(comparison: Comparison, *, interrupted: bool = False) -> Document:

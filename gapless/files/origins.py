@@ -281,7 +281,7 @@ def parse_windows(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
         read = _WINDOW.fullmatch(text)
         if read is None or read[1] in found:
             raise InvalidInputError(
-                f"--window is {text!r}, must be REQUEST=FROM..UNTIL in milliseconds, once a request, e.g. "
+                f"--window is {text!r}, must be NAME=FROM..TO in milliseconds, once a request, e.g. "
                 "bert=20..500, or bert=20.. for no end"
             )
         begin, end = (round(1000 * float(part)) if part else None for part in read.groups()[1:])

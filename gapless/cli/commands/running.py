@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -23,6 +23,7 @@ from ..options.cluster import (
 )
 from ..options.models import (
     SIMULATED,
+    BatchSizesOption,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -33,14 +34,17 @@ from ..options.models import (
     OverwriteOption,
     PrecisionOption,
     ShapeOption,
+    SideBySideOption,
     UnitsOption,
     measuring_option,
     model_option,
+    parse_sizes,
 )
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
     from ...executor.measurement import Measurement
+    from ...executor.model import Model
     from ...profiler.profile import Profile
 
 _running_option = heading("How to run")
@@ -85,14 +89,6 @@ TraceOption = Annotated[Path | None, output_option(help="Also write a Perfetto t
 WarmUpOption = Annotated[
     int, _running_option(min=0, max=1_000_000, help="Requests that do not count.", show_default=True)
 ]
-SideBySideOption = Annotated[
-    bool,
-    model_option(
-        "--side-by-side",
-        help="The networks will share the units (`--workload` of plan and tune), instead of running one "
-        "after the other for each request.",
-    ),
-]
 SteadyOption = Annotated[
     bool,
     measuring_option(
@@ -122,6 +118,7 @@ def profile(
     overwrite: OverwriteOption = False,
     side_by_side: SideBySideOption = False,
     steady: SteadyOption = False,
+    batch: BatchSizesOption = None,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
     address: AddressOption = None,
@@ -130,7 +127,6 @@ def profile(
     json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
-    from ...api.models import open_each, open_models
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry
@@ -140,7 +136,7 @@ def profile(
 
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize)
-    subject = open_each(models, **how) if side_by_side else open_models(models, **how)
+    subject = _subject(models, how, batch, side_by_side=side_by_side)
     entry = Entry(resume=resume, overwrite=overwrite)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     if place:
@@ -163,6 +159,17 @@ def profile(
             notes=notes,
         )
     return _profiled(found, notes)
+
+
+def _subject(
+    models: list[str], how: dict[str, Any], batch: str | None, *, side_by_side: bool
+) -> Model | list[Model]:
+    """Return what to profile: one network, or several that share the units; batches are several."""
+    from ...api.models import in_batches, open_each, open_models
+
+    if batch is not None:
+        models, how["shapes"] = in_batches(models, how["shapes"], parse_sizes("--batch", batch))
+    return open_each(models, **how) if side_by_side or batch is not None else open_models(models, **how)
 
 
 def _profiled(found: Profile, notes: list[str]) -> Answer:

@@ -173,17 +173,19 @@ MaxBubblesOption = Annotated[
     int | None, _asked_option(min=0, help="Largest sum of the bubbles of all units, microseconds.")
 ]
 MaxMemoryOption = Annotated[
-    int | None, _asked_option(min=0, help="Most bytes that a plan needs on the device at any instant.")
+    int | None,
+    _asked_option("--max-memory", metavar="BYTES", min=1, help="Most that a plan needs at any instant."),
 ]
 MaxUnitMemoryOption = Annotated[
-    int | None, _asked_option(min=0, help="Most bytes that a chunk needs on its unit.")
+    int | None,
+    _asked_option("--max-unit-memory", metavar="BYTES", min=1, help="Most that a chunk needs on its unit."),
 ]
 WindowOption = Annotated[
     list[str] | None,
     _asked_option(
-        metavar="REQUEST=FROM..UNTIL",
+        metavar="NAME=FROM..TO",
         help="When a request of a workload comes, and when it has to be done, milliseconds, e.g. "
-        "bert=20..500; either may be left out; repeatable.",
+        "bert=20..500; either may be left out; of all requests of a network by its name; repeatable.",
     ),
 ]
 OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write it to this file.")]

@@ -20,7 +20,8 @@ DistanceOption = Annotated[
     solving_option(
         min=1,
         max=100_000,
-        help="Each plan runs at least so many layers on other units than every plan before it.",
+        help="Each plan runs at least so many layers on other units than every plan before it; of a "
+        "workload, pairs of requests in the other order count, too.",
         show_default=True,
     ),
 ]

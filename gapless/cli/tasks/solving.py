@@ -19,9 +19,12 @@ from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
 from ...solvers.sources import StartMode, label_of
 from ..base.progress import Progress, StepLine
+from ..options.models import parse_sizes
 
 if TYPE_CHECKING:
+    from ...api.batches import BatchChoice
     from ...api.kinds import KindResult
+    from ..options.problem import Asked
 
 
 def plan_watched(
@@ -131,6 +134,42 @@ def compare_watched(
             )
             return partial, True
     return done, False
+
+
+def batches_watched(
+    asked: Asked, sizes: str, backend: str | None, options: SolveOptions
+) -> tuple[BatchChoice, ...]:
+    """Choose sizes of batches with progress; `sizes`: numbers with commas.
+
+    Raises
+    ------
+    InvalidInputError
+        No workload is named, there are rules, which name requests, or a size is not valid.
+    """
+    from ...api.batches import batchings, compared
+    from ...api.problems import load_problem
+    from ...files.origins import asked_problem
+
+    origin, numbers = asked.origin, parse_sizes("--batches", sizes)
+    if "workload" not in origin:
+        raise InvalidInputError("--batches is about the requests of a workload: give --workload")
+    if asked.problem.rules:
+        raise InvalidInputError("rules name requests, which --batches changes: leave one of them away")
+    known = None
+    if "problem" in origin:
+        costs = load_problem(origin["problem"], costs=origin.get("costs"))
+        known = [network.name for network in costs.networks]
+    texts = batchings(origin["workload"], numbers, known)
+    with StepLine() as line:
+        return compared(
+            texts,
+            lambda text: asked_problem({**origin, "workload": text}),
+            backend or default_backend(asked.problem),
+            options,
+            on_choice=lambda place: line.report(
+                Step(text=f"planning {texts[place]}", done=place, total=len(texts))
+            ),
+        )
 
 
 _OF_ALL_KINDS = {"problem", "platform", "devices", "batch", "shape"}
