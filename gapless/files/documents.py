@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.limits import LIMIT_NAMES
-from ..formulations.registry import data_keys, formulation_names
+from ..formulations.registry import data_keys
 from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
     from ..api.batches import BatchChoice
     from ..api.comparison import Comparison
-    from ..api.diagnosis import BackendReport, Diagnosis
     from ..api.rounds import Loop
     from ..api.streams import TaskStream
     from ..executor.cluster.stream import RunStream
@@ -331,41 +330,6 @@ def error_document(error: BaseException, exit_code: int, text: str) -> Document:
     }
 
 
-def diagnosis_data(diagnosis: Diagnosis) -> Document:
-    """Return what works here."""
-    return {
-        "python": diagnosis.python,
-        "system": diagnosis.system,
-        "device": diagnosis.device,
-        "cores": diagnosis.cores,
-        "engines": [
-            {
-                "name": report.name,
-                "ok": report.found.ok,
-                "reason": report.found.reason,
-                "version": report.found.version or None,
-                "backends": list(report.backends),
-            }
-            for report in diagnosis.engines
-        ],
-        "permissions": [
-            {"name": name, "ok": found.ok, "reason": found.reason} for name, found in diagnosis.permissions
-        ],
-        "backends": [
-            {
-                "name": report.name,
-                "ok": report.ok,
-                "reason": report.reason,
-                "version": report.version or None,
-                "guarantee": _guarantee(report),
-                "formulations": _guarantees(report),
-                "unsupported": list(report.unsupported),
-            }
-            for report in diagnosis.backends
-        ],
-    }
-
-
 def plain_data(value: Any) -> Any:
     """Return a frozen dataclass, with all that is in it, as plain JSON; infinite numbers are null."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -380,17 +344,3 @@ def plain_data(value: Any) -> Any:
 def json_text(document: Mapping[str, Any]) -> str:
     """Return a document as text: plain ASCII, so that it survives any terminal or pipe."""
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
-
-
-def _guarantees(report: BackendReport) -> dict[str, str]:
-    """Return what a backend promises, by formulation."""
-    if report.capabilities is None:
-        return {}
-    can = report.capabilities
-    supports = {name: can.formulations.get(name, can.others) for name in formulation_names()}
-    return {name: str(support.guarantee) for name, support in supports.items() if support is not None}
-
-
-def _guarantee(report: BackendReport) -> str | None:
-    """Return the first promise of a backend: of most, the only one."""
-    return next(iter(_guarantees(report).values()), None)
