@@ -19,8 +19,7 @@ from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
     from ..api.batches import BatchChoice
-    from ..api.kinds import KindResult
-    from ..api.planning import Comparison
+    from ..api.comparison import Comparison
     from ..api.rounds import Loop
     from ..api.streams import TaskStream
     from ..executor.cluster.stream import RunStream
@@ -208,12 +207,16 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
         "problem": problem_data(problem),
         "best": None if best is None else best.backend,
         "bound": comparison.bound,
+        "time_limit_s": comparison.time_limit_s,
+        "horizon_s": comparison.horizon_s,
         "results": [
             {
                 **result_data(problem, result),
                 "gap": comparison.gap(result),
                 "gap_source": comparison.gap_source(result),
                 "above_best": comparison.above_best(result),
+                **plain_data(comparison.pace(result)),
+                "course": [plain_data(milestone) for milestone in result.course],
             }
             for result in comparison.results
         ],
@@ -235,25 +238,6 @@ def of_file(text: str) -> Document:
     """Return what stands in a JSON file that gapless writes as a document: with its own version, too."""
     document: Document = json.loads(text)
     return {**document, "gapless": __version__}
-
-
-def kinds_document(found: Sequence[KindResult]) -> Document:
-    """Return the document of `gapless compare --kinds`."""
-    return {
-        **header("kinds"),
-        "kinds": [
-            {
-                "kind": one.kind,
-                "throughput_per_s": one.throughput,
-                "problem": None if one.problem is None else problem_data(one.problem),
-                "result": None
-                if one.problem is None or one.result is None
-                else result_data(one.problem, one.result),
-                "failure": one.failure or None,
-            }
-            for one in found
-        ],
-    }
 
 
 def check_document(
