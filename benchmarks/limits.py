@@ -5,15 +5,19 @@ the question to the judged answer, beyond the limit. Once as the machine is, and
 processes, three for each core, compete with the backend, and are ended with this program. Every round runs
 each backend once. A backend that answers before its limit is not late.
 
-The last column counts the answers without a plan.
+There is a table for each kind of problem: usual ones, large ones (100, 300 and 1,000 requests, 100 single
+requests, 8 unlike devices in groups), and infeasible ones, whose conflict is looked for within the same limit.
+The last column counts the answers without a plan; of infeasible problems those with a smallest conflict.
 
-Options: `--backends cpsat,pulp,...`, `--limits 0.1,1,5`, `--rounds 3`, `--busy 0,3` (busy processes a core).
+Options: `--backends cpsat,pulp,...`, `--limits 0.1,1,5`, `--rounds 3`, `--busy 0,3` (busy processes a core),
+`--kinds usual,large,infeasible`.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import platform
 import subprocess
@@ -27,18 +31,45 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.group_instances import chain_problem, unlike_speeds
 from benchmarks.instances import random_problem
+from benchmarks.offline_frames import frame
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.errors import UnsupportedFeatureError
+from gapless.formulations.flow_shop.rules import before, keep_off
 from gapless.formulations.problem import Problem
 from gapless.solvers.protocol import SolveOptions, StopReason
 from gapless.solvers.registry import backend_names
+from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
 
-CASES: dict[str, Callable[[], Problem]] = {
-    "12 requests x 4 units": partial(random_workload, 12, 4),
-    "60 requests x 8 units": partial(random_workload, 60, 8, slowdown=True),
-    "100 layers x 8 units": partial(random_problem, 100, 8),
+
+def in_a_circle(requests: int) -> Problem:
+    """Return a workload whose first three requests come each before the next one, which cannot be."""
+    first, second, third = (f"r{index}" for index in range(3))
+    circle = before(first, second), before(second, third), before(third, first)
+    return random_workload(requests, 4).with_rules(*circle, keep_off(third, unit="npu"))
+
+
+INFEASIBLE = "infeasible"
+
+CASES: dict[str, dict[str, Callable[[], Problem]]] = {
+    "usual": {
+        "12 requests x 4 units": partial(random_workload, 12, 4),
+        "60 requests x 8 units": partial(random_workload, 60, 8, slowdown=True),
+        "100 layers x 8 units": partial(random_problem, 100, 8),
+    },
+    "large": {
+        "100 requests x 4 units": partial(random_workload, 100, 4, slowdown=True),
+        "300 requests x 4 units": partial(random_workload, 300, 4, slowdown=True),
+        "1,000 requests x 4 units": partial(random_workload, 1000, 4, slowdown=True),
+        "100 single requests": partial(frame, 0, 100, "eagleeye"),
+        "20 pieces x 8 devices": partial(chain_problem, 20, unlike_speeds(8)),
+    },
+    INFEASIBLE: {
+        "4 requests in a circle": partial(in_a_circle, 4),
+        "12 requests in a circle": partial(in_a_circle, 12),
+    },
 }
 
 BUSY = """
@@ -52,10 +83,10 @@ while True: pass
 
 @dataclass(slots=True)
 class Runs:
-    """Seconds beyond the limit, and how many answers had no plan."""
+    """Seconds beyond the limit, and how many answers are worth counting (`_is_counted`)."""
 
     late_s: list[float] = field(default_factory=list)
-    empty: int = 0
+    counted: int = 0
 
 
 def main() -> None:
@@ -65,14 +96,14 @@ def main() -> None:
     console = Console(width=118)
     console.print(
         f"{platform.processor() or platform.machine()}, {cores} cores, Python {platform.python_version()}; "
-        f"{options.rounds} rounds of {', '.join(CASES)}; seconds beyond the limit, median / worst"
+        f"{options.rounds} rounds; seconds beyond the limit, median / worst"
     )
-    for each in options.busy:
+    for kind, each in itertools.product(options.kinds, options.busy):
         with _busy(each * cores):
-            runs = _measure(options.backends, options.limits, options.rounds)
+            runs = _measure(kind, options.backends, options.limits, options.rounds)
             load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
-        title = f"{each * cores} busy processes beside (load averages then: {load})"
-        console.print(_table(title, runs, options.backends, options.limits))
+        title = f"{'; '.join(CASES[kind])}; {each * cores} busy processes beside (load averages then: {load})"
+        console.print(_table(kind, title, runs, options.backends, options.limits))
 
 
 def _arguments() -> argparse.Namespace:
@@ -83,7 +114,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--busy", type=lambda text: [int(n) for n in text.split(",")], default=[0, 3])
-    return parser.parse_args()
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(CASES))
+    found = parser.parse_args()
+    unknown = [kind for kind in found.kinds if kind not in CASES]
+    if unknown:
+        parser.error(f"--kinds: {unknown[0]!r} is none of {', '.join(CASES)}")
+    return found
 
 
 @contextlib.contextmanager
@@ -101,40 +137,54 @@ def _busy(count: int) -> Iterator[None]:
             process.wait()
 
 
-def _measure(backends: Sequence[str], limits: Sequence[float], rounds: int) -> dict[tuple[str, float], Runs]:
+def _measure(
+    kind: str, backends: Sequence[str], limits: Sequence[float], rounds: int
+) -> dict[tuple[str, float], Runs]:
     found = {(name, limit_s): Runs() for name in backends for limit_s in limits}
     for _ in range(rounds):
         for (name, limit_s), runs in found.items():
-            for make in CASES.values():
-                _run(name, limit_s, make(), runs)
+            for make in CASES[kind].values():
+                _run(kind, name, limit_s, make(), runs)
     return found
 
 
-def _run(backend: str, limit_s: float, problem: Problem, runs: Runs) -> None:
-    started = time.monotonic()
+def _run(kind: str, backend: str, limit_s: float, problem: Problem, runs: Runs) -> None:
+    started, explain = time.monotonic(), kind == INFEASIBLE
     try:
-        result = solve(problem, backend, SolveOptions(time_limit_s=limit_s), explain=False)
+        result = solve(problem, backend, SolveOptions(time_limit_s=limit_s), explain=explain)
     except UnsupportedFeatureError:
         return
     runs.late_s.append(max(0.0, time.monotonic() - started - limit_s))
-    runs.empty += result.plan is None and result.stop is StopReason.TIME_LIMIT
+    runs.counted += _is_counted(kind, result)
+
+
+def _is_counted(kind: str, result: SolveResult) -> bool:
+    """Return whether an answer is counted: there was no plan in time, or there is a smallest conflict."""
+    if kind == INFEASIBLE:
+        return result.conflict is not None and result.conflict.smallest
+    return result.plan is None and result.stop is StopReason.TIME_LIMIT
 
 
 def _table(
-    title: str, runs: Mapping[tuple[str, float], Runs], backends: Sequence[str], limits: Sequence[float]
+    kind: str,
+    title: str,
+    runs: Mapping[tuple[str, float], Runs],
+    backends: Sequence[str],
+    limits: Sequence[float],
 ) -> Table:
     table = Table(title=title, title_justify="left", min_width=70)
     table.add_column("backend")
     for limit_s in limits:
         table.add_column(f"limit {limit_s:g} s", justify="right")
-    table.add_column("without a plan", justify="right")
+    last = "with a smallest conflict" if kind == INFEASIBLE else "without a plan"
+    table.add_column(last, justify="right")
     for name in backends:
         own = [runs[name, limit_s] for limit_s in limits]
         if not own[0].late_s:
             continue
         cells = [f"{median(each.late_s):.2f} / {max(each.late_s):.2f}" for each in own]
-        empty, asked = sum(each.empty for each in own), sum(len(each.late_s) for each in own)
-        table.add_row(name, *cells, f"{empty} of {asked}")
+        counted, asked = sum(each.counted for each in own), sum(len(each.late_s) for each in own)
+        table.add_row(name, *cells, f"{counted} of {asked}")
     return table
 
 

@@ -11,9 +11,12 @@ from .problem import Problem
 from .scores import Score, Violation
 from .terms import PlanNumbers
 
+_REMEMBERED = 16
+"""Scores that are kept with a problem: backends and whoever asks them have the same plans judged."""
+
 
 def score(problem: Problem, plan: Plan) -> Score:
-    """Check and score one plan.
+    """Check and score one plan; the latest scores of a problem are remembered.
 
     Raises
     ------
@@ -22,6 +25,16 @@ def score(problem: Problem, plan: Plan) -> Score:
         overlaps, a layer that its unit cannot run), so that no score can be computed. Every other
         defect is a violation.
     """
+    latest = problem.judged
+    found = latest.get(plan)
+    if found is None:
+        found = latest[plan] = _scored(problem, plan)
+        if len(latest) > _REMEMBERED:
+            del latest[next(iter(latest))]
+    return found
+
+
+def _scored(problem: Problem, plan: Plan) -> Score:
     formulation, charged = problem.formulation, problem.charged(plan)
     code = formulation.code(charged, plan)
     numbers = formulation.numbers(charged, code)

@@ -21,6 +21,7 @@ from .objective import PERIOD, SPECIAL, Objective
 from .plan import Plan
 from .registry import formulation_named, formulation_names, formulation_of
 from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
+from .scores import Score
 from .validation import Defects
 
 
@@ -171,6 +172,11 @@ class Problem:
     def tables(self) -> Any:
         """The integer tables of its formulation."""
         return self.formulation.tables(self)
+
+    @cached_property
+    def judged(self) -> dict[Plan, Score]:
+        """The latest scores of plans: the judge keeps a few, because some take seconds."""
+        return {}
 
     @cached_property
     def view(self) -> Any:

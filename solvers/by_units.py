@@ -18,6 +18,7 @@ from ..formulations.judge import rank_key
 from ..formulations.problem import Problem
 from .protocol import LEAST_S, Claim, Deadline, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult
+from .sources import Source
 
 SolveOne = Callable[[Problem, SolveOptions], SolveResult]
 """Solves a problem with one table of costs, and judges the answer."""
@@ -67,15 +68,18 @@ def _so_far(problem: Problem, answers: Collection[SolveResult], claim: Claim, to
     """
     terms = problem.objective.terms
     done = _ranked(problem, answers)[:top]
-    known = [(done[0].score.values(terms), tuple(c.plan for c in done))] if done else []
-    known += [(claim.values, claim.plans)] if claim.values is not None else []
+    known = (
+        [(done[0].score.values(terms), tuple(c.plan for c in done), _plan_source(answers))] if done else []
+    )
+    known += [(claim.values, claim.plans, claim.plan_source)] if claim.values is not None else []
     known.sort(key=lambda entry: entry[0])
-    plans = tuple(plan for _, listed in known for plan in listed)[:top]
+    plans = tuple(plan for _, listed, _ in known for plan in listed)[:top]
     return replace(
         claim,
         status=SolveStatus.FEASIBLE if plans else SolveStatus.NO_SOLUTION,
         plans=plans,
         values=known[0][0] if plans else None,
+        plan_source=known[0][2] if plans else Source.OWN,
         bound=None,
         proven=0,
         exhausted=False,
@@ -97,6 +101,7 @@ def _merged(
     values = ranked[0].score.values(problem.objective.terms) if ranked else None
     infeasible = complete and all(part.status is SolveStatus.INFEASIBLE for part in parts)
     proven = min(_proven(problem, parts), top) if complete else 0
+    bound = _bound(parts) if complete else None
     if infeasible:
         status = SolveStatus.INFEASIBLE
     elif not ranked:
@@ -114,7 +119,9 @@ def _merged(
         candidates=present(problem, ranked[:top]),
         objective=values[0] if values else None,
         values=values,
-        bound=_bound(parts) if complete else None,
+        bound=bound,
+        plan_source=_plan_source(parts),
+        bound_source=next((part.bound_source for part in parts if part.bound == bound), None),
         proven=proven,
         exhausted=complete and len(ranked) <= top and all(part.exhausted for part in parts),
         handling=next((part.handling for part in parts if part.handling), {}),
@@ -124,6 +131,12 @@ def _merged(
             for name, value in part.statistics.items()
         },
     )
+
+
+def _plan_source(parts: Collection[SolveResult]) -> Source:
+    """Return where the best plan of all parts comes from."""
+    best = min((p for p in parts if p.values is not None), key=lambda p: p.values or (), default=None)
+    return Source.OWN if best is None or best.plan_source is None else best.plan_source
 
 
 def _bound(parts: Sequence[SolveResult]) -> int | None:

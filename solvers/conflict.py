@@ -12,11 +12,14 @@ from ..formulations.limits import Limits
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from .families import family_of
-from .protocol import Deadline, SolveStatus
+from .protocol import LEAST_S, Deadline, SolveStatus
 from .result import Candidate, Conflict, ConflictItem, SolveResult
 
 SEARCH_S = 10.0
-"""How long the search for a smaller conflict may take."""
+"""How long the search for a smaller conflict may take where no time limit is given."""
+
+_FIRST, _LAST = 8, 2
+"""Native is asked first, for one part of the time in so many; the last questions are left one in so many."""
 
 NATIVE = "native"
 """The backend that is quick to ask whether there is a plan."""
@@ -24,15 +27,18 @@ NATIVE = "native"
 NO_COVERAGE = "cost table"
 """Name of the only item of a conflict when already the platform and the cost table admit no plan."""
 
-Solve = Callable[..., SolveResult]
-"""`solve(problem, by)`: solve again, by the backend that was asked unless `by` names another."""
+Solve = Callable[[Problem, str | None, float | None], SolveResult]
+"""`solve(problem, by, limit_s)`: solve again, by the backend that was asked where `by` is None."""
 
 
-def explain_infeasible(problem: Problem, solve: Solve, backend: str) -> tuple[Conflict, Candidate | None]:
+def explain_infeasible(
+    problem: Problem, solve: Solve, backend: str, deadline: Deadline
+) -> tuple[Conflict, Candidate | None]:
     """Return why an infeasible problem has no plan, and its best plan without the filters.
 
     A deletion filter leaves out one demand after the other as long as the rest stays infeasible; then
-    all smaller sets are tried. What is left is solved once more by the backend that was asked.
+    all smaller sets are tried. What is left is solved once more by the backend that was asked. All that ends
+    at the deadline: what was not tried by then stays part of the conflict, which says so.
 
     Parameters
     ----------
@@ -42,6 +48,8 @@ def explain_infeasible(problem: Problem, solve: Solve, backend: str) -> tuple[Co
         How to solve a variant of it.
     backend
         Name of the backend that was asked.
+    deadline
+        When to stop.
 
     Raises
     ------
@@ -52,76 +60,97 @@ def explain_infeasible(problem: Problem, solve: Solve, backend: str) -> tuple[Co
     bare = problem.with_objective(Objective(terms=(next(iter(problem.formulation.terms)),)))
     demands = demands_of(problem)
     support = family_of(problem.formulation.name).support
+    ask = _Questions(solve, deadline)
     # Where no native search is exact, only the backend that was asked can prove that there is no plan.
-    search = _Search(bare, demands, solve, NATIVE if support is not None and support.exact else None)
+    search = _Search(bare, demands, ask, NATIVE if support is not None and support.exact else None)
     if support is not None:
-        _confirm(solve(bare, NATIVE), backend, "the problem was proved infeasible")
-    core = search.irreducible()
-    core, smallest = search.smaller_than(core)
-    final = _without(bare, [d for d in demands if d not in core])
-    again = solve(final)
+        _confirm(ask(bare, NATIVE, _FIRST), backend, "the problem was proved infeasible")
+    kept = search.irreducible()
+    tried = search.sure
+    core, smallest = search.smaller_than(kept)
+    again = ask(_without(bare, [d for d in demands if d not in core]), None, _LAST)
     demanded = "; ".join(d.text for d in core) or "the cost table alone"
     _confirm(again, NATIVE, f"it was proved that these contradict each other: {demanded}")
-    proved = again.status is SolveStatus.INFEASIBLE
+    proved = again is not None and again.status is SolveStatus.INFEASIBLE
+    by_itself = proved or search.prover is None or len(core) == len(demands)
     conflict = Conflict(
         items=tuple(ConflictItem(name=d.name, text=d.text) for d in core) or (_no_coverage(problem),),
         smallest=smallest,
-        confirmed_by=backend if proved else NATIVE,
+        irreducible=tried if core is kept else search.sure,
+        confirmed_by=backend if by_itself else NATIVE,
     )
     unfiltered = None
     if problem.limits != Limits():
-        unfiltered = solve(replace(problem, limits=Limits()), None if support is None else NATIVE).best
+        found = ask(replace(problem, limits=Limits()), None if support is None else NATIVE, 1)
+        unfiltered = None if found is None else found.best
     return conflict, unfiltered
 
 
-def _confirm(result: SolveResult, other: str, claim: str) -> None:
+class _Questions:
+    """Asks for plans of variants, each within its share of the time that is left."""
+
+    def __init__(self, solve: Solve, deadline: Deadline) -> None:
+        self._solve, self.deadline = solve, deadline
+
+    def __call__(self, problem: Problem, by: str | None, parts: int) -> SolveResult | None:
+        """Return an answer that takes one part of the time in so many; None: there is none left."""
+        if self.deadline.passed:
+            return None
+        left_s = self.deadline.left_s
+        return self._solve(problem, by, None if left_s is None else max(left_s / parts, LEAST_S))
+
+
+def _confirm(result: SolveResult | None, other: str, claim: str) -> None:
     """Raise if a backend finds a plan although another one proved that there is none."""
-    if result.candidates:
+    if result is not None and result.candidates:
         raise BackendDisagreementError(
             f"backend {result.backend!r} finds the plan [{result.plan}], although by {other!r} {claim}"
         )
 
 
 class _Search:
-    """Looks for small infeasible sets of demands, remembering what was feasible."""
+    """Looks for small infeasible sets of demands, remembering what was feasible.
 
-    def __init__(self, problem: Problem, demands: Sequence[Demand], solve: Solve, prover: str | None) -> None:
-        self._problem = problem
-        self._demands = demands
-        self._solve = solve
-        self._prover = prover
+    `sure`: whether every question had an answer until now.
+    """
+
+    def __init__(
+        self, problem: Problem, demands: Sequence[Demand], ask: _Questions, prover: str | None
+    ) -> None:
+        self._problem, self._demands, self._ask = problem, demands, ask
+        self.prover, self.sure = prover, True
         self._feasible: list[frozenset[int]] = []
-        self._sure = True
-        self._deadline = Deadline(SEARCH_S)
 
     def irreducible(self) -> list[Demand]:
         """Return an infeasible set from which nothing can be left out."""
         kept = list(range(len(self._demands)))
         for index in reversed(range(len(self._demands))):
             rest = [i for i in kept if i != index]
-            if self._infeasible(rest):
+            if self._infeasible(rest, index + 1 + _LAST):
                 kept = rest
         return [self._demands[i] for i in kept]
 
     def smaller_than(self, core: list[Demand]) -> tuple[list[Demand], bool]:
         """Return a smallest infeasible set, and whether that is certain."""
+        left_s = self._ask.deadline.left_s
+        until = Deadline(SEARCH_S if left_s is None else left_s / _LAST)
         for size in range(len(core)):
             for chosen in combinations(range(len(self._demands)), size):
-                if self._deadline.passed:
+                if until.passed:
                     return core, False
-                if self._infeasible(chosen):
-                    return [self._demands[i] for i in chosen], self._sure
-        return core, self._sure
+                if self._infeasible(chosen, 1 + _LAST):
+                    return [self._demands[i] for i in chosen], self.sure
+        return core, self.sure
 
-    def _infeasible(self, chosen: Sequence[int]) -> bool:
+    def _infeasible(self, chosen: Sequence[int], parts: int) -> bool:
         wanted = frozenset(chosen)
         if any(wanted <= known for known in self._feasible):
             return False
         left_out = [d for i, d in enumerate(self._demands) if i not in wanted]
-        status = self._solve(_without(self._problem, left_out), self._prover).status
-        if status is SolveStatus.INFEASIBLE:
+        result = self._ask(_without(self._problem, left_out), self.prover, parts)
+        if result is not None and result.status is SolveStatus.INFEASIBLE:
             return True
-        self._sure &= status is not SolveStatus.NO_SOLUTION
+        self.sure &= result is not None and result.status is not SolveStatus.NO_SOLUTION
         self._feasible.append(wanted)
         return False
 

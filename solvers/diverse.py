@@ -184,6 +184,8 @@ class _Search:
             plans=tuple(plans),
             values=about.values,
             bound=about.bound,
+            plan_source=about.plan_source or claim.plan_source,
+            bound_source=about.bound_source or claim.bound_source,
             proven=0,
             exhausted=False,
             handling=self._handling(claim.handling),

@@ -7,7 +7,7 @@ entry point of the group `gapless.solvers`, or are registered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -16,7 +16,8 @@ from ..formulations.errors import BackendFailedError
 from ..formulations.plugins import Companions, PluginError
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_names
-from .protocol import Claim, SolveOptions, Support
+from .protocol import Backend, Claim, SolveOptions, Support
+from .sources import StartMode
 
 ENTRY_POINT_GROUP = "gapless.solvers"
 
@@ -126,7 +127,25 @@ def families() -> dict[str, Family]:
 
 
 def starts_for(problem: Problem, options: SolveOptions) -> Iterator[Start]:
-    """Yield what is known before an exact search of a problem begins; the last one says it all."""
+    """Yield what is known before an exact search of a problem begins; the last one says it all.
+
+    Nothing where the search is to begin with nothing (`SolveOptions.start`).
+    """
     family = family_of(problem.formulation.name)
-    if family.starts is not None:
+    if family.starts is not None and options.start is not StartMode.NONE:
         yield from family.load(family.starts)(problem, options)
+
+
+def takes_start(backend: Backend, problem: Problem) -> bool:
+    """Return whether a backend begins a problem with what `SolveOptions.start` says."""
+    return backend.capabilities.starts and family_of(problem.formulation.name).starts is not None
+
+
+def runs_of(
+    problem: Problem, backends: Iterable[Backend], start: StartMode
+) -> list[tuple[Backend, StartMode | None]]:
+    """Return what a comparison runs: backends, and what each begins with; None: with nothing in any case."""
+    modes = (StartMode.NATIVE, StartMode.NONE) if start is StartMode.BOTH else (start,)
+    return [
+        (worker, mode) for worker in backends for mode in (modes if takes_start(worker, problem) else (None,))
+    ]

@@ -12,6 +12,7 @@ from ..formulations.availability import Availability
 from ..formulations.objective import PERIOD
 from ..formulations.plan import Plan
 from ..formulations.problem import Feature, Problem
+from .sources import Source, StartMode
 
 LEAST_S = 0.001
 """A time limit has to be greater than 0."""
@@ -181,6 +182,8 @@ class Capabilities:
         Whether equal input and seed give equal plans, when no limit is hit.
     isolated
         Whether it must run in a child process of its own (third-party solvers).
+    starts
+        Whether it begins with what `SolveOptions.start` says.
     """
 
     summary: str
@@ -188,6 +191,7 @@ class Capabilities:
     others: Support | None = None
     deterministic: bool = True
     isolated: bool = False
+    starts: bool = False
 
     def support(self, problem: Problem) -> Support | None:
         """Return what it can do for problems like this one; None: nothing."""
@@ -219,6 +223,8 @@ class SolveOptions:
         Seed of everything random.
     threads
         Threads of a solver; 1 makes every solver deterministic.
+    start
+        What exact backends begin with: a plan and a bound of the native side, or nothing.
     max_rejections
         Most plans that opaque rules may cut off before the search gives up.
     publish
@@ -232,6 +238,7 @@ class SolveOptions:
     memory_limit_bytes: int | None = None
     seed: int = 0
     threads: int = 1
+    start: StartMode = StartMode.NATIVE
     max_rejections: int = 10_000
     publish: Callable[[Claim], None] = lambda claim: None
 
@@ -258,6 +265,10 @@ class Deadline:
     def passed(self) -> bool:
         """Whether the time is up."""
         return self._end is not None and time.monotonic() >= self._end
+
+    def within(self, seconds: float) -> bool:
+        """Return whether it comes within so many seconds, or has passed."""
+        return self._end is not None and time.monotonic() + seconds >= self._end
 
     @property
     def left_s(self) -> float | None:
@@ -291,6 +302,9 @@ class Claim:
         without plans.
     bound
         Proven lower bound on the first objective term over all valid plans, or None.
+    plan_source, bound_source
+        Where the best plan and the bound come from; of no meaning without one. START: nothing better than
+        what was handed over was found.
     proven
         How many leading plans are proven to be the best ones, in order. OPTIMAL needs at least 1; a
         single proven plan may still tie with another one in all terms of the objective.
@@ -309,6 +323,8 @@ class Claim:
     plans: tuple[Plan, ...] = ()
     values: tuple[int, ...] | None = None
     bound: int | None = None
+    plan_source: Source = Source.OWN
+    bound_source: Source = Source.OWN
     proven: int = 0
     exhausted: bool = False
     handling: Mapping[str, RuleHandling] = field(default_factory=dict)

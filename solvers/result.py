@@ -10,6 +10,7 @@ from ..formulations.objective import Objective
 from ..formulations.plan import Plan
 from ..formulations.scores import Score
 from .protocol import RuleHandling, SolveStatus, Statistics, StopReason
+from .sources import Source, StartMode, label_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class ConflictItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Why there is no plan: demands that cannot hold together, though any fewer of them can.
+    """Why there is no plan: demands that cannot hold together, though any fewer of them can (`irreducible`).
 
     Attributes
     ----------
@@ -46,6 +47,8 @@ class Conflict:
         The demands. Empty: already the platform and the cost table admit no plan.
     smallest
         Whether no conflict with fewer demands exists; False: only that none can be left out.
+    irreducible
+        Whether none of them can be left out; False: the time was not enough to try.
     confirmed_by
         Backend that proved the contradiction again with these demands alone.
     """
@@ -53,6 +56,7 @@ class Conflict:
     items: tuple[ConflictItem, ...]
     smallest: bool
     confirmed_by: str
+    irreducible: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +75,16 @@ class SolveResult:
         Values of all objective terms of the best candidate.
     bound
         Proven lower bound on the first objective term, or None.
+    plan_source, bound_source
+        Where the best plan and the bound come from; None without one.
     proven
         How many candidates are proven to be the best ones, in the order of the objective.
     exhausted
         Whether it is proven that the problem has no further valid plan.
     backend, version
         Who answered.
+    start
+        What it was given to begin with; None where it begins with nothing in any case.
     runtime_s
         Wall-clock seconds of the search.
     startup_s
@@ -114,9 +122,12 @@ class SolveResult:
     values: tuple[int, ...] | None = None
     startup_s: float = 0.0
     bound: int | None = None
+    plan_source: Source | None = Source.OWN
+    bound_source: Source | None = Source.OWN
     proven: int = 0
     exhausted: bool = False
     version: str = ""
+    start: StartMode | None = None
     distance: int = 1
     handling: Mapping[str, RuleHandling] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
@@ -126,6 +137,10 @@ class SolveResult:
     def __post_init__(self) -> None:
         object.__setattr__(self, "handling", MappingProxyType(dict(self.handling)))
         object.__setattr__(self, "statistics", MappingProxyType(dict(self.statistics)))
+        if not self.candidates:
+            object.__setattr__(self, "plan_source", None)
+        if self.bound is None:
+            object.__setattr__(self, "bound_source", None)
         wrong = [text for text, broken in self._contradictions() if broken]
         if wrong:
             raise ValueError(f"contradictory result of {self.backend!r}: {'; '.join(wrong)}")
@@ -159,6 +174,11 @@ class SolveResult:
     def best(self) -> Candidate | None:
         """The first candidate, or None."""
         return self.candidates[0] if self.candidates else None
+
+    @property
+    def label(self) -> str:
+        """Who answered, and that it began with nothing where it might have begun with something."""
+        return label_of(self.backend, self.start)
 
     @property
     def plan(self) -> Plan | None:

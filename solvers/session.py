@@ -24,6 +24,7 @@ from ..formulations.problem import Problem
 from .by_units import solve_by_units
 from .conflict import explain_infeasible
 from .diverse import check_distance, solve_diverse
+from .families import takes_start
 from .protocol import (
     Backend,
     Claim,
@@ -37,6 +38,7 @@ from .protocol import (
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
 from .sandbox import run_isolated
+from .sources import StartMode
 
 MAX_TIME_LIMIT_S = 1_000_000
 """Longest time limit: what the operating system's timers take in any unit."""
@@ -69,7 +71,8 @@ def solve(
     strict_rules
         Refuse backends that merely check or repair plans against the rules.
     explain
-        When infeasible, find a smallest set of rules and limits that contradict each other.
+        When infeasible, find a smallest set of rules and limits that contradict each other, as far as the
+        time limit goes.
 
     Raises
     ------
@@ -81,6 +84,7 @@ def solve(
         The judge refutes what it claims.
     """
     started, options = time.monotonic(), options or SolveOptions()
+    deadline = Deadline(options.time_limit_s)
     _check_options(options, problem)
     worker = get_backend(backend) if isinstance(backend, str) else backend
     version = _check_backend(worker, problem, strict_rules=strict_rules)
@@ -93,15 +97,19 @@ def solve(
     else:
         result = _solve_slack(problem, worker, options, run)
     result = replace(
-        result, version=version, distance=options.distance, startup_s=loading_s + result.startup_s
+        result,
+        version=version,
+        start=options.start if takes_start(worker, problem) else None,
+        distance=options.distance,
+        startup_s=loading_s + result.startup_s,
     )
     if result.status is SolveStatus.INFEASIBLE and explain:
 
-        def again(variant: Problem, by: str | Backend | None = None) -> SolveResult:
-            quick = replace(options, top=1, publish=lambda claim: None)
+        def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+            quick = replace(options, top=1, time_limit_s=limit_s, publish=lambda claim: None)
             return solve(variant, by or worker, quick, isolate=isolate, explain=False)
 
-        conflict, unfiltered = explain_infeasible(problem, again, worker.name)
+        conflict, unfiltered = explain_infeasible(problem, again, worker.name, deadline)
         result = replace(result, conflict=conflict, unfiltered=unfiltered)
     return result
 
@@ -114,6 +122,10 @@ def _check_options(options: SolveOptions, problem: Problem) -> None:
         raise InvalidInputError(
             f"the time limit is {options.time_limit_s} s, must be greater than 0 and at most "
             f"{MAX_TIME_LIMIT_S} (leave it out for no limit)"
+        )
+    if options.start is StartMode.BOTH:
+        raise InvalidInputError(
+            f"start is {options.start!s}, which is for comparisons: choose native or none for one search"
         )
     if options.threads < 1:
         raise InvalidInputError(f"threads is {options.threads}, must be at least 1")
@@ -281,6 +293,8 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
         objective=values[0] if values else None,
         values=values,
         bound=bound,
+        plan_source=claim.plan_source,
+        bound_source=claim.bound_source,
         proven=claim.proven if proof else 0,
         exhausted=claim.exhausted and (proof or status is SolveStatus.INFEASIBLE),
         handling=claim.handling,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -89,7 +89,9 @@ class Reach:
         pairs = zip(self.head_us or (), self.tail_us, strict=False)
         return max((heads[-1] + tails[-1] for heads, tails in pairs), default=0)
 
-    def windows(self, requests: Iterable[int], least_us: int) -> Iterator[list[Window]]:
+    def windows(
+        self, requests: Iterable[int], least_us: int, enough: Callable[[], bool] = lambda: False
+    ) -> Iterator[list[Window]]:
         """Yield for each unit what its chunks with late heads and long tails have around them.
 
         On one unit, chunks that cannot begin before h and have at least q behind them take makespan - h - q
@@ -101,6 +103,8 @@ class Reach:
             Whose chunks.
         least_us
             A lower bound on the makespan.
+        enough
+            Whether those found by now will do: there are many of hundreds of requests.
         """
         assert self.head_us is not None
         asked = list(requests)
@@ -113,6 +117,8 @@ class Reach:
                         works[heads[option.start], tails[option.stop]].append((request, option))
             found: dict[tuple[tuple[int, Option], ...], int] = {}
             for head in {head for head, _ in works}:
+                if enough():
+                    break
                 for tail in {tail for _, tail in works}:
                     inside = tuple(
                         work

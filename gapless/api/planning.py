@@ -11,11 +11,12 @@ from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
-from ..solvers.families import Usual, family_of
+from ..solvers.families import Usual, family_of, runs_of
 from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
 from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import SolveResult, relative_gap
 from ..solvers.session import solve
+from ..solvers.sources import Source, StartMode, label_of, start_mode
 from .problems import given_problem, with_pipelines
 
 if TYPE_CHECKING:
@@ -41,10 +42,16 @@ def default_backend(problem: Problem) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendFailure:
-    """A backend that gave no answer in a comparison, and why."""
+    """A backend that gave no answer in a comparison, and why; `start`: as in `SolveResult`."""
 
     backend: str
     error: BackendError
+    start: StartMode | None = None
+
+    @property
+    def label(self) -> str:
+        """As that of a `SolveResult`."""
+        return label_of(self.backend, self.start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,8 @@ class Comparison:
     problem
         What was asked.
     results
-        One for each backend that answered, in the order they were asked for.
+        One for each backend that answered, in the order they were asked for; two for one that was asked to
+        begin with something and with nothing.
     failures
         One for each backend that did not.
     disagreements
@@ -93,6 +101,15 @@ class Comparison:
         """
         return relative_gap(result.objective, self.bound)
 
+    def gap_source(self, result: SolveResult) -> Source | None:
+        """Return where the bound comes from that `gap` measures by: SHARED where the result has none as good.
+
+        None without a gap.
+        """
+        if self.gap(result) is None:
+            return None
+        return result.bound_source if result.bound == self.bound else Source.SHARED
+
     def above_best(self, result: SolveResult) -> float | None:
         """Return how much more of the first term a result has than the best one, as a share of the best.
 
@@ -121,6 +138,7 @@ def plan(
     strict_rules: bool = False,
     seed: int = 0,
     threads: int = 1,
+    start: str = StartMode.NATIVE,
     isolate: bool = False,
     on_progress: Callable[[Claim], None] | None = None,
 ) -> SolveResult:
@@ -161,6 +179,10 @@ def plan(
         Refuse backends that merely check or repair plans against the rules.
     seed, threads
         For backends that use them.
+    start
+        What an exact third-party solver begins with: "native": a plan and a bound that native algorithms find
+        within a share of the time; "none": nothing, it works cold. `SolveResult.plan_source` and
+        `bound_source` say what came of it.
     isolate
         Run in a child process, so that the limits are enforced by killing it. Third-party solvers
         always do; a backend of your own that you do not trust should.
@@ -194,6 +216,7 @@ def plan(
         memory_limit_bytes=memory_limit_bytes,
         seed=seed,
         threads=threads,
+        start=start_mode(start),
         publish=on_progress or _unwatched,
     )
     asked = with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines)
@@ -218,6 +241,7 @@ def compare(
     strict_rules: bool = False,
     seed: int = 0,
     threads: int = 1,
+    start: str = StartMode.NATIVE,
     on_backend: Callable[[str], None] | None = None,
     on_progress: Callable[[Claim], None] | None = None,
     on_result: Callable[[SolveResult], None] | None = None,
@@ -232,10 +256,13 @@ def compare(
         As for `plan`.
     time_limit_s, memory_limit_bytes
         As for `plan`, for each backend; without a time limit, workloads get the usual one.
+    start
+        As for `plan`, or "both": backends that begin with something are asked with it, and cold.
     backends
         Names or backends, as for `plan`; None: the usual ones (`default_backends`).
     on_backend
-        Called with the name of each backend before it starts.
+        Called with the label of each run before it starts: the name of the backend, "(cold)" behind it
+        where it begins with nothing by choice.
     on_result
         Called with each result as soon as it is there.
 
@@ -256,6 +283,7 @@ def compare(
         memory_limit_bytes=memory_limit_bytes,
         seed=seed,
         threads=threads,
+        start=start_mode(start),
         publish=on_progress or _unwatched,
     )
     return compare_backends(
@@ -300,16 +328,16 @@ def compare_backends(
         raise InvalidInputError(f"no backends are given; choose from {', '.join(backend_names())}")
     if options.time_limit_s is None:
         options = replace(options, time_limit_s=usual.time_limit_s)
-    workers = get_backends(backends)
     results: list[SolveResult] = []
     failures: list[BackendFailure] = []
-    for worker in workers:
+    for worker, begun in runs_of(problem, get_backends(backends), options.start):
         if on_backend is not None:
-            on_backend(worker.name)
+            on_backend(label_of(worker.name, begun))
+        asked = replace(options, start=begun or StartMode.NATIVE)
         try:
-            answer = solve(problem, worker, options, strict_rules=strict_rules)
+            answer = solve(problem, worker, asked, strict_rules=strict_rules)
         except BackendError as error:
-            failures.append(BackendFailure(backend=worker.name, error=error))
+            failures.append(BackendFailure(backend=worker.name, error=error, start=begun))
         else:
             results.append(answer)
             if on_result is not None:
@@ -344,17 +372,17 @@ def _disagreements(results: Sequence[SolveResult]) -> list[str]:
     found = []
     for index, first in enumerate(results):
         for second in results[index + 1 :]:
-            names = f"{first.backend} and {second.backend}"
+            names = f"{first.label} and {second.label}"
             for one, other in ((first, second), (second, first)):
                 if one.status is SolveStatus.INFEASIBLE and other.candidates:
                     found.append(
-                        f"{one.backend} proves that there is no plan, "
-                        f"{other.backend} has the valid plan [{other.plan}]"
+                        f"{one.label} proves that there is no plan, "
+                        f"{other.label} has the valid plan [{other.plan}]"
                     )
                 elif one.bound is not None and other.objective is not None and other.objective < one.bound:
                     found.append(
-                        f"{one.backend} proves that {one.asked.terms[0]} is at least {one.bound}, "
-                        f"{other.backend} has the valid plan [{other.plan}] with {other.objective}"
+                        f"{one.label} proves that {one.asked.terms[0]} is at least {one.bound}, "
+                        f"{other.label} has the valid plan [{other.plan}] with {other.objective}"
                     )
             both = min(first.proven, second.proven)
             ours = [c.score.values(first.asked.terms) for c in first.candidates[:both]]

@@ -14,6 +14,7 @@ from ..formulations.plan import Chunk, Plan
 from ..formulations.problem import Problem
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import Candidate, SolveResult
+from ..solvers.sources import Source, StartMode, label_of
 
 _LENIENT: dict[str, Any] = {"extra": "ignore"}
 """The document says more than is read here."""
@@ -77,8 +78,8 @@ class WrittenResult:
         Seconds of the search, and until it began (older files do not have these apart).
     candidates
         Its plans, best first.
-    proven, exhausted
-        As in `SolveResult`.
+    proven, exhausted, start, plan_source, bound_source
+        As in `SolveResult` (older files do not say the last three).
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -95,6 +96,14 @@ class WrittenResult:
     startup_s: float = 0.0
     proven: int = 0
     exhausted: bool = False
+    start: StartMode | None = None
+    plan_source: Source | None = None
+    bound_source: Source | None = None
+
+    @property
+    def label(self) -> str:
+        """As that of a `SolveResult`."""
+        return label_of(self.backend, self.start)
 
     @property
     def version(self) -> str:
@@ -120,12 +129,15 @@ class WrittenFailure:
         Who failed.
     message
         Why.
+    start
+        As in `SolveResult`.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     backend: str
     message: str
+    start: StartMode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +184,7 @@ class WrittenComparison:
             problem=problem,
             results=tuple(_answer(problem, written) for written in self.results),
             failures=tuple(
-                BackendFailure(backend=each.backend, error=BackendError(each.message))
+                BackendFailure(backend=each.backend, error=BackendError(each.message), start=each.start)
                 for each in self.failures
             ),
             disagreements=self.disagreements,
@@ -196,6 +208,9 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         objective=written.objective,
         values=min((each.score.values(terms) for each in candidates), default=None),
         bound=written.bound,
+        start=written.start,
+        plan_source=written.plan_source,
+        bound_source=written.bound_source,
         proven=written.proven,
         exhausted=written.exhausted,
     )

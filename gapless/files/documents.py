@@ -119,6 +119,9 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "values": None if result.values is None else list(result.values),
         "bound": result.bound,
         "gap": result.gap,
+        "start": result.start,
+        "plan_source": result.plan_source,
+        "bound_source": result.bound_source,
         "proven": result.proven,
         "distance": result.distance,
         "exhausted": result.exhausted,
@@ -166,6 +169,7 @@ def _conflict_data(conflict: Conflict) -> Document:
     return {
         "items": [{"name": item.name, "text": item.text} for item in conflict.items],
         "smallest": conflict.smallest,
+        "irreducible": conflict.irreducible,
         "confirmed_by": conflict.confirmed_by,
     }
 
@@ -195,6 +199,7 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
             {
                 **result_data(problem, result),
                 "gap": comparison.gap(result),
+                "gap_source": comparison.gap_source(result),
                 "above_best": comparison.above_best(result),
             }
             for result in comparison.results
@@ -202,6 +207,7 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
         "failures": [
             {
                 "backend": failure.backend,
+                "start": failure.start,
                 "error": type(failure.error).__name__,
                 "message": str(failure.error),
             }

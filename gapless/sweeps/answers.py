@@ -21,6 +21,7 @@ from ..formulations.validation import STRICT
 from ..solvers.protocol import SolveOptions
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
+from ..solvers.sources import Source, StartMode, start_mode
 from .tasks import Solving, SweepTask
 
 
@@ -56,6 +57,8 @@ class TaskAnswer:
         What was minimised, and its first term.
     value, bound
         Of the first term; null: none.
+    start, plan_source, bound_source
+        As in `SolveResult`.
     score
         All terms of the plan, by name with unit.
     per_second
@@ -89,6 +92,9 @@ class TaskAnswer:
     term: str = ""
     value: int | None = None
     bound: int | None = None
+    start: StartMode | None = None
+    plan_source: Source | None = None
+    bound_source: Source | None = None
     score: dict[str, int] = field(default_factory=dict)
     per_second: float | None = None
     runtime_s: float = 0.0
@@ -153,6 +159,7 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
         memory_limit_bytes=solving.memory_limit_bytes,
         seed=solving.seed,
         threads=solving.threads,
+        start=start_mode(solving.start),
     )
     result = solve(problem, backend, options, explain=False)
     return TaskAnswer(
@@ -171,6 +178,9 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
         term=problem.objective.terms[0],
         value=result.objective,
         bound=result.bound,
+        start=result.start,
+        plan_source=result.plan_source,
+        bound_source=result.bound_source,
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
         **_of_plan(problem, result, asked),

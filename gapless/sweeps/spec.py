@@ -14,6 +14,7 @@ from ..formulations.json_files import Schema
 from ..formulations.limits import Limits
 from ..formulations.nearness import shown
 from ..formulations.validation import STRICT, Defects
+from ..solvers.sources import StartMode
 
 MOST_TASKS = 100_000
 """Most plans of one sweep."""
@@ -162,7 +163,7 @@ class Sweep:
         Seconds for each plan. Workloads have 10 s if nothing is said.
     memory_limit_mib
         MiB that a backend may take.
-    seed, threads
+    seed, threads, start
         As for `gapless plan`.
     prices
         What a platform costs, or a device of a type of a cluster, by its name, in `currency`. The price of a
@@ -184,6 +185,7 @@ class Sweep:
     memory_limit_mib: int | None = None
     seed: int = 0
     threads: int = 1
+    start: str = StartMode.NATIVE
     prices: Mapping[str, float] | None = None
     currency: str = ""
 
@@ -208,6 +210,8 @@ class Sweep:
         if bool(self.models) != bool(self.platforms):
             there, absent = ("models", "platforms") if self.models else ("platforms", "models")
             yield f"there are {there} and no {absent}: each model is planned on each platform"
+        if self.start not in (StartMode.NATIVE, StartMode.NONE):
+            yield f"start is {self.start!r}, must be native or none"
         limit = self.time_limit_s
         if limit is not None and not 0 < limit <= 10**6:
             yield f"time_limit_s is {limit}, must be greater than 0 and at most {10**6}"

@@ -19,6 +19,7 @@ from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_named, formulation_names
 from ..solvers.registry import get_backend
+from ..solvers.sources import StartMode
 from ..version import __version__
 from .bases import Base, bases_of, unknown_prices
 from .spec import MOST_TASKS, LimitSet, Sweep
@@ -35,7 +36,7 @@ class Solving:
     ----------
     backend
         Its name; empty: the usual one of the problem.
-    time_limit_s, memory_limit_bytes, seed, threads
+    time_limit_s, memory_limit_bytes, seed, threads, start
         As in `SolveOptions`.
     """
 
@@ -44,6 +45,7 @@ class Solving:
     memory_limit_bytes: int | None = None
     seed: int = 0
     threads: int = 1
+    start: str = StartMode.NATIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,7 @@ def _task(sweep: Sweep, base: Base, objective: str, limits: LimitSet, backend: s
             memory_limit_bytes=None if memory is None else memory * 2**20,
             seed=sweep.seed,
             threads=sweep.threads,
+            start=sweep.start,
         ),
     )
     return replace(task, key=_key(task))

@@ -10,6 +10,7 @@ from ..formulations.registry import formulation_named, formulation_names
 from ..formulations.terms import Dimension, TermInfo
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
+from ..solvers.sources import Source
 
 Terms = Mapping[str, TermInfo]
 """Objective terms of a formulation by name (`Formulation.terms`)."""
@@ -177,6 +178,25 @@ def objective_words(terms: Terms, objective: Objective) -> str:
 def stop_words(stop: StopReason) -> str:
     """Return why a backend stopped."""
     return _STOPPED_BY[stop]
+
+
+SOURCES = {Source.OWN: "itself", Source.START: "the start", Source.SHARED: "others"}
+"""Who found a plan or proved a bound, in tables."""
+
+
+def source_words(result: SolveResult) -> str:
+    """Return in a sentence what came from the start of an exact search; empty where nothing did."""
+    handed = [
+        what
+        for what, source in (("plan", result.plan_source), ("bound", result.bound_source))
+        if source is Source.START
+    ]
+    if not handed:
+        return ""
+    return (
+        f"The {' and the '.join(handed)} came from native algorithms before {result.backend} began "
+        f"(--start), and {result.backend} found none better."
+    )
 
 
 def status_words(terms: Terms, result: SolveResult) -> str:

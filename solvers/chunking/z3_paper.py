@@ -33,6 +33,7 @@ class Z3PaperBackend(ExactBackend):
             )
         },
         isolated=True,
+        starts=True,
     )
     largest_number: ClassVar[int] = LARGEST_NUMBER
 

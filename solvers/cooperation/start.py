@@ -10,6 +10,7 @@ from ..families import Start
 from ..protocol import Deadline, SolveOptions, TimeIsUpError
 from .branching import copies
 from .optimum import Optimum, narrowed_arrays, wanted_terms
+from .pico import PicoBackend
 from .program import Program
 from .solving import too_large
 
@@ -18,9 +19,18 @@ _SHARE = 0.3
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
-    """Yield what is known: a plan where the judge finds that of the program valid, and a lower bound."""
-    limit_s = options.time_limit_s
+    """Yield what is known, more and more: a plan where the judge finds it valid, and a lower bound.
+
+    With a time limit the first plan is there before any search: the network whole on one device.
+    """
+    limit_s, known = options.time_limit_s, Start()
     deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+    if limit_s is not None:
+        rated = [(code, *examined(problem, code)) for code in PicoBackend().whole(problem)]
+        terms = problem.objective.terms
+        valid = [(numbers.values(terms), code) for code, numbers, broken in rated if not broken]
+        known = Start(code=min(valid)[1] if valid else None)
+        yield known
     if too_large(problem):
         return
     try:
@@ -31,5 +41,5 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
         return
     if found is not None:
         code = next(copies(program, found.line))
-        valid = not examined(problem, code)[1]
-        yield Start(code=code if valid else None, at_least=found.value)
+        best = known.code if examined(problem, code)[1] else code
+        yield Start(code=best, at_least=found.value)

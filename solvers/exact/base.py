@@ -11,7 +11,16 @@ from ...formulations.availability import Availability
 from ...formulations.model import Encoded, Model, Structure
 from ...formulations.problem import Problem
 from ..families import Start, starts_for
-from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
+from ..protocol import (
+    Capabilities,
+    Claim,
+    Deadline,
+    SolveOptions,
+    SolveStatus,
+    StopReason,
+    handling_of,
+)
+from ..sources import Source
 from .lowering import Lowering
 from .port import Port, Query
 from .search import Search, add_model
@@ -80,6 +89,7 @@ class ExactBackend(ABC):
             port=port,
             deadline=deadline,
             seed=None if start.code is None else encoded.settle(start.code),
+            given=start.at_least,
             at_least=at_least,
         )
         return replace(search.run(), startup_s=startup_s)
@@ -96,12 +106,13 @@ class ExactBackend(ABC):
         encoded
             The model, and the smaller one.
         known
-            A lower bound that is known already, or None.
+            A lower bound that is known already, or None; no term is less than nothing.
         options, deadline
             How long that may take.
         """
-        if encoded.relaxed is None or known is None:
+        if encoded.relaxed is None:
             return known
+        known = known or 0
         limit_s = _RELAXED_S if options.time_limit_s is None else _RELAXED_SHARE * options.time_limit_s
         left_s = deadline.left_s
         until = Deadline(limit_s if left_s is None else min(limit_s, left_s))
@@ -138,5 +149,7 @@ class ExactBackend(ABC):
             plans=(problem.formulation.plan(problem, start.code),) if found else (),
             values=problem.formulation.numbers(problem, start.code).values(terms) if found else None,
             bound=start.at_least,
+            plan_source=Source.START,
+            bound_source=Source.START,
             handling=handling_of(problem, self.capabilities),
         )

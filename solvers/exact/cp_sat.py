@@ -58,6 +58,7 @@ class CpSatBackend(ExactBackend):
         summary="OR-Tools CP-SAT on the boundary encoding; proves the whole list of plans",
         others=EXACT,
         isolated=True,
+        starts=True,
     )
     largest_number: ClassVar[int] = 2**31
 

@@ -61,6 +61,7 @@ class PulpBackend(_MilpBackend):
         summary="PuLP with HiGHS; arcs encoding when small, boundary encoding otherwise",
         others=EXACT,
         isolated=True,
+        starts=True,
     )
 
     def runner(self) -> ProgramRunner:
@@ -84,7 +85,10 @@ class PulpCbcBackend(_MilpBackend):
 
     name: ClassVar[str] = "pulp-cbc"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        summary="PuLP with its bundled CBC; the same models as 'pulp'", others=EXACT, isolated=True
+        summary="PuLP with its bundled CBC; the same models as 'pulp'",
+        others=EXACT,
+        isolated=True,
+        starts=True,
     )
 
     def availability(self) -> Availability:

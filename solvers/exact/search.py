@@ -25,7 +25,16 @@ from typing import Generic
 from ...formulations.errors import BackendFailedError, MalformedPlanError
 from ...formulations.model import CodeT, Model, Values
 from ...formulations.problem import Problem
-from ..protocol import Capabilities, Claim, Deadline, SolveOptions, SolveStatus, StopReason, handling_of
+from ..protocol import (
+    Capabilities,
+    Claim,
+    Deadline,
+    SolveOptions,
+    SolveStatus,
+    StopReason,
+    handling_of,
+)
+from ..sources import Source
 from .levels import TermLevel
 from .lowering import Lowering
 from .port import Port, PortAnswer, Query, Scheduler, Verdict
@@ -66,6 +75,8 @@ class Search(Generic[CodeT]):
         When to stop.
     seed
         A plan to start from, or None. It has to be a solution of the model.
+    given
+        The lower bound on the first level that came with it, or None.
     at_least
         A lower bound on the first level that is known already.
     """
@@ -81,6 +92,7 @@ class Search(Generic[CodeT]):
         port: Port,
         deadline: Deadline,
         seed: CodeT | None = None,
+        given: int | None = None,
         at_least: int | None = None,
     ) -> None:
         self._problem, self._options, self._capabilities = problem, options, capabilities
@@ -98,6 +110,8 @@ class Search(Generic[CodeT]):
         self._shown = time.monotonic()
         if seed is not None:
             self._consider(seed)
+        self._seed = self._incumbent[0][0] if self._incumbent else None
+        self._given = given
 
     def run(self) -> Claim:
         """Enumerate until there are enough plans, no more plans, or no more time."""
@@ -266,13 +280,17 @@ class Search(Generic[CodeT]):
         settled = bool(self._proven) or (best is not None and self._terms_settled(best))
         exhausted = not self._pool and self._least.get((), 0) == inf
         exhausted = exhausted and (self._space.complete or not found)
-        terms = self._problem.objective.terms
+        terms = len(self._problem.objective.terms)
+        bound = best[0] if best and settled else self._bound(best)
+        given = best is not None and self._seed is not None and self._seed[:terms] <= best[:terms]
         return Claim(
             status=_status(found=found, settled=settled, exhausted=exhausted),
             stop=self._stop,
             plans=tuple(self._space.plan(code) for _, code in found),
-            values=best[: len(terms)] if best else None,
-            bound=best[0] if best and settled else self._bound(best),
+            values=best[:terms] if best else None,
+            bound=bound,
+            plan_source=Source.START if given else Source.OWN,
+            bound_source=Source.OWN if bound != self._given else Source.START,
             proven=max(self._certain([key for key, _ in found]), int(settled)),
             exhausted=exhausted,
             handling=handling_of(self._problem, self._capabilities),

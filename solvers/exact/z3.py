@@ -52,6 +52,7 @@ class Z3Backend(ExactBackend):
         summary="Z3 on the boundary encoding; decision queries that close in on each optimum",
         others=EXACT,
         isolated=True,
+        starts=True,
     )
     largest_number: ClassVar[int] = LARGEST_NUMBER
 

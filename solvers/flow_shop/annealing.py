@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -17,6 +18,7 @@ from ...formulations.problem import Problem
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import FORBIDDEN, ChainArrays, Ints
 from .heuristic import (
+    UNFINISHED,
     Proposals,
     WorkloadHeuristic,
     confined,
@@ -36,6 +38,9 @@ ORDER_SHARE, NEAR_SHARE = 0.3, 0.5
 """Share of the moves that change a free order, and of the others that move a cut by one place."""
 
 
+_FADING = 0.9
+"""How much of the longest look at a schedule counts a step later."""
+
 _STUCK = "some request has layers that the units in their order cannot run"
 
 
@@ -50,16 +55,17 @@ class AnnealingBackend(WorkloadHeuristic):
     def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
         """Anneal from the slicing in order of arrival, for each largest set of units without conflicts."""
         shop = shop_of(problem)
-        found, steps, everywhere = False, 0, network_arrays(shop)
+        steps, left, everywhere = 0, 0, network_arrays(shop)
         for units in compatible_units(shop, range(shop.unit_count)):
             networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
             if places is not None:
-                annealer, found = _Annealer(problem, networks, places, options.seed), True
-                steps += annealer.run(deadline)
+                annealer = _Annealer(problem, networks, places, options.seed)
                 yield annealer.best
-        reason = {} if found else {"reason": _STUCK}
-        return {"steps": steps, **reason}
+                taken = annealer.run(deadline)
+                steps, left = steps + taken, left + STEPS - taken
+                yield annealer.best
+        return {"steps": steps, UNFINISHED: left} if steps or left else {"steps": 0, "reason": _STUCK}
 
 
 class _Annealer:
@@ -74,16 +80,25 @@ class _Annealer:
         cuts = tuple(own.cuts_of(found) for own, found in zip(self._arrays, places, strict=True))
         self._here = self.best = Schedule(tuple(range(len(cuts))), cuts)
         self._terms = problem.objective.terms
-        self._energy = WorkloadValues(self._shop, self._here).term(self._terms[0])
-        self._least = self._valid_terms(WorkloadValues(self._shop, self._here))
+        self._energy = 0
+        self._least: tuple[int, ...] | None = None
 
     def run(self, deadline: Deadline) -> int:
-        """Walk until it is cold or time is up; return the number of steps."""
+        """Walk until it is cold or time is up; return the number of steps.
+
+        Time is up when it is not enough for another step and for the judge, who takes as long.
+        """
+        began = time.monotonic()
+        values = WorkloadValues(self._shop, self._here)
+        self._energy, self._least = values.term(self._terms[0]), self._valid_terms(values)
+        look_s = time.monotonic() - began
         heat, cooling = self._energy * FIRST_PERMILLE / 1000, (LAST_PERMILLE / FIRST_PERMILLE) ** (1 / STEPS)
         for step in range(STEPS):
-            if deadline.passed:
+            if deadline.within(2 * look_s):
                 return step
+            began = time.monotonic()
             self._step(heat)
+            look_s = max(_FADING * look_s, time.monotonic() - began)
             heat *= cooling
         return STEPS
 

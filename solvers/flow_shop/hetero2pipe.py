@@ -77,14 +77,15 @@ class SteppedBackend(WorkloadHeuristic):
     def _refine(
         self, shop: FlowShop, networks: Sequence[ChainArrays], places: Sequence[Ints], deadline: Deadline
     ) -> Schedule:
-        """Take the further steps, as far as the time suffices."""
+        """Take the further steps as far as the time suffices; playing a schedule takes some, too."""
         order = tuple(range(shop.request_count))
         if self.steps.reorder and shop.order_is_free and not deadline.passed:
             order = order_by_assignment(shop.high, shop.unit_count)
         schedule = _schedule(shop, networks, order, places)
         if self.steps.steal and not deadline.passed:
             stolen = _schedule(shop, networks, order, _steal(shop, networks, order, places, deadline))
-            schedule = min(schedule, stolen, key=lambda found: _makespan_us(shop, found))
+            if not deadline.passed:
+                schedule = min(schedule, stolen, key=lambda found: _makespan_us(shop, found))
         return _shorten_tail(shop, networks, schedule, deadline) if self.steps.tail else schedule
 
 

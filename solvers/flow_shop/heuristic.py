@@ -31,6 +31,9 @@ from .arrays import ChainArrays, Ints, build_arrays
 from .slicing import least_bottleneck
 from .units import confine
 
+UNFINISHED = "unfinished_steps"
+"""The statistic of how many steps time was too short for: a walk may end a little before its deadline."""
+
 Proposals = Generator[Schedule, None, Statistics]
 """Schedules, which may break rules and limits; then what is worth telling ("reason": why there are none)."""
 
@@ -68,7 +71,8 @@ class WorkloadHeuristic(ABC):
             kept.add(shop_of(problem).plan(schedule))
             if deadline.passed:
                 break
-        return kept.claim(StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE, told)
+        late = deadline.passed or told.get(UNFINISHED)
+        return kept.claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE, told)
 
 
 class _Kept:

@@ -37,7 +37,9 @@ _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
 
 
-def best_schedule(problem: Problem, *, time_limit_s: float | None, seed: int = 0) -> Schedule | None:
+def best_schedule(
+    problem: Problem, *, time_limit_s: float | None, seed: int = 0, counted: bool = False
+) -> Schedule | None:
     """Return a good valid schedule of a workload, or None if none was found.
 
     Parameters
@@ -49,8 +51,10 @@ def best_schedule(problem: Problem, *, time_limit_s: float | None, seed: int = 0
         steps.
     seed
         Equal seeds give equal steps.
+    counted
+        Whether it takes no more steps than without a time limit.
     """
-    search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s))
+    search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s), counted=counted)
     search.run()
     return next(iter(search.kept.schedules), None)
 
@@ -73,6 +77,8 @@ class JointSearch:
     deadline
         When to stop. Until then the search goes on, unless it meets its bounds; without one it takes a fixed
         number of steps.
+    counted
+        Whether it takes no more steps than that before a deadline, either.
     """
 
     def __init__(
@@ -84,8 +90,10 @@ class JointSearch:
         most_rejections: int = 10_000,
         on_better: Callable[[Key, Schedule], None] = lambda key, schedule: None,
         deadline: Deadline = NEVER,
+        counted: bool = False,
     ) -> None:
         self._problem, self._shop = problem, shop_of(problem)
+        self._counted = counted or deadline.left_s is None
         self._seed, self._most_rejections, self._deadline = seed, most_rejections, deadline
         self._measure = Measure(problem)
         self.kept = KeptSchedules(top, on_better)
@@ -145,7 +153,7 @@ class JointSearch:
     def run(self) -> None:
         """Search until the bounds are met, the time is up or, without a limit, the effort is spent."""
         deadline = self._deadline
-        effort = None if deadline.left_s is not None else self._effort // max(1, len(self.contexts))
+        effort = self._effort // max(1, len(self.contexts)) if self._counted else None
         for number, (context, prices) in enumerate(self.contexts):
             if deadline.passed and self.kept.best is not None:
                 break

@@ -16,21 +16,17 @@ from ..protocol import SolveOptions
 _EASY = 100
 """Cuts to place, counted by places, up to which exact backends are quick without a plan to start from."""
 
-_UNHURRIED_S = 10.0
-"""With a shorter limit the native search for a plan to start from is limited, too."""
-
 _SHARE = 0.1
-"""Share of a short limit that it may take."""
+"""Share of a time limit that the native search for a plan to start from may take."""
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
-    With a time limit the first plan is there before anything heavy is loaded. Unless time is short the native
-    search takes a fixed number of steps: equal questions have equal answers.
+    With a time limit the first plan is there before anything heavy is loaded. The native search takes a fixed
+    number of steps, so that equal questions have equal answers, or ends after a share of the limit.
     """
     shop, limit_s, known = shop_of(problem), options.time_limit_s, Start()
-    hurried = limit_s is not None and limit_s < _UNHURRIED_S
     if limit_s is not None:
         known = Start(code=_whole(problem, shop))
         yield known
@@ -39,13 +35,13 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
 
     if problem.objective.terms[0] == FlowTerm.MAKESPAN:
         known = replace(known, at_least=makespan_bound(shop))
+    yield known
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
     if places > _EASY and needs_of(problem).clocks:
-        share_s = None if limit_s is None or not hurried else _SHARE * limit_s
-        found = best_schedule(problem, time_limit_s=share_s, seed=options.seed)
+        share_s = None if limit_s is None else _SHARE * limit_s
+        found = best_schedule(problem, time_limit_s=share_s, seed=options.seed, counted=True)
         if found is not None and not examined(problem, found)[1]:
-            known = replace(known, code=found)
-    yield known
+            yield replace(known, code=found)
 
 
 def _whole(problem: Problem, shop: FlowShop) -> Schedule | None:

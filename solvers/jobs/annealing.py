@@ -122,8 +122,8 @@ class Annealing:
         for number in range(steps):
             if number % _ASK_EVERY == 0:
                 warm *= cooling
-                if deadline.passed:
-                    return
+            if (number % _ASK_EVERY == 0 or broken is not None) and deadline.passed:
+                return
             self.steps += 1
             kind = random()
             if kind < _REROUTED:

@@ -62,7 +62,7 @@ def makespan_bound(reach: Reach, deadline: Deadline = NEVER) -> int:
     least_us = reach.longest_us
     for _ in range(_PASSES):
         if not deadline.passed:
-            least_us = max(least_us, _Prices(reach, least_us).best_us(deadline))
+            least_us = max(least_us, _Prices(reach, least_us, deadline).best_us(deadline))
     return least_us
 
 
@@ -90,7 +90,7 @@ class _Kind:
 class _Prices:
     """Looks for the prices with the largest bound."""
 
-    def __init__(self, reach: Reach, least_us: int) -> None:
+    def __init__(self, reach: Reach, least_us: int, deadline: Deadline) -> None:
         heads, tails, chain_of = reach.head_us, reach.tail_us, reach.tables.chain_of
         assert heads is not None
         counts = Counter((chain_of[r], heads[r], tails[r]) for r in range(len(chain_of)))
@@ -102,7 +102,8 @@ class _Prices:
             self._kinds.append(_Kind(counts[key], reach.tables.section_count(request), len(columns), own))
             for option in own:
                 columns[request, option] = len(columns)
-        windows = [window for unit in reach.windows(stands_for.values(), least_us) for window in unit]
+        units = reach.windows(stands_for.values(), least_us, lambda: deadline.passed)
+        windows = [window for unit in units for window in unit]
         self._around: Ints = np.array([around for around, _ in windows], dtype=np.int64)
         self._works: Ints = np.zeros((len(windows), len(columns)), dtype=np.int64)
         for row, (_, inside) in enumerate(windows):
@@ -112,6 +113,8 @@ class _Prices:
     def best_us(self, deadline: Deadline) -> int:
         """Return the largest bound found until the deadline."""
         best, step = 0, _FIRST_STEP
+        if not len(self._around):
+            return 0
         weights = np.full(len(self._around), 1.0 / len(self._around))
         mean = np.zeros(len(self._around))
         for _ in range(_ROUNDS):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import combinations, count, islice
+from itertools import chain, combinations, count, islice, takewhile
 
 from ...formulations.jobs.tables import JobPlan, JobTables, tables_of
 from ...formulations.judge import examined
@@ -91,13 +91,23 @@ class JobsSearch:
         """The best valid plans, in canonical order."""
         return sorted(self._kept, key=self._kept.__getitem__)[: self._most]
 
-    def begin(self) -> None:
-        """Take the list schedules that are valid, and what policies do."""
-        made = list(dispatched(self._problem, tables_of(self._problem))) if self._plays else []
+    def begin(self, deadline: Deadline) -> None:
+        """Take the list schedules that are valid, and what policies do; after the deadline as few as will do.
+
+        That is one for each set of units, and all of the first set while none of them is valid.
+        """
+        made: list[JobPlan] = []
+        if self._plays:
+            made += takewhile(
+                lambda _: not deadline.passed, dispatched(self._problem, tables_of(self._problem))
+            )
         for index, play in enumerate(self._plays):
             fitting = [code for code in made if _units_of(code) <= play.units]
-            self._schedules[index] = [*map(play.sequence, fitting), *list_schedules(play)]
-            for sequence in self._schedules[index]:
+            self._schedules[index] = []
+            for sequence in chain(map(play.sequence, fitting), list_schedules(play)):
+                self._schedules[index].append(sequence)
+                if self._kept and deadline.passed:
+                    break
                 self._offer(play, sequence)
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
@@ -169,7 +179,7 @@ class _JobsSolve:
         limit_s = self._options.time_limit_s
         for_bound = Deadline(None if limit_s is None else _BOUND_SHARE * limit_s)
         self._search = JobsSearch(self._problem, seed=self._options.seed, most=self._options.top)
-        self._search.begin()
+        self._search.begin(self._deadline)
         self._bound = bound_of(self._problem, for_bound)
         left = ROUNDS
         for better in self._search.rounds(self._deadline):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,14 +14,17 @@ from gapless.formulations.flow_shop.rules import before, keep_off, keep_on
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Request, RequestOrder, Workload
+from gapless.solvers import protocol
 from gapless.solvers.chunking.samples import sample_problem
-from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
-from gapless.solvers.result import Conflict
+from gapless.solvers.conflict import explain_infeasible
+from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.result import Conflict, SolveResult
 from gapless.solvers.samples import Golden, golden_instances
-from gapless.solvers.session import solve
+from gapless.solvers.session import reconcile, solve
+from gapless.view.terminal.tables import conflict_view
 from tests.workload_instances import workload_problem
 
-from .fakes import FakeBackend, optimal, plan
+from .fakes import FakeBackend, claiming, optimal, plan
 
 INFEASIBLE = [golden for golden in golden_instances() if golden.conflict]
 
@@ -130,3 +134,43 @@ def test_a_workload_that_no_plan_covers() -> None:
     tables: dict[str, list[list[int | None]]] = {"a": [[None, 50], [44, None]]}
     found = conflict(workload_problem(tables, ["a"]), "exhaustive")
     assert "in the order of the units" in found.items[0].text
+
+
+def circle() -> Problem:
+    """Return three requests, each before the next one."""
+    return workload_problem({"a": [[30, 50], [44, 22]]}, ["a", "a", "a"]).with_rules(
+        before("a0", "a1"), before("a1", "a2"), before("a2", "a0"), keep_on("a0", units=("npu",))
+    )
+
+
+@pytest.mark.parametrize("taken", [0.5, 1.0])
+def test_the_diagnosis_ends_at_the_limit_and_says_that_it_did(
+    taken: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(protocol, "time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+        assert limit_s is not None
+        clock.now += taken * limit_s
+        nothing = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.TIME_LIMIT)
+        return reconcile(variant, claiming(nothing), nothing, 1, 0.0)
+
+    found, _ = explain_infeasible(circle(), again, "slow", Deadline(40.0))
+    assert clock.now <= 40.0
+    assert (found.irreducible, found.smallest, found.confirmed_by) == (False, False, "slow")
+    assert {"before(a0, a1)", "keep_on(a0, npu)"} <= names(found)
+    assert "give a longer limit" in str(conflict_view(found)[-1])
+
+
+def test_with_no_time_left_nothing_is_asked() -> None:
+    found, unfiltered = explain_infeasible(circle(), _never, "slow", Deadline(0.0))
+    assert unfiltered is None
+    assert not found.irreducible
+    complete = conflict(circle(), "exhaustive")
+    assert complete.irreducible
+    assert names(complete) == {"before(a0, a1)", "before(a1, a2)", "before(a2, a0)"}
+
+
+def _never(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+    raise AssertionError

@@ -13,10 +13,12 @@ from ...files import documents
 from ...formulations.problem import Problem
 from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
+from ...solvers.sources import start_mode
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.problem import ObjectiveOption, RulesOption, check_writable
+from ..options.solving import StartOption
 
 _report_option = heading("What is shown")
 
@@ -59,6 +61,7 @@ def report(
     requests: RequestsOption = None,
     backends: BackendsOption = None,
     time_limit: LimitOption = 2.0,
+    start: StartOption = "native",
     explain: ExplainOption = True,
     json: JsonOption = False,
 ) -> Answer:
@@ -72,7 +75,7 @@ def report(
         rules=rules,
         requests=requests,
         backends=backends,
-        solving=SolveOptions(time_limit_s=time_limit),
+        solving=SolveOptions(time_limit_s=time_limit, start=start_mode(start)),
         explain=explain,
         command=shlex.join(["gapless", *sys.argv[1:]]),
     )

@@ -14,7 +14,7 @@ from ..base.general_options import JsonOption, output_option
 from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption
 from ..options.models import EngineOption
 from ..options.problem import OutOption, PlatformOption, ProblemOptions, ask, check_writable
-from ..options.solving import TimeLimitOption, solving_option
+from ..options.solving import StartOption, TimeLimitOption, solving_option
 
 TasksArgument = Annotated[
     list[str],
@@ -47,6 +47,7 @@ def stream(
         str | None, solving_option(help="Who plans, as for `gapless plan`; otherwise the usual one.")
     ] = None,
     time_limit: TimeLimitOption = None,
+    start: StartOption = "native",
     profile: ProfileSecondsOption = None,
     idle: IdleSecondsOption = None,
     picture: PictureOption = None,
@@ -61,6 +62,7 @@ def stream(
     from ...api.streams import played
     from ...formulations.task_stream import PlanningTime
     from ...solvers.protocol import SolveOptions
+    from ...solvers.sources import start_mode
     from ...view.terminal.streams import stream_view
     from ..tasks.clusters import stream_on
     from ..tasks.solving import plan_uninterrupted
@@ -73,7 +75,7 @@ def stream(
     planning = None
     if profile is not None or idle is not None:
         planning = PlanningTime(profile_us=round(1e6 * (profile or 0)), idle_us=round(1e6 * (idle or 0)))
-    options = SolveOptions(time_limit_s=time_limit)
+    options = SolveOptions(time_limit_s=time_limit, start=start_mode(start))
     found = played(
         [(each.problem, items) for each, items in asked],
         lambda problem: plan_uninterrupted(problem, backend, options),

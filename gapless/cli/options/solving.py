@@ -47,6 +47,16 @@ ThreadsOption = Annotated[
     int, solving_option(min=1, max=1024, help="Threads of a solver.", show_default=True)
 ]
 
+StartOption = Annotated[
+    str,
+    solving_option(
+        metavar="native|none|both",
+        help="What exact third-party solvers begin with: a plan and a bound of native algorithms, which take "
+        "a share of the time limit, or nothing. both: `compare` asks them twice.",
+        show_default=True,
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SolvingOptions:
@@ -59,11 +69,13 @@ class SolvingOptions:
     strict_rules: StrictRulesOption = False
     seed: SeedOption = 0
     threads: ThreadsOption = 1
+    start: StartOption = "native"
 
     @property
     def solver_options(self) -> SolveOptions:
         """The same for a backend."""
         from ...solvers.protocol import SolveOptions
+        from ...solvers.sources import start_mode
 
         return SolveOptions(
             top=self.top,
@@ -72,4 +84,5 @@ class SolvingOptions:
             memory_limit_bytes=None if self.memory_limit is None else self.memory_limit * 2**20,
             seed=self.seed,
             threads=self.threads,
+            start=start_mode(self.start),
         )

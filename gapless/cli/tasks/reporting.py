@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -19,6 +19,7 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
+from ...solvers.sources import StartMode
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, answers_of, subject, write_report
@@ -161,7 +162,7 @@ def _best(known: Known, compared: Comparison | None, asked: ReportOptions) -> Pl
     """Return the best plan of a problem that was given without one."""
     best = None if compared is None else compared.best
     if best is None:
-        best, _ = plan_watched(known.problem, None, asked.solving)
+        best, _ = plan_watched(known.problem, None, replace(asked.solving, start=StartMode.NATIVE))
     if best.plan is None:
         raise NoPlanError(known.problem, best)
     return best.plan

@@ -10,10 +10,12 @@ from ...api.planning import Comparison, compare_backends, default_backend, defau
 from ...executor.progress import Step
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
+from ...solvers.families import runs_of, takes_start
 from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
 from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
+from ...solvers.sources import StartMode, label_of
 from ..base.progress import Progress, StepLine
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ def plan_watched(
         try:
             result = solve(problem, backend, watched, strict_rules=strict_rules)
         except KeyboardInterrupt:
-            return _so_far(problem, get_backend(backend), progress, options.top), True
+            worker = get_backend(backend)
+            begun = options.start if takes_start(worker, problem) else None
+            return _so_far(problem, worker, begun, progress, options.top), True
     return result, False
 
 
@@ -69,7 +73,8 @@ def compare_watched(
     usual = default_backends(problem)
     limit_s = options.time_limit_s or usual.time_limit_s
     workers = get_backends(usual.names if backends is None else backends)
-    names = [worker.name for worker in workers]
+    runs = runs_of(problem, workers, options.start)
+    names = [label_of(worker.name, begun) for worker, begun in runs]
     with Progress(problem, time_limit_s=limit_s, backends=names) as progress:
         try:
             done = compare_backends(
@@ -83,7 +88,7 @@ def compare_watched(
         except KeyboardInterrupt:
             if progress.backend not in names:  # not even the first one has started
                 raise
-            stopped = _so_far(problem, workers[names.index(progress.backend)], progress, options.top)
+            stopped = _so_far(problem, *runs[names.index(progress.backend)], progress, options.top)
             partial = Comparison(problem=problem, results=(*results, stopped), failures=(), disagreements=())
             return partial, True
     return done, False
@@ -127,17 +132,20 @@ def kinds_watched(origin: Mapping[str, str], kinds: str, options: SolveOptions) 
         )
 
 
-def _so_far(problem: Problem, backend: Backend, progress: Progress, top: int) -> SolveResult:
+def _so_far(
+    problem: Problem, backend: Backend, begun: StartMode | None, progress: Progress, top: int
+) -> SolveResult:
     """Return what the interrupted backend had shown, as a judged result."""
-    shown = progress.claim
-    plans = shown.plans[:top] if shown is not None else ()
+    shown = progress.claim or Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.INTERRUPTED)
     slack = problem.objective.period_slack_permille is not None
     claim = Claim(
-        status=SolveStatus.FEASIBLE if plans else SolveStatus.NO_SOLUTION,
+        status=SolveStatus.FEASIBLE if shown.plans else SolveStatus.NO_SOLUTION,
         stop=StopReason.INTERRUPTED,
-        plans=plans,
+        plans=shown.plans[:top],
         # In slack mode the bound may be one on the period, which comes first there.
-        bound=None if shown is None or slack else shown.bound,
+        bound=None if slack else shown.bound,
+        plan_source=shown.plan_source,
+        bound_source=shown.bound_source,
         handling=handling_of(problem, backend.capabilities),
     )
-    return reconcile(problem, backend, claim, top, progress.elapsed_s)
+    return replace(reconcile(problem, backend, claim, top, progress.elapsed_s), start=begun)

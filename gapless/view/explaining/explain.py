@@ -134,6 +134,7 @@ class _Explainer:
             proven=proven,
             sets=sets,
             left_out=left_out,
+            backend=inquiry.backend,
             looked_s=time.monotonic() - self._started,
             limit_s=self._limit_s,
         )

@@ -139,6 +139,8 @@ class Explanation:
         Whether it is proven that no plan has better values than the explained one.
     left_out
         What there was no time to look at, in words.
+    backend
+        Who looked for the other plans; all are its own, and what is proven it has proved.
     looked_s, limit_s
         Seconds that all questions took together, and how many they might take; None: as many as they need.
     """
@@ -153,5 +155,6 @@ class Explanation:
     proven: bool = False
     sets: tuple[SetReason, ...] = ()
     left_out: tuple[str, ...] = ()
+    backend: str = ""
     looked_s: float = field(default=0.0, compare=False)
     limit_s: float | None = None

@@ -32,10 +32,6 @@ _OPEN = 4
 _NO_TIME = "no plan was found in time, and nothing is proved"
 
 
-class _OutOfTime(Exception):
-    """The share of the time limit that a question has is used up."""
-
-
 class Inquiry:
     """Questions about one problem and one plan.
 
@@ -54,14 +50,16 @@ class Inquiry:
         What is asked of plans, without slack mode.
     sure
         Whether that is certain: the least period of slack mode may not have been found.
+    backend
+        Name of the backend that answers.
     searched
-        Whether the backend that answers reasons about rules, and does not only check them.
+        Whether it reasons about rules, and does not only check them.
     """
 
     def __init__(self, problem: Problem, plan: Plan, *, time_limit_s: float | None) -> None:
         self._deadline = Deadline(time_limit_s)
-        self._backend = default_backend(problem)
-        support = get_backend(self._backend).capabilities.support(problem)
+        self.backend = default_backend(problem)
+        support = get_backend(self.backend).capabilities.support(problem)
         self.searched = support is not None and support.rules is not RuleHandling.CHECKED
         self.problem, self.sure = self._settled(problem, plan, self.share(_OPEN))
         self._known: dict[Plan, Values] = {}
@@ -140,14 +138,11 @@ class Inquiry:
             Names of demands that are known to take part and are not repeated.
         """
 
-        def again(variant: Problem, by: object = None) -> SolveResult:
-            if deadline.passed:
-                raise _OutOfTime
-            return self._solve(variant, deadline)
+        def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+            return self._solve(variant, Deadline(limit_s))
 
-        try:
-            conflict, _ = explain_infeasible(problem, again, self._backend)
-        except _OutOfTime:
+        conflict, _ = explain_infeasible(problem, again, self.backend, deadline)
+        if not conflict.irreducible:
             return None
         return tuple(item for item in conflict.items if item.name not in but)
 
@@ -171,4 +166,4 @@ class Inquiry:
 
     def _solve(self, problem: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult:
         limit_s = None if deadline.left_s is None else max(deadline.left_s, LEAST_S)
-        return solve(problem, self._backend, SolveOptions(top=top, time_limit_s=limit_s), explain=False)
+        return solve(problem, self.backend, SolveOptions(top=top, time_limit_s=limit_s), explain=False)

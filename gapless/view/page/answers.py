@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...formulations.terms import TermInfo
 from ...solvers.protocol import Guarantee, SolveStatus, StopReason
+from ...solvers.sources import Source
 from ..words import amount, seconds, stop_words
 from .scale import share
 from .standing import best_bound
@@ -65,9 +66,9 @@ def _words(found: tuple[SolverAnswer, ...], term: TermInfo, bound: tuple[int, st
     if not known:
         return "No backend has found a plan."
     best = min(a.objective for a in known if a.objective is not None)
-    first = [a.backend for a in known if a.objective == best]
+    first = [a.label for a in known if a.objective == best]
     words = [f"Least {term.label}: {amount(term.dimension, best)} ({', '.join(first)})"]
-    proved = [a.backend for a in known if a.status == SolveStatus.OPTIMAL]
+    proved = [a.label for a in known if a.status == SolveStatus.OPTIMAL]
     if proved:
         words.append(f"proved by {', '.join(proved)}")
     elif bound is not None and bound[0] < best:
@@ -75,7 +76,7 @@ def _words(found: tuple[SolverAnswer, ...], term: TermInfo, bound: tuple[int, st
     else:
         words.append("not proved")
     missed = [a for a in known if a.guarantee == Guarantee.HEURISTIC and (a.objective or 0) > best > 0]
-    words += [f"{a.backend} misses it by {100 * ((a.objective or 0) / best - 1):.2f} %" for a in missed]
+    words += [f"{a.label} misses it by {100 * ((a.objective or 0) / best - 1):.2f} %" for a in missed]
     return f"{'; '.join(words)}."
 
 
@@ -88,7 +89,7 @@ def _reach(answer: SolverAnswer, term: TermInfo, low: int, high: int) -> Reach:
         f"bound {amount(term.dimension, answer.bound)}",
     ]
     return Reach(
-        backend=answer.backend,
+        backend=answer.label,
         guarantee=answer.guarantee,
         plan=at(answer.objective),
         bound=at(answer.bound),
@@ -112,7 +113,7 @@ def _table(found: tuple[SolverAnswer, ...], term: TermInfo) -> Table:
 
 
 def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
-    name = TableCell(text=answer.backend, kind="name", note=answer.version)
+    name = TableCell(text=answer.label, kind="name", note=answer.version)
     if answer.failure:
         failed = TableCell(text="gave no answer", kind="bad")
         return [
@@ -132,9 +133,14 @@ def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
         name,
         answer.guarantee or "-",
         TableCell(text=status, kind=kind, note=stopped),
-        amount(term.dimension, answer.objective),
-        amount(term.dimension, answer.bound),
+        TableCell(text=amount(term.dimension, answer.objective), note=_handed(answer.plan_source)),
+        TableCell(text=amount(term.dimension, answer.bound), note=_handed(answer.bound_source)),
         "-" if answer.gap is None else f"{100 * answer.gap:.2f} %",
         TableCell(text=seconds(answer.runtime_s), note=f"start {seconds(answer.startup_s)}"),
         TableCell(text=clipped(answer.plan or "-"), kind="code"),
     ]
+
+
+def _handed(source: Source | None) -> str:
+    """Return that a plan or a bound was there before the search, if it was."""
+    return "from the start" if source is Source.START else ""

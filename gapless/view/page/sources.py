@@ -284,7 +284,7 @@ class _OtherProblemError(InvalidInputError):
 def _answers(found: WrittenComparison, problem: Problem) -> tuple[SolverAnswer, ...]:
     return (
         *(answer_of(result, problem) for result in found.results),
-        *(no_answer(failure.backend, failure.message, problem) for failure in found.failures),
+        *(no_answer(failure.backend, failure.message, problem, failure.start) for failure in found.failures),
     )
 
 

@@ -52,7 +52,7 @@ def standing(subject: Subject) -> Standing:
 
 def best_bound(subject: Subject) -> tuple[int, str] | None:
     """Return the largest bound on the first objective term, and who has proved it; None: there is none."""
-    found = [(answer.bound, answer.backend) for answer in subject.answers if answer.bound is not None]
+    found = [(answer.bound, answer.label) for answer in subject.answers if answer.bound is not None]
     return max(found, key=lambda pair: pair[0], default=None)
 
 
@@ -61,7 +61,7 @@ def _bounded(subject: Subject, term: TermInfo, value: int) -> Standing:
         return Standing(label="not proved", text="Found, not proved to be the best.", kind="warn")
     name, bound = term.label, best_bound(subject)
     if bound is not None and bound[0] >= value:
-        optimal = [a.backend for a in subject.answers if a.status == SolveStatus.OPTIMAL]
+        optimal = [a.label for a in subject.answers if a.status == SolveStatus.OPTIMAL]
         by = ", ".join(optimal) or bound[1]
         return Standing(label="proved best", text=f"Proved by {by}: no plan has less {name}.", kind="good")
     if bound is None or not value:
@@ -79,7 +79,7 @@ def _beaten(best: SolverAnswer, term: TermInfo, value: int) -> Standing:
     assert best.objective is not None
     less = 100 * (value - best.objective) / value
     text = (
-        f"Not the best plan: {best.backend} has found one with {term.label} "
+        f"Not the best plan: {best.label} has found one with {term.label} "
         f"{amount(term.dimension, best.objective)}, {less:.1f} % less."
     )
     return Standing(label="not the best", text=text, kind="bad")

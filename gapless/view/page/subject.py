@@ -12,6 +12,7 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.usage import Usage
+from ...solvers.sources import Source, StartMode, label_of
 from ..explaining.explanation import Explanation
 from ..words import observed
 
@@ -32,6 +33,8 @@ class SolverAnswer:
         Of the first objective term; None: not known. The bound is its own.
     gap
         How far the objective may be from the optimum, by the best bound of all answers; None: not known.
+    start, plan_source, bound_source
+        As in `SolveResult`.
     runtime_s, startup_s
         Seconds of the search, and until it began.
     plan
@@ -52,6 +55,14 @@ class SolverAnswer:
     startup_s: float
     plan: str
     failure: str = ""
+    start: StartMode | None = None
+    plan_source: Source | None = None
+    bound_source: Source | None = None
+
+    @property
+    def label(self) -> str:
+        """As that of a `SolveResult`."""
+        return label_of(self.backend, self.start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from ...formulations.problem import Problem
 from ...formulations.simulate import simulate, trace_usage
 from ...solvers.registry import get_backend
 from ...solvers.result import SolveResult
+from ...solvers.sources import StartMode
 from ..explaining.explain import explain
 from ..presenter import presenter_of
 from .subject import SolverAnswer, Subject
@@ -142,10 +143,10 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
 def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
     """Return the answers of a comparison, one for each backend; failures last."""
     problem = comparison.problem
-    failed = ((failure.backend, str(failure.error)) for failure in comparison.failures)
+    failed = ((failure.backend, str(failure.error), failure.start) for failure in comparison.failures)
     return (
         *(replace(answer_of(result, problem), gap=comparison.gap(result)) for result in comparison.results),
-        *(no_answer(backend, reason, problem) for backend, reason in failed),
+        *(no_answer(backend, reason, problem, start) for backend, reason, start in failed),
     )
 
 
@@ -213,10 +214,13 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
         plan="" if result.plan is None else str(result.plan),
+        start=result.start,
+        plan_source=result.plan_source,
+        bound_source=result.bound_source,
     )
 
 
-def no_answer(backend: str, reason: str, problem: Problem) -> SolverAnswer:
+def no_answer(backend: str, reason: str, problem: Problem, start: StartMode | None = None) -> SolverAnswer:
     """Return that a backend gave no answer, and why."""
     return SolverAnswer(
         backend=backend,
@@ -231,6 +235,7 @@ def no_answer(backend: str, reason: str, problem: Problem) -> SolverAnswer:
         startup_s=0.0,
         plan="",
         failure=reason,
+        start=start,
     )
 
 

@@ -46,7 +46,7 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     InvalidInputError
         No backend answered, or matplotlib is not installed.
     """
-    failures = {failure.backend: str(failure.error) for failure in comparison.failures}
+    failures = {failure.label: str(failure.error) for failure in comparison.failures}
     return _draw_answers(comparison.problem.formulation.terms, _by_backend(comparison), failures, ax)
 
 
@@ -103,7 +103,7 @@ def plot_solve_times(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
 
 
 def _by_backend(comparison: Comparison) -> dict[str, SolveResult]:
-    return {result.backend: result for result in comparison.results}
+    return {result.label: result for result in comparison.results}
 
 
 def _draw_answers(

@@ -58,7 +58,7 @@ def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> 
 
 def _looked_words(explanation: Explanation) -> str:
     """Return how long the other plans were looked for."""
-    taken, limit = seconds(explanation.looked_s), explanation.limit_s
+    taken, limit = f"{seconds(explanation.looked_s)} by {explanation.backend}", explanation.limit_s
     if limit is None:
         return f"looked for {taken}"
     return f"looked for {taken}, limit {limit:g} s; what is not proved may improve with more (--time-limit)"

@@ -229,7 +229,7 @@ def written_comparison_view(found: WrittenComparison) -> Group:
     table = plain_table("backend", "status", *numbers, "best plan", numbers=numbers)
     for result in found.results:
         table.add_row(
-            result.backend,
+            result.label,
             result.status.replace("_", " "),
             "-" if result.objective is None else f"{result.objective:,}",
             "-" if result.bound is None else f"{result.bound:,}",

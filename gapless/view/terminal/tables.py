@@ -17,14 +17,17 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...solvers.protocol import RuleHandling, SolveStatus, StopReason
 from ...solvers.result import Candidate, Conflict, SolveResult
+from ...solvers.sources import Source, StartMode
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
 from ..words import (
+    SOURCES,
     STATUS_STYLE,
     gap,
     millis,
     objective_words,
     seconds,
+    source_words,
     status_words,
     term_name,
     term_value,
@@ -51,6 +54,8 @@ def title(problem: Problem) -> Text:
 def result_view(problem: Problem, result: SolveResult) -> Group:
     """Return what `gapless plan` shows."""
     parts: list[RenderableType] = [title(problem), _status_line(problem, result)]
+    if handed := source_words(result):
+        parts.append(Text(handed, style="dim"))
     if result.candidates:
         presenter = presenter_of(problem)
         legend = Text(presenter.legend(problem), style="dim")
@@ -69,7 +74,7 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
 def _status_line(problem: Problem, result: SolveResult) -> Text:
     text = Text(_status_name(result.status), style=STATUS_STYLE[result.status])
     text.append(f"  {status_words(problem.formulation.terms, result)}", style="not bold default")
-    text.append(f"  [{result.backend}, {seconds(result.runtime_s)}]", style="not bold dim")
+    text.append(f"  [{result.label}, {seconds(result.runtime_s)}]", style="not bold dim")
     return text
 
 
@@ -138,6 +143,9 @@ def conflict_view(conflict: Conflict) -> list[RenderableType]:
     items = [Text(f"  - {item.text}  [{item.name}]") for item in conflict.items]
     if len(conflict.items) == 1:
         return [Text("There is no plan because of this alone:"), *items]
+    if not conflict.irreducible:
+        more = "The time was not enough to find out which of them do already; give a longer limit."
+        return [Text("These cannot all hold together:"), *items, Text(more)]
     smallest = "no smaller set of demands contradicts itself" if conflict.smallest else ""
     words = "Leave out any one of them, and these no longer contradict each other"
     return [
@@ -157,8 +165,13 @@ def comparison_view(comparison: Comparison) -> Group:
     first = term_name(problem.formulation.terms, problem.objective.terms[0])
     legend = (
         f"above: how much more {first} than the best plan here; gap: how far the plan may be from the "
-        f"optimum, {_bound_words(comparison)}; start: until the search began; limit: what ended it"
+        f"optimum, {_bound_words(comparison)}; startup: until the search began; limit: what ended it"
     )
+    if _sources_shown(comparison):
+        legend += (
+            "; plan by, bound by: who found the plan and proved the bound of the gap: the backend itself, "
+            "native algorithms before it began (the start), or other backends here; (cold): without a start"
+        )
     parts.append(Text(legend, style="dim"))
     if best is None or best.best is None:
         explained = next((result for result in comparison.results if result.conflict), None)
@@ -172,8 +185,18 @@ def _bound_words(comparison: Comparison) -> str:
     bound = comparison.bound
     if bound is None:
         return "where a bound is proved"
-    provers = ", ".join(result.backend for result in comparison.results if result.bound == bound)
+    equal = [result for result in comparison.results if result.bound == bound]
+    own = [result for result in equal if result.bound_source is not Source.START]
+    provers = ", ".join(result.label for result in own) or f"the start of {equal[0].label}"
     return f"by the bound {term_value(infos, term, bound)}, which {provers} proved"
+
+
+def _sources_shown(comparison: Comparison) -> bool:
+    """Return whether a backend may have a plan or a bound of the start, or was asked to do without."""
+    return any(
+        Source.START in (result.plan_source, result.bound_source) or result.start is StartMode.NONE
+        for result in comparison.results
+    )
 
 
 def _backends(comparison: Comparison) -> Table:
@@ -181,17 +204,22 @@ def _backends(comparison: Comparison) -> Table:
     names = [term_name(infos, term) for term in terms]
     several = any(len(result.candidates) > 1 for result in comparison.results)
     plans = ("plans",) if several else ()
-    numbers = (*names, "above", "gap", "start", "time", *plans)
-    table = plain_table("backend", "status", *numbers, "limit", numbers=numbers)
+    sources = ("plan by", "bound by") if _sources_shown(comparison) else ()
+    times = ("startup", "time", *plans)
+    numbers = (*names, "above", "gap", *times)
+    table = plain_table(
+        "backend", "status", *names, "above", "gap", *sources, *times, "limit", numbers=numbers
+    )
     for result in comparison.results:
         values = result.values or (None,) * len(terms)
         above = comparison.above_best(result)
         table.add_row(
-            result.backend,
+            result.label,
             Text(_status_name(result.status), style=STATUS_STYLE[result.status]),
             *(term_value(infos, term, value) for term, value in zip(terms, values, strict=True)),
             "-" if above is None else f"{100 * above:.1f} %",
             gap(comparison.gap(result)),
+            *(_who(source) for source in (result.plan_source, comparison.gap_source(result)) if sources),
             seconds(result.startup_s),
             seconds(result.runtime_s),
             *(str(len(result.candidates)) for _ in plans),
@@ -200,10 +228,14 @@ def _backends(comparison: Comparison) -> Table:
     return table
 
 
+def _who(source: Source | None) -> str:
+    return "-" if source is None else SOURCES[source]
+
+
 def _failure_line(failure: BackendFailure) -> Text:
     left_out = isinstance(failure.error, BackendUnavailableError | UnsupportedFeatureError)
     word, style = ("left out", "yellow") if left_out else ("FAILED", "bold red")
-    text = Text(f"{failure.backend} {word}: ", style=style)
+    text = Text(f"{failure.label} {word}: ", style=style)
     return text.append(str(failure.error), style="not bold default")
 
 
@@ -211,7 +243,7 @@ def _verdict(results: Sequence[SolveResult]) -> Text:
     proven = [r for r in results if r.status in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE)]
     if not proven:
         return Text("No backend has a proof.", style="yellow")
-    names = ", ".join(result.backend for result in proven)
+    names = ", ".join(result.label for result in proven)
     what = "that there is no plan" if proven[0].status is SolveStatus.INFEASIBLE else "the same optimum"
     if len(proven) == 1:
         what = "the optimum" if proven[0].status is SolveStatus.OPTIMAL else what

@@ -9,6 +9,7 @@ import pytest
 
 from gapless.cli.base.exits import ExitCode
 from gapless.cli.main import main
+from gapless.files.comparison_file import load_comparison
 from gapless.formulations.files import dump_problem, load_plan, save
 from tests.workload_instances import workload_problem
 
@@ -147,3 +148,29 @@ def test_comparing_takes_the_backends_for_workloads(tables: Path, capsys: pytest
     assert not document["disagreements"]
     spans = {result["backend"]: result["objective"] for result in document["results"]}
     assert spans["exhaustive"] == min(span for span in spans.values() if span is not None)
+
+
+def test_exact_backends_run_with_a_start_and_cold(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tables.with_name("comparison.json")
+    words = ("--backends", "native,cpsat", "--start", "both", "--time-limit", "0.2", "--out", str(out))
+    assert main(asked(tables, "compare", *words)) == ExitCode.OK
+    shown = capsys.readouterr().out
+    for word in ("cpsat (cold)", "plan by", "bound by", "itself", "without a start"):
+        assert word in shown
+    document = json.loads(out.read_text())
+    told = [(one["backend"], one["start"], one["plan_source"]) for one in document["results"]]
+    assert [one[:2] for one in told] == [("native", None), ("cpsat", "native"), ("cpsat", "none")]
+    assert told[0][2] == "own"
+    assert told[2][2] in (None, "own")
+    read = load_comparison(out)
+    assert [(r.backend, r.start, r.plan_source) for r in read.results] == told
+
+
+def test_a_start_that_is_none_is_refused(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, start, message in (
+        ("plan", "warm", "choose from native, none, both"),
+        ("plan", "both", "which is for comparisons"),
+        ("compare", "cold", "choose from native, none, both"),
+    ):
+        assert main(asked(tables, command, "--start", start)) == ExitCode.USAGE
+        assert message in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from gapless.solvers.exact.port import PortAnswer, Query, Verdict
 from gapless.solvers.exact.search import Search, add_model
 from gapless.solvers.exact.space import Space
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.sources import Source
 
 from ..brute import CASES, Case, all_parts, problem_of, random_problem, ranked
 from ..exact_backend import check_list
@@ -77,6 +79,7 @@ def search(
     options: SolveOptions,
     engine: TryAll | None = None,
     encoded: Encoded[Parts] | None = None,
+    **known: Any,
 ) -> Claim:
     encoded = encoded or encode_boundary(problem)
     engine = engine or TryAll(list(all_parts(chain_of(problem))))
@@ -91,6 +94,7 @@ def search(
         lowering=lowering,
         port=engine,
         deadline=deadline,
+        **known,
     ).run()
 
 
@@ -252,3 +256,23 @@ def test_a_solver_that_repeats_itself_is_stopped() -> None:
 
     with pytest.raises(BackendFailedError, match="ruled out"):
         search(problem, SolveOptions(top=3), Forgetful(list(all_parts(chain_of(problem)))))
+
+
+def test_what_was_handed_over_is_told_from_what_was_found() -> None:
+    problem = random_problem(3, layers=3, units=2)
+    chain = chain_of(problem)
+    term = problem.objective.terms[0]
+    plans = sorted(all_parts(chain), key=lambda parts: PlanValues(chain, parts).term(term))
+    worst, best = plans[-1], plans[0]
+    least = PlanValues(chain, best).term(term)
+
+    def sources(seed: tuple[Part, ...] | None, given: int | None) -> tuple[Source, Source]:
+        found = search(problem, SolveOptions(), seed=seed, given=given, at_least=given)
+        assert found.bound == least
+        return found.plan_source, found.bound_source
+
+    assert sources(None, None) == (Source.OWN, Source.OWN)
+    assert sources(worst, 1) == (Source.OWN, Source.OWN)
+    assert sources(best, 1) == (Source.START, Source.OWN)
+    assert sources(worst, least) == (Source.OWN, Source.START)
+    assert sources(best, least) == (Source.START, Source.START)

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from benchmarks.workload_instances import random_workload
+from gapless.formulations.flow_shop.play import Run
 from gapless.formulations.flow_shop.tables import workload_of
+from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.hardware import UnitKind
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.flow_shop import annealing
-from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.protocol import Claim, Deadline, Guarantee, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
@@ -241,3 +243,28 @@ def test_what_is_found_on_the_way_is_shown() -> None:
     values = [claim.values for claim in shown if claim.values is not None]
     assert values == sorted(values, reverse=True)
     assert values[-1] == result.values
+
+
+@pytest.mark.parametrize("name", ["hetero2pipe", "annealing", "serial", "band"])
+def test_after_the_deadline_only_the_judge_plays_a_schedule(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[int] = []
+    play = WorkloadValues.play
+
+    def counted(values: WorkloadValues, rounds: int, *, endless: bool = False) -> list[Run]:
+        played.append(rounds)
+        return play(values, rounds, endless=endless)
+
+    monkeypatch.setattr(WorkloadValues, "play", counted)
+    problem = random_workload(20, 4, slowdown=True)
+    assert solve(problem, name, SolveOptions(time_limit_s=1e-6)).plan is not None
+    assert len(played) == 1
+
+
+def test_a_walk_that_ends_before_its_deadline_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Deadline, "within", lambda deadline, seconds: True)
+    problem = workload_problem({"light": LIGHT}, ["light"] * 3)
+    result = solve(problem, "annealing", SolveOptions(time_limit_s=60))
+    assert result.stop is StopReason.TIME_LIMIT
+    assert result.statistics["unfinished_steps"] == annealing.STEPS

@@ -25,6 +25,7 @@ from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Workload
+from gapless.solvers.sources import Source, StartMode
 from gapless.view.page.page import report_page
 from gapless.view.page.subject import SolverAnswer, Subject
 from gapless.view.page.subjects import subject
@@ -147,7 +148,6 @@ def _workload(problem: Problem, plan: Plan) -> Subject:
 
 def _answers() -> tuple[SolverAnswer, ...]:
     """Return what backends could have answered, with everything that can go wrong."""
-    given = {"version": "1.0", "stop": "complete", "plan": "a plan"}
     return (
         SolverAnswer(
             backend="native",
@@ -158,7 +158,9 @@ def _answers() -> tuple[SolverAnswer, ...]:
             gap=0.2627,
             runtime_s=2.0,
             startup_s=0.3,
-            **given,
+            version="1.0",
+            stop="complete",
+            plan="a plan",
         ),
         SolverAnswer(
             backend="cpsat",
@@ -172,6 +174,9 @@ def _answers() -> tuple[SolverAnswer, ...]:
             version="9.15",
             stop="time_limit",
             plan="another plan",
+            start=StartMode.NATIVE,
+            plan_source=Source.OWN,
+            bound_source=Source.START,
         ),
         SolverAnswer(
             backend="z3",

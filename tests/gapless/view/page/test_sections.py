@@ -12,6 +12,7 @@ from gapless.executor.engine import PlacementReceipt
 from gapless.executor.runner import Budget
 from gapless.formulations.scores import Violation
 from gapless.formulations.usage import Usage
+from gapless.solvers.sources import StartMode
 from gapless.view.page.answers import answers
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
@@ -195,6 +196,11 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
     nothing = answers(failed)
     assert nothing is not None
     assert nothing.words == "No backend has found a plan."
+    cold = replace(samples.workload().answers[1], start=StartMode.NONE)
+    shown = answers(replace(samples.workload(), answers=(samples.workload().answers[1], cold)))
+    assert shown is not None
+    assert column(shown.table, "backend") == ["cpsat", "cpsat (cold)"]
+    assert [cell.note for cell in shown.table.rows[0].cells[3:5]] == ["", "from the start"]
 
 
 @pytest.mark.parametrize(
