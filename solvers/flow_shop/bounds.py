@@ -1,31 +1,26 @@
-"""Lower bounds on the objective terms of a workload, in exact integers.
-
-They hold for every valid plan: slowdown, memory, deadlines and rules only make plans longer or fewer.
-"""
+"""Lower bounds on the objective terms of a workload, in exact integers, which hold for every valid plan."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.deployment import Mode
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
-from ...formulations.workload import Execution, LoadPolicy
+from ...formulations.workload import LoadPolicy
 from ..protocol import NEVER, Deadline
-from .arrays import Ints, build_arrays
+from .arrays import PRICE_SCALE, Ints
+from .contention_bound import ContentionBound, contention_bound
+from .kinds import Kind, kinds_of
 from .ordering import displacement_of, violation_of
 from .slicing import least_bottleneck
 from .ways import Ways
-
-PRICE_SCALE = 2**14
-"""Prices are integers that add up to this."""
 
 _ROUNDS, _FIRST_STEP, _DECAY = 24, 2.0, 0.88
 """Updates of the prices; exponent of the first one, and by how much it shrinks."""
@@ -52,21 +47,6 @@ class Prices:
     best: Ints
     bound_us: int
     pool: tuple[Ints, ...]
-
-
-def makespan_bound(shop: FlowShop) -> int:
-    """Return a lower bound on the makespan of every plan, whatever the order.
-
-    The larger of the longest least serial time of a request (from its arrival on), and the price bound
-    max over prices of sum_i min_cuts sum_k price_k T_ik (formulations, section 6). 0 if there is no plan
-    because some request cannot be laid on the units at all.
-    """
-    networks = [Ways(build_arrays(chain)) for chain in shop.chains]
-    if not all(network.runs for network in networks):
-        return 0
-    counts = Counter(shop.chain_of)
-    prices = price_bound(networks, [counts[index] for index in range(len(networks))])
-    return max(prices.bound_us, *serial_ends_us(shop, networks))
 
 
 def serial_us(networks: Sequence[Ways]) -> list[int]:
@@ -147,40 +127,53 @@ def scaled(weights: NDArray[np.float64]) -> Ints:
     return prices
 
 
-def term_bounds(
-    problem: Problem, networks: Sequence[Ways], prices: Prices, order: Sequence[int] | None
-) -> tuple[int, ...]:
-    """Return a lower bound on each term of the objective, given that the terms before are at theirs.
+class TermBounds:
+    """A lower bound on each term of the objective, given that the terms before are at theirs.
 
     Parameters
     ----------
     problem
         The problem.
     networks
-        Its networks, by index of the chain.
+        Its networks, by index of the chain, confined to units that may be used together.
     prices
         The price bound of them.
     order
         The order with the least (contention, displacement), if it is known.
+    deadline
+        When to be content with what is known.
     """
-    bounds = _TermBounds(problem, networks, prices, order)
-    return tuple(bounds.of(term) for term in problem.objective.terms)
-
-
-class _TermBounds:
-    """Lower bounds by term; 0 where nothing better is known."""
 
     def __init__(
-        self, problem: Problem, networks: Sequence[Ways], prices: Prices, order: Sequence[int] | None
+        self,
+        problem: Problem,
+        networks: Sequence[Ways],
+        prices: Prices,
+        order: Sequence[int] | None,
+        deadline: Deadline = NEVER,
     ) -> None:
         self._problem, self._shop = problem, shop_of(problem)
-        self._networks, self._prices, self._order = networks, prices, order
+        self._networks, self._prices, self._order, self._deadline = networks, prices, order, deadline
+
+    @cached_property
+    def _kinds(self) -> tuple[Kind, ...]:
+        return kinds_of(self._problem, self._networks)
+
+    @property
+    def possible(self) -> bool:
+        """Whether the rules about single units and layers leave some cuts to each request."""
+        return all(kind.ways.runs for kind in self._kinds)
+
+    @cached_property
+    def contention(self) -> ContentionBound:
+        """The bound on the makespan that knows slowdown."""
+        return contention_bound(self._shop, self._kinds, self._prices.best, self._deadline)
 
     def of(self, term: str) -> int:
-        """Return the bound of one term."""
+        """Return the bound of one term; 0 where nothing better is known."""
         known: dict[str, Callable[[], int]] = {
             FlowTerm.MAKESPAN: self._makespan_us,
-            FlowTerm.PERIOD: self._period_us,
+            FlowTerm.PERIOD: lambda: self._prices.bound_us,
             FlowTerm.LATENCY: self._latency_us,
             FlowTerm.BOTTLENECK: self._bottleneck_us,
             FlowTerm.WORK: lambda: self._sum(serial_us(self._networks)),
@@ -194,24 +187,20 @@ class _TermBounds:
         return sum(by_network[chain] for chain in self._shop.chain_of)
 
     def _makespan_us(self) -> int:
-        return max(self._prices.bound_us, *serial_ends_us(self._shop, self._networks))
-
-    def _period_us(self) -> int:
-        """Return the price bound, unless the period is taken from a stream that was played."""
-        workload = self._shop.workload
-        free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
-        loads = workload.mode is Mode.BATCH or (free and not self._shop.contended)
-        return self._prices.bound_us if loads else 0
+        serial_us = serial_ends_us(self._shop, self._networks)
+        return max(self._prices.bound_us, self.contention.bound_us, *serial_us)
 
     def _latency_us(self) -> int:
         """Sum of the j-th ends: none before the units have done the j cheapest requests, or the j-th alone.
 
         The j requests that end first have cost at least the j least sums at any prices.
         """
-        paid = [int(network.least_priced(self._prices.best[None, :])[0][0]) for network in self._networks]
-        together = accumulate(sorted(paid[chain] for chain in self._shop.chain_of))
+        short = self.contention.rounding_us
+        pairs = list(zip(self.contention.kinds, self.contention.prices, strict=True))
+        contended = _together_us(pairs)
+        level = _together_us([(kind, self._prices.best) for kind, _ in pairs])
         alone = sorted(serial_ends_us(self._shop, self._networks))
-        ends = (max(-(-cost // PRICE_SCALE), end) for cost, end in zip(together, alone, strict=True))
+        ends = (max(one - short, *others) for one, *others in zip(contended, level, alone, strict=True))
         return sum(ends) - sum(request.arrival_us for request in self._shop.workload.requests)
 
     def _bottleneck_us(self) -> int:
@@ -240,3 +229,10 @@ class _TermBounds:
             FlowTerm.DISPLACEMENT
         )
         return displacement_of(self._order) if after and self._order is not None else 0
+
+
+def _together_us(prices: Sequence[tuple[Kind, Ints]]) -> list[int]:
+    """Return what the j requests that pay least pay together, by j, given the prices of each kind."""
+    paid = [(int(kind.ways.least_priced(own[None, :])[0][0]), kind.count) for kind, own in prices]
+    each = (cost for cost, count in sorted(paid) for _ in range(count))
+    return [-(-cost // PRICE_SCALE) for cost in accumulate(each)]

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..protocol import Deadline
-from .arrays import FORBIDDEN, Ints
-from .bounds import PRICE_SCALE
+from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .draft import Places
 from .ways import UNREACHABLE, Ways
 

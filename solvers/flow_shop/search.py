@@ -19,7 +19,7 @@ from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
 from .arrays import build_arrays
-from .bounds import Prices, price_bound, term_bounds
+from .bounds import Prices, TermBounds, price_bound
 from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
@@ -57,6 +57,11 @@ def best_schedule(
     search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s), counted=counted)
     search.run()
     return next(iter(search.kept.schedules), None)
+
+
+def objective_bound(problem: Problem, deadline: Deadline = NEVER) -> int:
+    """Return a lower bound on the first term of the objective; 0 where nothing better is known."""
+    return JointSearch(problem, deadline=deadline).bounds[0]
 
 
 class JointSearch:
@@ -122,7 +127,8 @@ class JointSearch:
     @property
     def impossible(self) -> bool:
         """Whether it is proved that the networks cannot be laid on the units, whatever the order."""
-        return not self.contexts and len(self._unit_sets) < MOST_SETS
+        possible = any(bounds.possible for bounds in self._term_bounds)
+        return not possible and len(self._unit_sets) < MOST_SETS
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
@@ -130,15 +136,21 @@ class JointSearch:
 
         The search stops when it has met them all.
         """
+        terms = self._problem.objective.terms
+        found = [tuple(map(bounds.of, terms)) for bounds in self._term_bounds if bounds.possible]
+        return tuple(map(min, zip(*found, strict=True))) if found else (0,) * len(terms)
+
+    @cached_property
+    def _term_bounds(self) -> list[TermBounds]:
+        """The bounds of each context; of all units at once if not all sets of units are there."""
         contexts = self.contexts
-        if len(self._unit_sets) >= MOST_SETS:  # not all sets of units are there: all units at once are less
+        if len(self._unit_sets) >= MOST_SETS:
             networks = list(map(Ways, self._arrays))
             contexts = [(DraftContext(self._shop, networks), self._price(networks))]
-        found = [
-            term_bounds(self._problem, context.networks, prices, self._calm_order)
+        return [
+            TermBounds(self._problem, context.networks, prices, self._calm_order, self._deadline)
             for context, prices in contexts
         ]
-        return tuple(map(min, zip(*found, strict=True)))
 
     @cached_property
     def _calm_order(self) -> tuple[int, ...] | None:

@@ -16,6 +16,9 @@ from ..protocol import SolveOptions
 _EASY = 100
 """Cuts to place, counted by places, up to which exact backends are quick without a plan to start from."""
 
+_BOUNDED = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.PERIOD)
+"""Terms whose bounds are good."""
+
 _SHARE = 0.1
 """Share of a time limit that the native search for a plan to start from may take."""
 
@@ -30,11 +33,10 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     if limit_s is not None:
         known = Start(code=_whole(problem, shop))
         yield known
-    from .bounds import makespan_bound  # these load numpy
-    from .search import best_schedule
+    from .search import best_schedule, objective_bound  # loads numpy
 
-    if problem.objective.terms[0] == FlowTerm.MAKESPAN:
-        known = replace(known, at_least=makespan_bound(shop))
+    if problem.objective.terms[0] in _BOUNDED:
+        known = replace(known, at_least=objective_bound(problem))
     yield known
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
     if places > _EASY and needs_of(problem).clocks:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from .arrays import Ints
-from .bounds import PRICE_SCALE, Prices
+from .arrays import PRICE_SCALE, Ints
+from .bounds import Prices
 from .draft import Draft, DraftContext, Places
 from .line import Row
 from .slicing import least_bottleneck

@@ -1,0 +1,194 @@
+"""Who can run at the same time, and how fast: the sets of pairs (unit, kind of request).
+
+A set has at most one kind on each unit, no two units that
+share cores, a kind at most as often as it has requests (each is on one unit at a time), no more requests
+than there are task slots, and no more bytes than the device has, each chunk taken for the smallest piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations.flow_shop.memory import chunk_bytes
+from ...formulations.flow_shop.tables import FlowShop
+from ...formulations.workload import LoadPolicy
+from .arrays import Ints
+from .kinds import Kind
+from .simplex import Floats
+
+_MOST_SETS = 40_000
+"""More sets than this are not listed: those that matter at some prices are searched for."""
+
+_FRONT = 4_000
+"""Sets that are grown together when they are searched for."""
+
+_NOBODY = -1
+
+
+class Company:
+    """The sets that can run at the same time.
+
+    Pairs are flattened: kind n on unit k has the index k N + n. A member of a set of kind n on unit k
+    progresses at 1000 - sum of losses permille, as in `play.py`.
+
+    Parameters
+    ----------
+    shop
+        The tables.
+    kinds
+        All requests.
+
+    Attributes
+    ----------
+    losses
+        Permille of its speed that one pair loses beside another, shape (K N, K N).
+    able
+        Whether the unit can run some piece of the kind, by pair.
+    rounding
+        How many thousandths of a microsecond a play can take off what one pair loses to one chunk of
+        another that it meets, shape (K N, K N); 0 where they never meet.
+    """
+
+    def __init__(self, shop: FlowShop, kinds: Sequence[Kind]) -> None:
+        self._shop, self._kinds = shop, kinds
+        self._units, self._size = shop.unit_count, len(kinds)
+        chains = [kind.chain for kind in kinds]
+        table = np.array(shop.loss_permille, dtype=np.float64)[chains][:, :, chains]
+        pairs = self._units * self._size
+        self.losses: Floats = table.transpose(1, 0, 3, 2).reshape(pairs, pairs)
+        able = np.array([[unit in kind.ways.units for kind in kinds] for unit in range(self._units)])
+        self.able = able.ravel()
+        self.rounding = self._shortened()
+        self._bytes, self._room = self._memory()
+
+    def _shortened(self) -> Ints:
+        """Return `rounding`: losses are multiples of what they have in common with 1000, rounded down."""
+        losses = self.losses.astype(np.int64)
+        units, numbers = np.divmod(np.arange(len(losses)), self._size)
+        alone = np.array([kind.count == 1 for kind in self._kinds])[numbers]
+        never = (units[:, None] == units) | ((numbers[:, None] == numbers) & alone)
+        for unit, others in enumerate(self._shop.chains[0].exclusive):
+            never |= (units == unit)[:, None] & np.isin(units, list(others))
+        return np.where(never | (losses == 0), 0, 1000 - np.gcd(losses, 1000))
+
+    def _memory(self) -> tuple[Ints, int | None]:
+        """Return the least bytes of a chunk by pair, and what is left for chunks, or None for enough."""
+        least = np.zeros((self._units, self._size), dtype=np.int64)
+        room = self._shop.chains[0].device_memory
+        if room is None:
+            return least, None
+        if self._shop.workload.load_policy is LoadPolicy.RESIDENT:
+            room -= sum(chain.weight_prefix[-1] for chain in self._shop.chains)
+        for number, kind in enumerate(self._kinds):
+            cuts, last = kind.ways.arrays.cuts.tolist(), kind.ways.arrays.last
+            sizes = np.array([chunk_bytes(self._shop, kind.requests[0], *ends) for ends in pairwise(cuts)])
+            for unit in kind.ways.units:
+                least[unit, number] = sizes[last[unit][:-1] > np.arange(len(sizes))].min()
+        return least, room
+
+    def arrivals_us(self, kind: Kind) -> Ints:
+        """Return when the requests of a kind come in."""
+        requests = self._shop.workload.requests
+        return np.array([requests[index].arrival_us for index in kind.requests], dtype=np.int64)
+
+    @cached_property
+    def rates(self) -> Floats | None:
+        """Rates of the members of all sets in permille, shape (Q, K N); None if they are too many."""
+        counts = [len(self._runnable(unit)) + 1 for unit in range(self._units)]
+        if np.prod([float(count) for count in counts]) > 4 * _MOST_SETS:
+            return None
+        members = self._grown()[0]
+        return self.rates_of(members) if len(members) <= _MOST_SETS else None
+
+    def rates_of(self, members: Ints) -> Floats:
+        """Return the rates of the members of some sets: the kind on each unit, -1 for none, shape (Q, K)."""
+        found = np.zeros((len(members), self._units * self._size))
+        busy = members >= 0
+        for unit in range(self._units):
+            rows = np.flatnonzero(busy[:, unit])
+            own = unit * self._size + members[rows, unit]
+            rate = np.full(len(rows), 1000.0)
+            for other in range(self._units):
+                beside = busy[rows, other] & (other != unit)
+                there = other * self._size + np.maximum(members[rows, other], 0)
+                rate -= np.where(beside, self.losses[own, there], 0.0)
+            found[rows, own] = rate
+        return found
+
+    def best(self, prices: Floats, most: int) -> tuple[Floats, float]:
+        """Return rates of the sets that are worth most at some prices, and a bound on what any is worth.
+
+        Parameters
+        ----------
+        prices
+            By pair, not negative. A set is worth the sum of price x rate (permille).
+        most
+            How many sets.
+        """
+        rates, dropped = self.rates, 0.0
+        if rates is None:
+            members, dropped = self._grown(prices)
+            rates = self.rates_of(members)
+        worth = rates @ prices
+        chosen = np.argpartition(-worth, most)[:most] if most < len(worth) else slice(None)
+        return rates[chosen], max(float(worth.max()), dropped)
+
+    def _runnable(self, unit: int) -> list[int]:
+        return np.flatnonzero(self.able.reshape(self._units, self._size)[unit]).tolist()
+
+    def _grown(self, prices: Floats | None = None) -> tuple[Ints, float]:
+        """Return sets grown unit by unit, and a bound on those that were left out at some prices."""
+        dropped = 0.0
+        members = np.full((1, self._units), _NOBODY)
+        taken = np.zeros((1, self._size + 1), dtype=np.int64)
+        """How often each kind is in the set; last, the bytes."""
+        worth = np.zeros(1)
+        ahead = np.zeros(self._units + 1)
+        if prices is not None:
+            ahead[:-1] = 1000 * prices.reshape(self._units, self._size).max(axis=1)[::-1].cumsum()[::-1]
+        for unit in range(self._units):
+            grown = [(members, taken, worth)]
+            for number in self._runnable(unit):
+                rows = np.flatnonzero(self._allowed(members, taken, unit, number))
+                longer, more = members[rows], taken[rows]
+                longer[:, unit] = number
+                more[:, number] += 1
+                more[:, -1] += self._bytes[unit, number]
+                gain = 0.0 if prices is None else self._gain(prices, members[rows], unit, number)
+                grown.append((longer, more, worth[rows] + gain))
+            members = np.concatenate([part[0] for part in grown])
+            taken = np.concatenate([part[1] for part in grown])
+            worth = np.concatenate([part[2] for part in grown])
+            if prices is not None and len(worth) > _FRONT:
+                order = np.argsort(-worth)
+                dropped = max(dropped, float(worth[order[_FRONT]] + ahead[unit + 1]))
+                kept = order[:_FRONT]
+                members, taken, worth = members[kept], taken[kept], worth[kept]
+        return members, dropped
+
+    def _allowed(self, members: Ints, taken: Ints, unit: int, number: int) -> NDArray[np.bool_]:
+        """Return the sets that a kind can join on a unit."""
+        allowed = taken[:, number] < self._kinds[number].count
+        shared = [other for other in self._shop.chains[0].exclusive[unit] if other < unit]
+        allowed &= (members[:, shared] == _NOBODY).all(axis=1)
+        slots = self._shop.workload.task_slots
+        if slots is not None:
+            allowed &= taken[:, :-1].sum(axis=1) < slots
+        if self._room is not None:
+            allowed &= taken[:, -1] + self._bytes[unit, number] <= self._room
+        return allowed
+
+    def _gain(self, prices: Floats, members: Ints, unit: int, number: int) -> Floats:
+        """Return by how much some sets are worth more with a kind on a unit."""
+        own = unit * self._size + number
+        gain = np.full(len(members), 1000 * prices[own])
+        for other in range(unit):
+            there = other * self._size + np.maximum(members[:, other], 0)
+            lost = prices[own] * self.losses[own, there] + prices[there] * self.losses[there, own]
+            gain -= np.where(members[:, other] >= 0, lost, 0.0)
+        return gain
