@@ -40,6 +40,7 @@ _PHASES = {
     Structure.CHOICE: (_Phase(linearization=1, effort=None),),
     Structure.INTEGRAL: (_RELAXED,),
     Structure.SCHEDULE: (_RELAXED,),
+    Structure.SLOWED: (_RELAXED,),
     Structure.TIMED: (_Phase(linearization=0, effort=3.0), _RELAXED),
 }
 """How to search.
