@@ -183,7 +183,7 @@ class AsynchronousClocks:
             yield any_of((unused & (last <= first), *latest))
 
     def meetings(self, one: Cell, other: Cell, overlap: Expr) -> Iterator[Sequence[BoolExpr]]:
-        """Yield the ways out of an overlap (`Clocks`); of two chunks that do not meet, one of them is <= 0."""
+        """Yield the ways out of an overlap (`Clocks`); one of them holds for chunks that do not meet."""
         yield (
             overlap >= self.end_us(one) - self.start_us(other),
             overlap >= self.end_us(other) - self.start_us(one),
