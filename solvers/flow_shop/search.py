@@ -8,6 +8,7 @@ constraint is served by moves that know less, and by measuring each proposal in 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
 from .arrays import build_arrays
 from .bounds import Prices, TermBounds, price_bound
+from .branching import Branching
 from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
@@ -32,6 +34,9 @@ from .ways import Ways
 
 _STEPS, _PER_REQUEST = 1600, 3
 """Steps without a time limit: so many, and for long orders so many for each two requests."""
+
+_NODES = 30_000
+"""Nodes of a proof without a time limit."""
 
 _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
@@ -178,6 +183,53 @@ class JointSearch:
             self.steps += descent.run(starts, effort, partial(self._is_done, own))
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
+
+    @property
+    def provable(self) -> bool:
+        """Whether all plans are those of the contexts, and the makespan says what is better."""
+        return (
+            len(self._unit_sets) < MOST_SETS
+            and not self._measure.in_columns
+            and self._problem.objective.terms[0] == FlowTerm.MAKESPAN
+            and not self._problem.opaque_rules
+        )
+
+    def prove(self) -> bool:
+        """Look for what is better than the best plan everywhere; return whether nothing was left out.
+
+        Then the best plan is an optimum, and without one there is none.
+        """
+        nodes = _NODES if self._deadline.left_s is None else math.inf
+        for (context, prices), bounds in zip(self.contexts, self._term_bounds, strict=True):
+            if not bounds.possible:
+                continue
+            branching = Branching(
+                context,
+                bounds,
+                prices.best,
+                self._measure,
+                self.kept,
+                alike=self._alike,
+                deadline=self._deadline,
+                most_nodes=nodes,
+            )
+            if not branching.prove():
+                return False
+        if self.kept.best is not None:
+            self.bounds = self.kept.best[1:]
+        return True
+
+    @cached_property
+    def _alike(self) -> list[int | None]:
+        """For each request the last one before it that nothing tells apart from it."""
+        found: list[int | None] = []
+        last = dict[tuple[object, ...], int]()
+        plain = self._measure.terms == (FlowTerm.MAKESPAN,) and not self._problem.rules
+        for index, request in enumerate(self._shop.workload.requests):
+            kind = (request.network, request.arrival_us, request.deadline_us)
+            found.append(last.get(kind) if plain else None)
+            last[kind] = index
+        return found
 
     def stop(self) -> StopReason:
         """Return why the search has ended."""
