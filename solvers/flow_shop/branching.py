@@ -12,7 +12,6 @@ and a walk that ends without a plan has proved that there is none.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,20 +28,23 @@ from .ways import Ways
 _MOST_CUTS = 20_000
 """Ways to cut one network that are looked at all at once."""
 
-_MOST_FRONT = 200
+_MOST_FRONT = 5_000
 """Nodes with the same requests that others are compared with."""
 
 
 def all_places(network: Ways) -> Ints | None:
     """Return all cuts of a network as places, shape (P, K + 1), or None if they are too many."""
-    found = np.zeros((1, 1), dtype=np.int64)
-    for last in network.arrays.last:
-        stops = [np.arange(at, last[at] + 1) for at in found[:, -1]]
-        if sum(map(len, stops)) > _MOST_CUTS:
+    found, (*earlier, final) = np.zeros((1, 1), dtype=np.int64), network.arrays.last
+    for last in earlier:
+        at = found[:, -1]
+        counts = last[at] - at + 1
+        if counts.sum() > _MOST_CUTS:
             return None
-        rows = np.repeat(np.arange(len(found)), [len(own) for own in stops])
-        found = np.column_stack([found[rows], np.concatenate(stops)])
-    return found[found[:, -1] == network.size]
+        rows = np.repeat(np.arange(len(found)), counts)
+        stops = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + at[rows]
+        found = np.column_stack([found[rows], stops])
+    found = found[final[found[:, -1]] == network.size]
+    return np.column_stack([found, np.full(len(found), network.size)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Branching:
         self._measure, self._kept, self._alike = measure, kept, alike
         self._contention = bounds.contention
         self._deadline, self._nodes = deadline, most_nodes
-        self._fronts: dict[frozenset[int], list[Ints]] = defaultdict(list)
+        self._fronts: dict[frozenset[int], Ints] = {}
         self._cuts: dict[int, _Cuts] = {}
 
     def prove(self) -> bool:
@@ -161,11 +163,12 @@ class Branching:
         """Return whether another way to place these requests is as good, and remember this one if not."""
         if not self._measure.is_longest_path:
             return False
-        front = self._fronts[frozenset(order)]
-        if any((other <= free).all() for other in front):
+        placed = frozenset(order)
+        front = self._fronts.get(placed, free[None, :0].reshape(0, len(free)))
+        if (front <= free).all(axis=1).any():
             return True
-        if len(front) < _MOST_FRONT:
-            front.append(free)
+        kept = front[(front < free).any(axis=1)][-_MOST_FRONT:]
+        self._fronts[placed] = np.concatenate([kept, free[None, :]])
         return False
 
     def _take(self, order: tuple[int, ...], chosen: tuple[int, ...]) -> None:

@@ -35,7 +35,7 @@ from .ways import Ways
 _STEPS, _PER_REQUEST = 1600, 3
 """Steps without a time limit: so many, and for long orders so many for each two requests."""
 
-_NODES = 30_000
+_NODES = 5_000
 """Nodes of a proof without a time limit."""
 
 _MEASURED, _FEWEST = 30_000, 50

@@ -20,7 +20,7 @@ from .search import JointSearch
 MOST_WALKED = 3_000
 """Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
 
-MOST_BRANCHED = 10**7
+MOST_BRANCHED = 10**10
 """Spaces of so many plans are searched for a proof after the local search."""
 
 _PUBLISH_S = 0.1
