@@ -131,7 +131,7 @@ class JointSearch:
 
     @property
     def impossible(self) -> bool:
-        """Whether it is proved that the networks cannot be laid on the units, whatever the order."""
+        """Whether it is proved that the requests do not fit on the units, or not in time, in any order."""
         possible = any(bounds.possible for bounds in self._term_bounds)
         return not possible and len(self._unit_sets) < MOST_SETS
 
