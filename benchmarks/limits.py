@@ -6,7 +6,7 @@ processes, three for each core, compete with the backend, and are ended with thi
 each backend once. A backend that answers before its limit is not late.
 
 There is a table for each kind of problem: usual ones, large ones (100, 300 and 1,000 requests, 100 single
-requests, 8 unlike devices in groups), and infeasible ones, whose conflict is looked for within the same limit.
+requests, 8 unlike devices in groups), and infeasible ones, whose conflict is looked for in the same time.
 The last column counts the answers without a plan; of infeasible problems those with a smallest conflict.
 
 Options: `--backends cpsat,pulp,...`, `--limits 0.1,1,5`, `--rounds 3`, `--busy 0,3` (busy processes a core),

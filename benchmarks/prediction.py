@@ -64,7 +64,6 @@ from gapless.profiler.profile import Profile, ProfileOptions
 from gapless.view.terminal.prediction import prediction_view, quality_table
 
 NETWORKS = "squeezenet,mobilenetv1,mobilenetv2,resnet18"
-ENGINE = "mnn"
 PROFILING = ProfileOptions(checks=0, most_far=2.0)
 
 
@@ -89,6 +88,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--record", type=Path, default=None, metavar="DIR", help="where recorded files go")
     parser.add_argument("--networks", default=NETWORKS)
+    parser.add_argument("--engine", default="mnn", help="mnn; callable for built-in applications")
     parser.add_argument("--units", default=None, help="default: the first two cores")
     parser.add_argument("--emulate", action="append", default=None)
     parser.add_argument("--top", type=int, default=20)
@@ -107,9 +107,9 @@ def record(console: Console, options: argparse.Namespace) -> list[Path]:
     place = options.record or Path(tempfile.mkdtemp(prefix="gapless-prediction-"))
     place.mkdir(parents=True, exist_ok=True)
     platform = gapless.this_device(
-        units=parse_names(options.units) or _two_cores(),
+        units=parse_names(options.units) or _two_cores(options.engine),
         emulate=parse_emulation(options.emulate),
-        engine=ENGINE,
+        engine=options.engine,
     )
     console.print(f"{fingerprint()}; load {os.getloadavg()[0]:.1f}; units {', '.join(platform.unit_names)}")
     files = []
@@ -123,21 +123,21 @@ def record(console: Console, options: argparse.Namespace) -> list[Path]:
     return files
 
 
-def _two_cores() -> tuple[str, ...]:
+def _two_cores(engine: str) -> tuple[str, ...]:
     """Return the first two units of one core each: others share a core with them."""
-    return tuple(unit.name for unit in gapless.this_device(engine=ENGINE).units if len(unit.cores) == 1)[:2]
+    return tuple(unit.name for unit in gapless.this_device(engine=engine).units if len(unit.cores) == 1)[:2]
 
 
 def execute(name: str, platform: Platform, options: argparse.Namespace) -> Executions:
     """Profile one network, and execute its best plans and random ones in turns."""
     model = gapless.open_model(name)
-    taken = gapless.profile(model, platform=platform, engine=ENGINE, options=PROFILING)
+    taken = gapless.profile(model, platform=platform, engine=options.engine, options=PROFILING)
     problem = profiled_problem(taken).with_limits(min_units=2)
     rng = random.Random(f"{options.seed} {name}")
     plans = _plans(problem, options, rng)
     visits: dict[Plan, list[Measurement]] = {plan: [] for plan in plans}
     budget = Budget(seconds=options.seconds)
-    with PipelineRunner({model.network.name: model}, platform, get_engine(ENGINE)) as runner:
+    with PipelineRunner({model.network.name: model}, platform, get_engine(options.engine)) as runner:
         for _ in range(options.visits):
             for plan in rng.sample(plans, len(plans)):
                 visits[plan].append(runner.measure(deploy(plan), budget))

@@ -2,6 +2,7 @@
 
     python -m benchmarks.workload_search             # about three minutes
     python -m benchmarks.workload_search --exact 30  # the same, references proved by cpsat where it can
+    python -m benchmarks.workload_search --limits 25,50,100,300  # a search of its own for each limit, in ms
 
 Every search runs once with the largest budget; what it had found by the smaller ones is read from its
 history, so the columns of a row belong to one run. The reference is the best schedule of all runs, a
@@ -72,6 +73,9 @@ def main() -> None:
         f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
         f"Python {platform.python_version()}; {options.instances} instances of 10 requests on 4 units a class"
     )
+    if options.limits:
+        console.print(_limits(options))
+        return
     console.print(_gaps(options))
     console.print(_calls(options.instances))
     console.print(_growth())
@@ -82,6 +86,9 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--instances", type=int, default=12, help="instances of each class")
+    parser.add_argument(
+        "--limits", type=lambda text: tuple(map(int, text.split(","))), default=(), help="ms, e.g. 25,50"
+    )
     parser.add_argument("--reference", type=float, default=4.0, help="seconds of the long search")
     parser.add_argument("--exact", type=float, default=0.0, help="seconds of cpsat for a proof; 0: not asked")
     return parser.parse_args()
@@ -118,6 +125,35 @@ def _gaps(options: argparse.Namespace) -> Table:
             for column in zip(*gaps, strict=True)
         ]
         table.add_row(name, f"{proven}/{len(gaps)}", *columns)
+    return table
+
+
+def _limits(options: argparse.Namespace) -> Table:
+    """Return how good searches with a time limit are: seconds of the clock, with bounds and start."""
+    table = Table(title=f"10 requests on 4 units, mean / max; load {os.getloadavg()[0]:.1f}")
+    for name in ("joint", "limit ms", "above the best known %", "took ms", "bound below it %"):
+        table.add_column(name, justify="right")
+    for slowdown in (False, True):
+        rows: dict[int, list[tuple[float, float, float]]] = {limit: [] for limit in options.limits}
+        for seed in range(options.instances):
+            for balanced in (False, True):
+                problem = random_workload(10, 4, seed, slowdown=slowdown, balanced=balanced)
+                best = search(problem, options.reference, seed=1).history[-1][1]
+                for limit, own in rows.items():
+                    started = time.perf_counter()
+                    run = search(problem, limit / 1000)
+                    took = 1000 * (time.perf_counter() - started)
+                    best = min(best, run.history[-1][1])
+                    own.append((run.history[-1][1] / best, took, run.bound_us / best))
+        for limit, found in rows.items():
+            above, took_ms, below = zip(*found, strict=True)
+            table.add_row(
+                "with slowdown" if slowdown else "without",
+                str(limit),
+                f"{100 * (mean(above) - 1):.2f} / {100 * (max(above) - 1):.2f}",
+                f"{mean(took_ms):.0f} / {max(took_ms):.0f}",
+                f"{100 * (1 - mean(below)):.1f} / {100 * (1 - min(below)):.1f}",
+            )
     return table
 
 

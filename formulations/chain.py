@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from .costs import NetworkCosts, TransferRows
+from .energy import Powers, powers_of
 from .errors import MalformedPlanError
 from .hardware import Platform
 from .network import Network
@@ -49,6 +50,8 @@ class Chain:
         Boundaries where a chunk may start or stop: 0, the legal cuts, n.
     exclusive
         For each unit the set of the units that it excludes.
+    powers
+        Of the units; None: not all are known.
     """
 
     network: str
@@ -64,6 +67,7 @@ class Chain:
     device_memory: int | None
     cuts: tuple[int, ...]
     exclusive: tuple[frozenset[int], ...]
+    powers: Powers | None
 
     @property
     def layer_count(self) -> int:
@@ -166,4 +170,5 @@ def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Ch
         device_memory=platform.memory_bytes,
         cuts=(0, *network.legal_cuts, count),
         exclusive=platform.exclusive,
+        powers=powers_of(platform),
     )

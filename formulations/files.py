@@ -315,14 +315,18 @@ def load_planned(path: str | Path) -> tuple[tuple[Plan, ...], Origin]:
     document = _plans(path)
     if not document.plans:
         raise InvalidPlanError(f"{path}: a list needs at least one plan")
+    return tuple(plan_of_file(listed, path) for listed in document.plans), origin_of_file(document)
+
+
+def origin_of_file(document: Any) -> Origin:
+    """Return what a file of plans (`origin_fields`) knows of their problem."""
     known = document.problem is not None and len(document.problem) == DIGITS
-    origin = Origin(
+    return Origin(
         asked=document.asked,
         rules=document.rules,
         opaque_rules=document.opaque_rules,
         fingerprint=document.problem if known else None,
     )
-    return tuple(_plan(listed, path) for listed in document.plans), origin
 
 
 def _plans(path: str | Path) -> PlansDocument:
@@ -342,7 +346,14 @@ def _plans(path: str | Path) -> PlansDocument:
     )
 
 
-def _plan(document: ListedPlan, path: str | Path) -> Plan:
+def plan_of_file(document: ListedPlan, path: str | Path) -> Plan:
+    """Return a plan as it is written in a file.
+
+    Raises
+    ------
+    InvalidPlanError
+        It has no chunks, or was edited.
+    """
     if not document.chunks:
         raise InvalidPlanError(f"{path}: a plan needs at least one chunk")
     plan = Plan(chunks=document.chunks, order=document.order)
@@ -365,7 +376,7 @@ def dump_plan(plan: Plan, problem: Problem, asked: Mapping[str, str] | None = No
         How the problem was named. It is then found again, and the file keeps its rules, too.
     """
     document = PlanDocument(
-        chunks=plan.chunks, order=plan.order, plan_id=plan.plan_id, **_origin(problem, asked)
+        chunks=plan.chunks, order=plan.order, plan_id=plan.plan_id, **origin_fields(problem, asked)
     )
     return dump(document, PLAN)
 
@@ -373,10 +384,10 @@ def dump_plan(plan: Plan, problem: Problem, asked: Mapping[str, str] | None = No
 def dump_plans(plans: Sequence[Plan], problem: Problem, asked: Mapping[str, str] | None = None) -> str:
     """Return several plans of one problem, best first, as JSON text; parameters as for `dump_plan`."""
     listed = tuple(ListedPlan(chunks=plan.chunks, order=plan.order, plan_id=plan.plan_id) for plan in plans)
-    return dump(PlansDocument(plans=listed, **_origin(problem, asked)), PLANS)
+    return dump(PlansDocument(plans=listed, **origin_fields(problem, asked)), PLANS)
 
 
-def _origin(problem: Problem, asked: Mapping[str, str] | None) -> dict[str, Any]:
+def origin_fields(problem: Problem, asked: Mapping[str, str] | None) -> dict[str, Any]:
     """Return what a file of plans says about their problem."""
     found: dict[str, Any] = {"problem": problem.fingerprint}
     if asked:

@@ -44,10 +44,16 @@ class Difference:
         From two plans to their distance; different plans have at least 1.
     rule
         From a plan and a least distance to the rule that a plan is at least so far from it.
+    settle
+        From a plan to the one that stands for all that are the same to people; those are measured.
+    settling
+        Rules of which all hold for such plans alone; none where every plan stands for itself.
     """
 
     between: Callable[[Plan, Plan], int]
     rule: Callable[[Plan, int], RuleFunction]
+    settle: Callable[[Problem, Plan], Plan] = lambda problem, plan: plan
+    settling: Callable[[Problem], tuple[RuleFunction, ...]] = lambda problem: ()
 
 
 class Formulation(ABC, Generic[TablesT, CodeT]):
@@ -113,6 +119,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield what is wrong with a problem, as far as this formulation is concerned."""
         return iter(())
+
+    def unknown(self, problem: Problem) -> Mapping[str, str]:
+        """Return the terms that the data of a problem do not tell, each with what is missing."""
+        return {}
 
     def needs(self, problem: Problem) -> frozenset[str]:
         """Return which of its `features` a problem asks for."""
@@ -195,6 +205,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     @abstractmethod
     def codes(self, problem: Problem) -> Iterator[CodeT]:
         """Yield every well-formed plan: what the oracle walks."""
+
+    def neighbours(self, problem: Problem, code: CodeT) -> Iterator[CodeT]:
+        """Yield well-formed plans that are a small change away: what repairs try; the default knows none."""
+        return iter(())
 
     @abstractmethod
     def encode(

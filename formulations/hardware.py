@@ -95,6 +95,10 @@ class ProcessingUnit:
     unsupported
         Rules about the operators that it cannot run: "Resize", "ConvTranspose[stride>=4]"
         (`formulations.operators`).
+    power_mw, idle_mw
+        Its power at work, and at most that while it waits, milliwatts; None: not known. What several units
+        share (of a platform with overlapping sets of cores, say) one of them has in its idle power, and the
+        others have not: idle powers of all units are added up.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -107,6 +111,8 @@ class ProcessingUnit:
     engine: EngineSettings = EngineSettings()
     quota_permille: int | None = None
     unsupported: tuple[str, ...] = ()
+    power_mw: int | None = None
+    idle_mw: int | None = None
 
     def __post_init__(self) -> None:
         defects = Defects(f"processing unit {self.name!r}")
@@ -119,6 +125,12 @@ class ProcessingUnit:
             defects.check_count("memory_bytes", self.memory_bytes)
         if self.quota_permille is not None and not 1 <= self.quota_permille <= 1000:
             defects.add(f"quota_permille is {self.quota_permille}, must be between 1 and 1000")
+        for field in ("power_mw", "idle_mw"):
+            power = getattr(self, field)
+            if power is not None and defects.check_count(field, power) and power > MAX_POWER_MW:
+                defects.add(f"{field} is {power}, more than the largest allowed {MAX_POWER_MW}")
+        if self.idle_mw is not None and (self.power_mw is None or self.power_mw < self.idle_mw):
+            defects.add(f"idle_mw is {self.idle_mw}, needs a power_mw of at least that")
         for problem in rule_problems(self.unsupported):
             defects.add(problem)
         defects.raise_as(InvalidProblemError)
@@ -201,6 +213,9 @@ class Platform:
             excluded[v] |= 1 << u
         return _largest_free_set((1 << len(self.units)) - 1, tuple(excluded))
 
+
+MAX_POWER_MW = 10_000_000
+"""Largest power of one unit: 10 kW."""
 
 MAX_UNITS = 64
 """Most units of one platform: far above any device, low enough for bit sets."""

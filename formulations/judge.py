@@ -39,7 +39,7 @@ def _scored(problem: Problem, plan: Plan) -> Score:
     code = formulation.code(charged, plan)
     numbers = formulation.numbers(charged, code)
     return Score(
-        terms={field: numbers.term(name) for name, field in formulation.fields.items()},
+        terms={info.field: numbers.term(name) for name, info in charged.known_terms.items()},
         columns=formulation.columns(numbers),
         names=formulation.fields,
         key=formulation.key(charged, code),

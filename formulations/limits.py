@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
+from .hardware import Platform
 from .validation import STRICT, Defects
 
 
@@ -20,6 +21,8 @@ class Limits:
         Largest period, microseconds.
     max_latency_us
         Largest latency of one request that nothing waits for, microseconds.
+    max_energy_nj
+        Largest energy of one request (of a workload: of all its requests), nanojoules.
     min_units, max_units
         Fewest and most units in use.
     min_balance_permille
@@ -29,17 +32,26 @@ class Limits:
         Largest gapness, microseconds.
     min_utilisation_permille
         Least utilisation: busy time of all units over (units of the platform x period).
+    max_bubbles_us
+        Largest sum of the bubbles of all units, microseconds.
+    max_memory_bytes, max_unit_memory_bytes
+        Most bytes on the device at any instant, and most that a chunk needs on its unit: as if device and
+        units had no more (`capped`).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     max_period_us: int | None = None
     max_latency_us: int | None = None
+    max_energy_nj: int | None = None
     min_units: int | None = None
     max_units: int | None = None
     min_balance_permille: int | None = None
     max_gapness_us: int | None = None
     min_utilisation_permille: int | None = None
+    max_bubbles_us: int | None = None
+    max_memory_bytes: int | None = None
+    max_unit_memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         defects = Defects("limits")
@@ -82,6 +94,9 @@ LIMITS = {
     "max_latency_us": LimitInfo(
         sense=1, read=lambda plan: int(plan.latency_us), text="the latency is at most {} us"
     ),
+    "max_energy_nj": LimitInfo(
+        sense=1, read=lambda plan: int(plan.energy_nj), text="the energy is at most {} nJ"
+    ),
     "min_units": LimitInfo(sense=-1, read=lambda plan: len(plan.busy_us), text="at least {} units are used"),
     "max_units": LimitInfo(sense=1, read=lambda plan: len(plan.busy_us), text="at most {} units are used"),
     "min_balance_permille": LimitInfo(
@@ -97,11 +112,39 @@ LIMITS = {
         read=lambda plan: 1000 - int(plan.idle_permille),
         text="at least {} permille of the platform are busy",
     ),
+    "max_bubbles_us": LimitInfo(
+        sense=1, read=lambda plan: int(plan.bubbles_us), text="the bubbles are at most {} us"
+    ),
+    "max_memory_bytes": LimitInfo(
+        sense=1, read=lambda plan: int(plan.peak_bytes), text="at most {} bytes are needed at any instant"
+    ),
+    "max_unit_memory_bytes": LimitInfo(
+        sense=1,
+        read=lambda plan: max(plan.memory_bytes.values()),
+        text="no chunk needs more than {} bytes",
+    ),
 }
 """The filters by name, in the order in which they are told."""
 
 LIMIT_NAMES = tuple(LIMITS)
 """The filters, by name."""
+
+
+def capped(platform: Platform, limits: Limits) -> Platform:
+    """Return a platform whose device and units have no more memory than limits allow.
+
+    Tables are made of it, so that every encoding and every search that knows capacities knows these limits.
+    """
+
+    def least(own: int | None, most: int | None) -> int | None:
+        return min((value for value in (own, most) if value is not None), default=None)
+
+    if limits.max_memory_bytes is None and limits.max_unit_memory_bytes is None:
+        return platform
+    most = limits.max_unit_memory_bytes
+    units = (replace(unit, memory_bytes=least(unit.memory_bytes, most)) for unit in platform.units)
+    whole = least(platform.memory_bytes, limits.max_memory_bytes)
+    return replace(platform, units=tuple(units), memory_bytes=whole)
 
 
 def limits_missed(limits: Limits, numbers: Any) -> list[tuple[str, int, int]]:

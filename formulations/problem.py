@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import Any
 from .canonical import digest
 from .costs import CostTable, Interference, shape_of
 from .errors import InvalidProblemError
+from .expr import variables
 from .expr_json import from_data, to_data
 from .formulation import Formulation
 from .hardware import Platform
@@ -22,6 +23,7 @@ from .plan import Plan
 from .registry import formulation_named, formulation_names, formulation_of
 from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
 from .scores import Score
+from .terms import TermInfo
 from .validation import Defects
 
 
@@ -124,6 +126,11 @@ class Problem:
         if wrong:
             known = ", ".join(formulation.limits) or "none"
             defects.add(f"{', '.join(wrong)} means nothing for {formulation.label}; limits are {known}")
+        spoken = {*self.limits.in_use(), *(n for r in self.expression_rules for n, _ in variables(r.expr))}
+        for term, reason in formulation.unknown(self).items():
+            field = formulation.terms[term].field
+            if term in self.objective.terms or spoken & {field, f"max_{field}"}:
+                defects.add(reason)
 
     def _check_co_run(self, defects: Defects) -> None:
         tables = self.co_run_costs
@@ -167,6 +174,12 @@ class Problem:
         """All terms that order plans: those of the objective, then the tie-break without repetitions."""
         terms = self.objective.terms
         return terms + tuple(term for term in self.formulation.tie_break if term not in terms)
+
+    @cached_property
+    def known_terms(self) -> Mapping[str, TermInfo]:
+        """The terms of its formulation that its data tell: energy where there are powers."""
+        unknown, terms = self.formulation.unknown(self), self.formulation.terms
+        return {name: info for name, info in terms.items() if name not in unknown}
 
     @cached_property
     def tables(self) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
 from typing import Any, ClassVar
@@ -144,6 +144,40 @@ class Workload:
         return tuple(request.name for request in self.requests)
 
 
+def with_windows(workload: Workload, windows: Mapping[str, tuple[int, int | None]]) -> Workload:
+    """Return a workload whose requests come and have to be done at given times.
+
+    Parameters
+    ----------
+    workload
+        The workload.
+    windows
+        From the name of a request, or of a network for all its requests and batches, to (when it comes, when
+        it has to be done), microseconds from the start; None: no deadline.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such request, or a window ends before it begins.
+    """
+    networks = {split_batch(request.network)[0] for request in workload.requests}
+    named = {*workload.names, *networks}
+    for name, (begin, end) in windows.items():
+        if name not in named:
+            raise InvalidInputError(f"no request {name!r} has a window; {meant(name, sorted(named))}")
+        if end is not None and end <= begin:
+            raise InvalidInputError(f"the window of {name!r} ends at {end} us, not after {begin} us")
+
+    def within(request: Request) -> Request:
+        window = windows.get(request.name, windows.get(split_batch(request.network)[0]))
+        if window is None:
+            return request
+        begin, end = window
+        return replace(request, arrival_us=begin, deadline_us=None if end is None else end - begin)
+
+    return replace(workload, requests=tuple(map(within, workload.requests)))
+
+
 def requests_of(text: str, known: Collection[str], *, batches: bool = False) -> tuple[Request, ...]:
     """Read requests as a user writes them: "yolov4,bert,mobilenetv2x3".
 
@@ -186,7 +220,7 @@ def requests_of(text: str, known: Collection[str], *, batches: bool = False) -> 
 def split_batch(network: str) -> tuple[str, int]:
     """Return the network and the size of a batch that `requests_of` named: ("mobilenetv2", 4)."""
     name, star, size = network.rpartition("*")
-    return (name, int(size)) if star else (network, 1)
+    return (name, int(size)) if star and size.isdecimal() else (network, 1)
 
 
 def _entry(text: str, known: Collection[str], *, batches: bool) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 The only list of them: type checkers read it, and so does `gapless/__init__.py`, a line a name.
 """
 
+from .api.batches import plan_batches as plan_batches
 from .api.cluster_runs import open_on_cluster as open_on_cluster
 from .api.cluster_runs import profile_on_cluster as profile_on_cluster
 from .api.cluster_runs import stream_on_cluster as stream_on_cluster
@@ -43,6 +44,7 @@ from .api.problems import load_workload as load_workload
 from .api.problems import table_problem as table_problem
 from .api.problems import with_pipelines as with_pipelines
 from .api.problems import with_workload as with_workload
+from .api.slowdown.contention import estimate_contention as estimate_contention
 from .api.slowdown.contention import measure_contention as measure_contention
 from .api.slowdown.interference import measure_interference as measure_interference
 from .api.slowdown.interference import measure_plan_interference as measure_plan_interference
@@ -50,6 +52,7 @@ from .api.slowdown.side_by_side import profile_together as profile_together
 from .api.streams import TaskStream as TaskStream
 from .api.streams import task_stream as task_stream
 from .api.support import model_support as model_support
+from .api.trade_offs import pareto as pareto
 from .api.tuning import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
@@ -137,6 +140,8 @@ from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .serving.server import Server as Server
 from .serving.server import serve as serve
+from .solvers.pareto import ParetoFront as ParetoFront
+from .solvers.pareto import ParetoPoint as ParetoPoint
 from .solvers.result import Candidate as Candidate
 from .solvers.result import SolveResult as SolveResult
 from .sweeps.run import SweepResult as SweepResult
@@ -149,6 +154,7 @@ from .sweeps.table import SweepRow as SweepRow
 from .version import __version__ as __version__
 from .view.explaining.explain import explain as explain
 from .view.explaining.explanation import Explanation as Explanation
+from .view.page.front import write_front_report as write_front_report
 from .view.page.subjects import subject as subject
 from .view.page.subjects import write_report as write_report
 from .view.page.sweep import write_sweep_report as write_sweep_report

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from .view.plots.answers import plot_answers, plot_comparison, plot_solve_times
 from .view.plots.coordination import plot_deadlines, plot_record
+from .view.plots.fronts import plot_front
 from .view.plots.layers import plot_layer_times, plot_slowdown
 from .view.plots.streams import plot_task_stream
 from .view.plots.traces import plot_busy, plot_trace
@@ -25,6 +26,7 @@ __all__ = [
     "plot_candidates",
     "plot_comparison",
     "plot_deadlines",
+    "plot_front",
     "plot_layer_times",
     "plot_predicted",
     "plot_record",

@@ -56,6 +56,8 @@ class ProfileOptions:
     ----------
     min_repetitions, min_seconds_per_item, max_seconds_per_item, warm_up_repetitions
         Each item is run until both minima are reached, or the maximum.
+    steady
+        Whether each item is warmed up until its times stop drifting (`sampling.Effort`).
     retries
         How often an item is measured again while it is unsteady.
     basis
@@ -75,6 +77,7 @@ class ProfileOptions:
     min_seconds_per_item: float = 0.06
     max_seconds_per_item: float = 1.0
     warm_up_repetitions: int = 3
+    steady: bool = False
     retries: int = 2
     basis: Basis = Basis.OPERATORS
     checks: int = 6
@@ -105,6 +108,7 @@ class ProfileOptions:
             min_seconds=self.min_seconds_per_item,
             max_seconds=self.max_seconds_per_item,
             warm_up_repetitions=self.warm_up_repetitions,
+            steady=self.steady,
         )
 
 

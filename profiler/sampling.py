@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..executor.engine import Session
@@ -55,6 +56,9 @@ class Effort:
         Runs before, not counted; a run longer than `max_seconds` is enough of a warm-up.
     time_base
         Which clock times them.
+    steady
+        Whether it is warmed up further, until its times stop drifting: frequencies and temperatures have
+        settled then (Hetero2Pipe, Appendix B).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -64,6 +68,7 @@ class Effort:
     max_seconds: float = 1.0
     warm_up_repetitions: int = 3
     time_base: TimeBase = TimeBase.WALL
+    steady: bool = False
 
     def enough(self, runs: int, elapsed_ns: int) -> bool:
         """Return whether to stop after some runs."""
@@ -73,6 +78,15 @@ class Effort:
             return runs >= min(FEWEST_REPETITIONS, self.min_repetitions)
         return runs >= self.min_repetitions and elapsed_ns >= self.min_seconds * 1e9
 
+
+SETTLING_S = 0.5
+"""Length of the spans of which medians are compared until times stop drifting."""
+
+MOST_DRIFT = 0.02
+"""Largest difference between the medians of three spans in a row that counts as no drift."""
+
+MOST_SETTLING_S = 20.0
+"""Where warming up ends in any case."""
 
 FEWEST_REPETITIONS = 3
 """Runs of something so slow that even these take longer than the longest time allowed."""
@@ -106,6 +120,8 @@ def collect(
     """
     clock = clock or _CLOCKS[TimeBase(effort.time_base)]
     _warm_up(session, inputs, outputs, effort, clock)
+    if effort.steady:
+        _settle(session, inputs, outputs, clock)
     rows: list[tuple[int, int, int]] = []
     gc.disable()
     try:
@@ -149,3 +165,18 @@ def _warm_up(
         run_once(session, inputs, outputs)
         if clock() - begin >= effort.max_seconds * 1e9:
             break
+
+
+def _settle(
+    session: Session, inputs: Sequence[NDArray[Any]], outputs: Sequence[NDArray[Any]], clock: Clock
+) -> None:
+    """Run until the medians of three spans in a row are alike, or the time is up."""
+    begin, medians = clock(), list[float]()
+    while clock() - begin < MOST_SETTLING_S * 1e9:
+        start, times = clock(), list[int]()
+        while len(times) < FEWEST_REPETITIONS or clock() - start < SETTLING_S * 1e9:
+            times.append(sum(_timed_run(session, inputs, outputs, clock)))
+        medians.append(median(times))
+        last = medians[-3:]
+        if len(last) == 3 and max(last) <= (1 + MOST_DRIFT) * min(last):
+            return

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Protocol
 
 from ..formulations.demands import Demand, demands_of
-from ..formulations.errors import BackendDisagreementError
+from ..formulations.errors import BackendDisagreementError, GaplessError
+from ..formulations.judge import score
 from ..formulations.limits import Limits
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from .families import family_of
-from .protocol import LEAST_S, Deadline, SolveStatus
+from .protocol import LEAST_S, Backend, Claim, Deadline, SolveOptions, SolveStatus
+from .registry import get_backend
 from .result import Candidate, Conflict, ConflictItem, SolveResult
 
 SEARCH_S = 10.0
@@ -27,8 +31,58 @@ NATIVE = "native"
 NO_COVERAGE = "cost table"
 """Name of the only item of a conflict when already the platform and the cost table admit no plan."""
 
-Solve = Callable[[Problem, str | None, float | None], SolveResult]
-"""`solve(problem, by, limit_s)`: solve again, by the backend that was asked where `by` is None."""
+
+class Solve(Protocol):
+    """Solves a variant of a problem again."""
+
+    def __call__(
+        self, variant: Problem, by: str | None, limit_s: float | None, /, *, best: bool
+    ) -> SolveResult:
+        """Return the answer of a backend, of the one that was asked where `by` is None.
+
+        Unless `best`, any plan will do.
+        """
+        ...
+
+
+class _PlanFoundError(GaplessError):
+    """Ends a search that was asked whether there is a plan: there is one."""
+
+    def __init__(self, claim: Claim) -> None:
+        super().__init__("a plan was found")
+        self.claim = claim
+
+
+@dataclass(frozen=True)
+class Again:
+    """A `Solve` that ends at the first valid plan where any will do.
+
+    Attributes
+    ----------
+    solve, reconcile
+        Those of the session.
+    worker, options
+        The backend that was asked, and how.
+    """
+
+    solve: Callable[[Problem, Backend, SolveOptions], SolveResult]
+    reconcile: Callable[[Problem, Backend, Claim, int, float], SolveResult]
+    worker: Backend
+    options: SolveOptions
+
+    def __call__(self, variant: Problem, by: str | None, limit_s: float | None, *, best: bool) -> SolveResult:
+        """Solve a variant."""
+
+        def see(claim: Claim) -> None:
+            if not best and any(score(variant, plan).valid for plan in claim.plans):
+                raise _PlanFoundError(claim)
+
+        asked, started = self.worker if by is None else get_backend(by), time.monotonic()
+        try:
+            quick = replace(self.options, top=1, time_limit_s=limit_s, publish=see)
+            return self.solve(variant, asked, quick)
+        except _PlanFoundError as found:
+            return self.reconcile(variant, asked, found.claim, 1, time.monotonic() - started)
 
 
 def explain_infeasible(
@@ -81,7 +135,7 @@ def explain_infeasible(
     )
     unfiltered = None
     if problem.limits != Limits():
-        found = ask(replace(problem, limits=Limits()), None if support is None else NATIVE, 1)
+        found = ask(replace(problem, limits=Limits()), None if support is None else NATIVE, 1, best=True)
         unfiltered = None if found is None else found.best
     return conflict, unfiltered
 
@@ -92,12 +146,15 @@ class _Questions:
     def __init__(self, solve: Solve, deadline: Deadline) -> None:
         self._solve, self.deadline = solve, deadline
 
-    def __call__(self, problem: Problem, by: str | None, parts: int) -> SolveResult | None:
+    def __call__(
+        self, problem: Problem, by: str | None, parts: int, *, best: bool = False
+    ) -> SolveResult | None:
         """Return an answer that takes one part of the time in so many; None: there is none left."""
         if self.deadline.passed:
             return None
         left_s = self.deadline.left_s
-        return self._solve(problem, by, None if left_s is None else max(left_s / parts, LEAST_S))
+        limit_s = None if left_s is None else max(left_s / parts, LEAST_S)
+        return self._solve(problem, by, limit_s, best=best)
 
 
 def _confirm(result: SolveResult | None, other: str, claim: str) -> None:

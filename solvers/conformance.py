@@ -194,7 +194,7 @@ class BackendConformance:
         asked = []
         for samples, problems in self._by_samples():
             for index, problem in enumerate(problems):
-                texts = list(dict.fromkeys((*problem.formulation.terms, *samples.objectives)))
+                texts = list(dict.fromkeys((*problem.known_terms, *samples.objectives)))
                 # All of them on the first two; each once more on the others.
                 later = texts[index - 2 :: max(1, len(problems) - 2)]
                 variants = [problem.with_objective(text) for text in (texts if index < 2 else later)]
@@ -289,7 +289,7 @@ class BackendConformance:
         differ = expected = False
         for problem, _ in self._problems(whole=False):
             if self._support(problem).exact:
-                variants = {term: problem.with_objective(term) for term in problem.formulation.terms}
+                variants = {term: problem.with_objective(term) for term in problem.known_terms}
                 able = {term: variant for term, variant in variants.items() if self._able(variant)}
                 results = self._solve_all([*able.values()], SolveOptions())
                 scores = [result.best.score for result in results if result.best is not None]

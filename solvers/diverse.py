@@ -10,6 +10,9 @@ the *greedy* one:
 
 It is unique, so that all exact backends return the same one, and p_1 is the optimum whatever d is.
 
+Where plans are the same to people (those of a workload that differ by who of several equal requests is who)
+they are one plan: the one that stands for all of them is listed (`Difference.settle`), at distance 1, too.
+
 How it is found: a list of the best plans is walked in order, and each plan that is far enough from all
 chosen ones is chosen; whatever the list does not show comes behind it. When it ends too early, a longer
 list is asked for, or one without the plans that are too close to a chosen one (`Difference.rule`).
@@ -21,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..formulations.errors import BackendDisagreementError, InvalidInputError
-from ..formulations.judge import rank_key
+from ..formulations.judge import rank_key, score
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from .by_units import Present, SolveOne
@@ -64,9 +67,15 @@ def check_distance(distance: int, *, defined: bool) -> None:
         raise InvalidInputError(f"distance is {distance}, must be at least 1")
     if distance > 1 and not defined:
         raise InvalidInputError(
-            f"distance is {distance}, but plans of several networks have none: it counts the layers of one "
-            "network that run on different units. Leave it out, or plan one network alone"
+            f"distance is {distance}, but these plans have none: it is defined for one network, and for a "
+            "workload. Leave it out"
         )
+
+
+def has_same_plans(problem: Problem) -> bool:
+    """Return whether a list of the best plans can have plans in it that are the same to people."""
+    difference = problem.formulation.difference
+    return difference is not None and bool(difference.settling(problem))
 
 
 def solve_diverse(
@@ -107,8 +116,11 @@ class _Search:
         assert difference is not None
         self._difference = difference
         self._ruled = support is not None and support.rules is not None
+        self._exact = support is not None and support.exact
         self._cheap = not capabilities.isolated and not problem.opaque_rules
-        self._steered = self._ruled and not self._cheap
+        self._settling = difference.settling(problem) if self._ruled else ()
+        # A heuristic has no longer list that would hold plans far from its best one.
+        self._steered = self._ruled and (not self._cheap or (not self._exact and options.distance > 1))
         self._deadline = Deadline(options.time_limit_s)
         self._chosen: list[Candidate] = []
         self._lists: list[SolveResult] = []
@@ -119,10 +131,13 @@ class _Search:
     def question(self) -> tuple[Problem, SolveOptions]:
         """Return what to ask next."""
         missing = self._options.top - len(self._chosen)
-        usual = missing + min((_SHARE - 1) * missing, _LONGEST) if self._cheap else missing
+        longer = self._cheap and self._options.distance > 1 and not self._steered
+        usual = missing + min((_SHARE - 1) * missing, _LONGEST) if longer else missing
         # A backend's only proven plan may tie with another one (`Claim.proven`); of two, the first does not.
         self._asked = max(usual, 0 if self._steered else _GROWTH * self._asked, 2)
         left_s = self._deadline.left_s
+        if left_s is not None and self._steered and not self._exact:
+            left_s /= missing  # it searches until its time is up, and may find no more than one
         options = replace(
             self._options,
             top=self._asked,
@@ -131,13 +146,15 @@ class _Search:
             publish=lambda claim: self._options.publish(self._so_far(claim)),
         )
         rule, least = self._difference.rule, self._options.distance
-        rules = (rule(c.plan, least) for c in self._chosen if self._steered)
-        return self._problem.with_rules(*rules), options
+        if not self._steered:
+            return self._problem, options
+        rules = (rule(candidate.plan, least) for candidate in self._chosen)
+        return self._problem.with_rules(*self._settling, *rules), options
 
     def walk(self, found: SolveResult) -> None:
         """Choose from a list what is far enough from all chosen before."""
         self._lists.append(found)
-        ranked = sorted(found.candidates, key=self._rank)
+        ranked = sorted(map(self._settled, found.candidates), key=self._rank)
         sole = found.proven == 1 and not found.exhausted
         certain = len(ranked) if found.exhausted else 0 if sole else found.proven
         before, wanted = len(self._chosen), self._options.top
@@ -160,6 +177,8 @@ class _Search:
         """Return whether another question may give more; the next one has rules where they are better."""
         if self._steered:
             return new
+        if not self._exact and self._options.distance == 1:
+            return full  # a heuristic that has no more is not pressed for others
         if self._ruled and (not full or self._asked >= _LONGEST):
             self._steered = True
             return bool(self._chosen)
@@ -167,6 +186,12 @@ class _Search:
 
     def _rank(self, candidate: Candidate) -> tuple[object, ...]:
         return rank_key(self._problem, candidate.score)
+
+    def _settled(self, candidate: Candidate) -> Candidate:
+        """Return the plan that stands for all that are the same to people."""
+        plan = self._difference.settle(self._problem, candidate.plan)
+        same = plan == candidate.plan
+        return candidate if same else Candidate(plan=plan, score=score(self._problem, plan))
 
     def _is_far(self, plan: Plan) -> bool:
         return all(
@@ -176,7 +201,8 @@ class _Search:
     def _so_far(self, claim: Claim) -> Claim:
         """Return what is known during a list: the chosen plans, and the best one that is new; no proof."""
         plans = [candidate.plan for candidate in self._chosen]
-        plans += [plan for plan in claim.plans[:1] if self._is_far(plan)]
+        found = (self._difference.settle(self._problem, plan) for plan in claim.plans[:1])
+        plans += [plan for plan in found if self._is_far(plan)]
         about = self._lists[0] if self._chosen else claim
         return replace(
             claim,

@@ -25,10 +25,11 @@ from .protocol import (
     TimeIsUpError,
     handling_of,
 )
+from .repairing import repair
 
 
 def proposing(summary: str, formulation: str) -> Capabilities:
-    """Return what a planner of a formulation can do: it checks the rules of the user on its plans."""
+    """Return what a planner of a formulation can do: plans that break rules are repaired or dropped."""
     return Capabilities(summary=summary, formulations={formulation: PROPOSING})
 
 
@@ -38,7 +39,8 @@ CodeT = TypeVar("CodeT", bound=tuple[Any, ...])
 class Proposing(ABC, Generic[CodeT]):
     """A planner that proposes plans by costs of its own; they are judged by those of the problem.
 
-    Where none of its plans is valid, the network whole on each device is tried, and the statistics say so.
+    Plans that break something are repaired where a few changes do it (`repairing.py`). Where that gives no
+    valid plan either, the network whole on each device is tried. The statistics say both.
     """
 
     name: ClassVar[str]
@@ -64,6 +66,7 @@ class Proposing(ABC, Generic[CodeT]):
         """Propose, and keep the best plans that the judge finds valid."""
         deadline = Deadline(options.time_limit_s)
         valid: dict[CodeT, Score] = {}
+        broken: dict[CodeT, None] = {}
         proposed = 0
 
         def claim(stop: StopReason, **told: int) -> Claim:
@@ -79,13 +82,19 @@ class Proposing(ABC, Generic[CodeT]):
 
         for code in self._until(problem, options, deadline):
             proposed += 1
-            if _judge(problem, self.tidy(code), valid):
+            if _judge(problem, self.tidy(code), valid, broken):
                 options.publish(claim(StopReason.TIME_LIMIT))
+
+        def keep(code: CodeT) -> None:
+            _judge(problem, code, valid, broken)
+
+        repaired = repair(problem, [*broken], deadline, keep)
         whole = int(not valid)
         if whole:
             for code in self.whole(problem):
-                _judge(problem, code, valid)
-        return claim(StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE, whole=whole)
+                _judge(problem, code, valid, broken)
+        stop = StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE
+        return claim(stop, repaired=repaired, whole=whole)
 
     def _until(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Iterator[CodeT]:
         try:
@@ -97,8 +106,8 @@ class Proposing(ABC, Generic[CodeT]):
             return
 
 
-def _judge(problem: Problem, code: CodeT, valid: dict[CodeT, Score]) -> bool:
-    """Keep a plan that is valid; return whether it is the best so far."""
+def _judge(problem: Problem, code: CodeT, valid: dict[CodeT, Score], broken: dict[CodeT, None]) -> bool:
+    """Keep a plan where it belongs; return whether it is valid and the best so far."""
     if not code or code in valid:
         return False
     try:
@@ -106,6 +115,7 @@ def _judge(problem: Problem, code: CodeT, valid: dict[CodeT, Score]) -> bool:
     except MalformedPlanError:  # planned as if devices were alike, a layer may stand where it cannot run
         return False
     if not judged.valid:
+        broken[code] = None
         return False
     best = all(rank_key(problem, judged) < rank_key(problem, other) for other in valid.values())
     valid[code] = judged

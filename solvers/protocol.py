@@ -82,7 +82,8 @@ class RuleHandling(StrEnum):
     CHECKED
         A heuristic dropped the plans that break it.
     REPAIRED
-        A heuristic changed plans until they kept it.
+        A heuristic changed plans that broke it until they kept it, or dropped them; its statistics say how
+        many were changed.
     """
 
     LOWERED = "lowered"
@@ -161,9 +162,9 @@ EXACT = Support(
 """What a search with proof can do: everything."""
 
 PROPOSING = Support(
-    guarantee=Guarantee.HEURISTIC, rules=RuleHandling.CHECKED, opaque_rules=RuleHandling.CHECKED
+    guarantee=Guarantee.HEURISTIC, rules=RuleHandling.REPAIRED, opaque_rules=RuleHandling.REPAIRED
 )
-"""What a heuristic can do that proposes plans: it checks the rules of the user on them."""
+"""What a heuristic can do that proposes plans: those that break a rule are repaired or dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +228,8 @@ class SolveOptions:
         What exact backends begin with: a plan and a bound of the native side, or nothing.
     max_rejections
         Most plans that opaque rules may cut off before the search gives up.
+    at_least
+        What is proved already: no plan has less of the first term; None: nothing.
     publish
         Called with a claim whenever a backend has more to show, so that nothing is lost when it
         is ended at its deadline. What was published last counts.
@@ -240,6 +243,7 @@ class SolveOptions:
     threads: int = 1
     start: StartMode = StartMode.NATIVE
     max_rejections: int = 10_000
+    at_least: int | None = None
     publish: Callable[[Claim], None] = lambda claim: None
 
     def later(self, seconds: float) -> SolveOptions:

@@ -113,7 +113,10 @@ def quantity_rules(
     """
     numbers, _ = examined(problem, problem.formulation.code(problem, plan))
     find = problem.formulation.variables(problem).find
+    unknown = {problem.formulation.fields[term] for term in problem.formulation.unknown(problem)}
     for name, info in problem.formulation.quantities.items():
+        if name in unknown:
+            continue
         for indices in _few_indices(problem, info, most):
             variable = find(name, indices)
             yield Rule(name=f"{name}({', '.join(map(str, indices))})", expr=say(variable, numbers(variable)))

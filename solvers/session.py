@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ..formulations.errors import (
     BackendDisagreementError,
@@ -22,8 +23,8 @@ from ..formulations.judge import rank_key, score
 from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
 from .by_units import solve_by_units
-from .conflict import explain_infeasible
-from .diverse import check_distance, solve_diverse
+from .conflict import Again, explain_infeasible
+from .diverse import check_distance, has_same_plans, solve_diverse
 from .families import takes_start
 from .protocol import (
     Backend,
@@ -104,11 +105,7 @@ def solve(
         startup_s=loading_s + result.startup_s,
     )
     if result.status is SolveStatus.INFEASIBLE and explain:
-
-        def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
-            quick = replace(options, top=1, time_limit_s=limit_s, publish=lambda claim: None)
-            return solve(variant, by or worker, quick, isolate=isolate, explain=False)
-
+        again = Again(partial(solve, isolate=isolate, explain=False), reconcile, worker, options)
         conflict, unfiltered = explain_infeasible(problem, again, worker.name, deadline)
         result = replace(result, conflict=conflict, unfiltered=unfiltered)
     return result
@@ -233,11 +230,20 @@ def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run:
 
 
 def _solve_once(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
-    def solve_part(part: Problem, share: SolveOptions) -> SolveResult:
-        return _solve_once(part, backend, share, run)
+    def solve_list(part: Problem, share: SolveOptions) -> SolveResult:
+        return _solve_list(part, backend, share, run)
 
-    if options.distance > 1 and options.top > 1:
-        return solve_diverse(problem, options, backend.capabilities, solve_part, _present)
+    if options.top > 1 and (options.distance > 1 or has_same_plans(problem)):
+        return solve_diverse(problem, options, backend.capabilities, solve_list, _present)
+    return solve_list(problem, options)
+
+
+def _solve_list(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
+    """Solve for a list of the best plans, however near they are to each other."""
+
+    def solve_part(part: Problem, share: SolveOptions) -> SolveResult:
+        return _solve_list(part, backend, share, run)
+
     if problem.co_run_costs is not None:
         return solve_by_units(problem, options, solve_part, _present)
     claim, elapsed_s = run(backend, problem, options)

@@ -30,6 +30,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
 from gapless.formulations.workload import Workload
 from gapless.solvers.exhaustive import all_plans
+from tests.powers import with_powers
 
 UNITS = ("a", "b", "c", "d")
 
@@ -64,9 +65,8 @@ def _platforms(draw: st.DrawFn, names: tuple[str, ...]) -> Platform:
         cores = draw(st.sampled_from([(), (), (), (0,), (0, 1)]))
         memory = draw(st.sampled_from([None, None, None, 60, 120]))
         built.append(ProcessingUnit(name=name, cores=cores, memory_bytes=memory))
-    return Platform(
-        name="board", units=tuple(built), memory_bytes=draw(st.sampled_from([None, None, 150, 250]))
-    )
+    memory = draw(st.sampled_from([None, None, 150, 250]))
+    return with_powers(Platform(name="board", units=tuple(built), memory_bytes=memory))
 
 
 @st.composite
@@ -115,6 +115,8 @@ def _limits() -> st.SearchStrategy[Limits]:
             {"max_gapness_us": 12},
             {"min_utilisation_permille": 400},
             {"max_period_us": 40},
+            {"max_latency_us": 70},
+            {"max_energy_nj": 60_000},
             {"min_units": 2, "max_gapness_us": 60},
         ]
     )

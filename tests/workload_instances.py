@@ -14,6 +14,7 @@ from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
+from tests.powers import with_powers
 
 UNITS = ("npu", "big", "gpu", "little")
 
@@ -36,8 +37,12 @@ def workload_problem(
     units = UNITS[: len(next(iter(tables.values()))[0])]
     served = tuple(Request(name=f"{network}{i}", network=network) for i, network in enumerate(requests))
     return Problem(
-        platform=Platform(
-            name="board", units=tuple(ProcessingUnit(name=unit) for unit in units), memory_bytes=memory_bytes
+        platform=with_powers(
+            Platform(
+                name="board",
+                units=tuple(ProcessingUnit(name=unit) for unit in units),
+                memory_bytes=memory_bytes,
+            )
         ),
         networks=tuple(
             Network(name=name, layers=tuple(Layer(name=f"l{i}", weight_bytes=10) for i in range(len(rows))))
@@ -152,9 +157,8 @@ def _platforms(draw: st.DrawFn, names: tuple[str, ...]) -> Platform:
         )
         for name in names
     )
-    return Platform(
-        name="board", units=units, memory_bytes=draw(st.sampled_from([None, None, None, 80, 150]))
-    )
+    memory = draw(st.sampled_from([None, None, None, 80, 150]))
+    return with_powers(Platform(name="board", units=units, memory_bytes=memory))
 
 
 @st.composite

@@ -12,12 +12,13 @@ from gapless.formulations.coordination.stretch import play_jobs
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.problem import Problem
-from gapless.profiler.platforms.workloads import phone_names, random_workloads, shipped_workload
+from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.coordination.fixed import followed
 from gapless.solvers.coordination.policies import make_policy
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve
 
+from ..hetero2pipe.playing import PLATFORMS
 from ..printing import Part, titled
 from .playing import Study
 
@@ -89,7 +90,7 @@ def _outcome(latencies_us: Sequence[float], judged_us: int = 0) -> Outcome:
 
 def families(study: Study) -> Iterator[Part]:
     """Yield makespan, latency, throughput and variance of plans and policies."""
-    for platform in phone_names():
+    for platform in PLATFORMS:
         texts = random_workloads(platform, study.combinations, seed=0)
         rows = [outcomes(platform, text) for text in texts]
         yield _table(platform, rows)

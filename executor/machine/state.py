@@ -14,6 +14,7 @@ from ...formulations.validation import STRICT
 from .cores import usable_cores
 from .kernel_files import read_number
 from .load import core_ticks
+from .power import PowerMeter, power_source
 from .processes import processor_ticks
 
 _EVERY_S = 0.5
@@ -35,6 +36,8 @@ class MachineState:
         Mean clock of the usable cores.
     celsius
         Temperature of the hottest zone.
+    watts, watts_by
+        Mean power of the machine, as it says itself, and where that was read (`power.py`); empty: nowhere.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -42,6 +45,8 @@ class MachineState:
     others: float | None = None
     mhz: float | None = None
     celsius: float | None = None
+    watts: float | None = None
+    watts_by: str = ""
 
 
 class MachineWatch:
@@ -63,6 +68,8 @@ class MachineWatch:
         cpus = root / "sys/devices/system/cpu"
         self._clocks = _told(cpus / f"cpu{core}/cpufreq/scaling_cur_freq" for core in self._cores)
         self._zones = _told(sorted(root.glob("sys/class/thermal/thermal_zone*/temp")))
+        self._power = power_source(root)
+        self._meter = None if self._power is None else PowerMeter(self._power)
         self._mhz: list[float] = []
         self._celsius: list[float] = []
         self._over = threading.Event()
@@ -70,7 +77,7 @@ class MachineWatch:
 
     def __enter__(self) -> Self:
         self._before = self._ticks()
-        if self._clocks or self._zones:
+        if self._clocks or self._zones or self._meter:
             self._looking = threading.Thread(target=self._look, daemon=True)
             self._looking.start()
         return self
@@ -84,6 +91,8 @@ class MachineWatch:
             others=_others(self._before, after),
             mhz=fmean(self._mhz) if self._mhz else None,
             celsius=max(self._celsius, default=None),
+            watts=None if self._meter is None else self._meter.watts,
+            watts_by="" if self._power is None else self._power.name,
         )
 
     def _look(self) -> None:
@@ -94,7 +103,11 @@ class MachineWatch:
             self._celsius += [
                 milli / 1000 for milli in heat if milli is not None and milli in _PLAUSIBLE_MILLICELSIUS
             ]
+            if self._meter is not None:
+                self._meter.look()
             if self._over.wait(_EVERY_S):
+                if self._meter is not None:
+                    self._meter.look()
                 return
 
     def _ticks(self) -> tuple[int, int, int] | None:

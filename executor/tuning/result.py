@@ -68,6 +68,8 @@ class TuningRow:
         Of its last visit.
     verification
         Its numbers against the uncut model; None where the runner has none.
+    watts
+        Mean power of the machine during its visits, as the machine says it (`MachineState.watts`), or None.
     failure
         Why it could not be executed: it is out, whatever was measured before.
     left_after
@@ -91,6 +93,7 @@ class TuningRow:
     measured_s: float = 0.0
     receipts: tuple[PlacementReceipt, ...] = ()
     verification: Verification | None = None
+    watts: float | None = None
     failure: Failure | None = None
     left_after: int | None = None
     place: int | None = None

@@ -109,7 +109,16 @@ def _row(race: Race, candidate: TuningCandidate, periods: racing.Periods, ties: 
         requests=sum(m.requests for m in found),
         measured_s=sum(m.seconds for m in found),
         receipts=found[-1].receipts,
+        watts=_watts(found),
     )
+
+
+def _watts(found: Sequence[Measurement]) -> float | None:
+    """Return the mean power of the machine over some visits; None where it did not say it in all of them."""
+    told = [None if one.machine is None else one.machine.watts for one in found]
+    known = [(watts, one.seconds) for watts, one in zip(told, found, strict=True) if watts is not None]
+    whole = sum(seconds for _, seconds in known)
+    return sum(watts * seconds for watts, seconds in known) / whole if len(known) == len(found) else None
 
 
 def _chunk_us(found: Measurement) -> list[float]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from ..chain import Chain
+from ..energy import unknown_energy
 from ..formulation import Difference, Formulation
 from ..model import Encoded
 from ..plan import Plan
@@ -40,6 +41,10 @@ class Chunking(Formulation[Chain, Parts]):
         "every layer can run somewhere, but no sequence of chunks, at most one on each unit, "
         "covers the network"
     )
+
+    def unknown(self, problem: Problem) -> Mapping[str, str]:
+        """Return energy, where a power is missing."""
+        return unknown_energy(problem)
 
     def tables(self, problem: Problem) -> Chain:
         """Return the tables of the network."""

@@ -26,6 +26,8 @@ class Term(StrEnum):
     BUBBLES = "bubbles"
     PEAK_MEMORY = "peak_memory"
     IDLE = "idle"
+    ENERGY = "energy"
+    UNITS = "units"
 
 
 class Quantity(StrEnum):
@@ -42,6 +44,8 @@ class Quantity(StrEnum):
     LATENCY = "latency_us"
     BUBBLES = "bubbles_us"
     PEAK = "peak_bytes"
+    ENERGY = "energy_nj"
+    UNITS = "units"
 
 
 def idle_excess(chain: Chain, permille: int) -> Expr:
@@ -107,6 +111,21 @@ TERMS = table(
             label="idle share",
             excess=idle_excess,
         ),
+        TermInfo(
+            name=Term.ENERGY,
+            field="energy_nj",
+            dimension=Dimension.NANOJOULES,
+            text="energy of all units from one result to the next, at work and idle, by the powers of the "
+            "platform",
+            label="energy a request",
+        ),
+        TermInfo(
+            name=Term.UNITS,
+            field="units",
+            dimension=Dimension.COUNT,
+            text="number of units in use",
+            label="units",
+        ),
     )
 )
 """What can be minimised (formulations, sections 1 and 3)."""
@@ -139,6 +158,9 @@ class PlanValues(PlanNumbers):
         self.gapness_us = self.period_us if lonely else self.paper_gapness_us
         self.bubbles_us = len(parts) * self.period_us - self.latency_us
         self.peak_bytes = sum(self.memory_bytes.values())
+        self.units = len(parts)
+        powers = chain.powers
+        self.energy_nj = 0 if powers is None else powers.energy_nj(self.busy_us, self.period_us)
 
     @property
     def idle_permille(self) -> int:
@@ -167,6 +189,14 @@ def _most_busy_us(chain: Chain, *_: int) -> int:
 def _most_latency_us(chain: Chain) -> int:
     slowest = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
     return slowest + sum(map(chain.copies_us, range(chain.unit_count)))
+
+
+def most_energy_nj(chain: Chain) -> int:
+    """Return an upper bound on the energy of a request; 0 where powers are not known."""
+    if chain.powers is None:
+        return 0
+    busy = {unit: chain.most_busy_us(unit) for unit in range(chain.unit_count)}
+    return chain.powers.energy_nj(busy, max(busy.values()))
 
 
 _LAYER = Index(name="layer", allowed=lambda chain, *_: range(chain.layer_count))
@@ -223,6 +253,8 @@ QUANTITIES = table(
             text="bytes needed while every chunk runs at once",
             most=lambda chain: chain.unit_count * _most_bytes(chain),
         ),
+        QuantityInfo(name=Quantity.ENERGY, text="energy of a request", most=most_energy_nj),
+        QuantityInfo(name=Quantity.UNITS, text="number of units in use", most=lambda chain: chain.unit_count),
     )
 )
 """What rules can speak about."""

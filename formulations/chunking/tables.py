@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..chain import Chain, build_chain
+from ..limits import capped
 from ..problem import Problem
 
 
@@ -21,4 +22,6 @@ def build_tables(problem: Problem) -> Chain:
     InvalidProblemError
         It has several.
     """
-    return build_chain(problem.platform, problem.network, problem.costs.of(problem.network.name))
+    return build_chain(
+        capped(problem.platform, problem.limits), problem.network, problem.costs.of(problem.network.name)
+    )

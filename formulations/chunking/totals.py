@@ -46,7 +46,11 @@ def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[Vari
         Quantity.PAPER_GAPNESS: period + max_of(negated(busy, uses, most)),
         Quantity.GAPNESS: gapness(period, busy, uses, most),
         Quantity.PEAK: linear((1, variables.number(Quantity.MEMORY, unit)) for unit in units),
+        Quantity.UNITS: count(uses),
     }
+    if chain.powers is not None:
+        drawn = [*zip(chain.powers.extra_mw, busy, strict=True), (chain.powers.idle_mw, period)]
+        defined[Quantity.ENERGY] = linear(drawn)
     if peak_bytes is not None:
         defined[Quantity.PEAK] = peak_bytes
     return {(quantity, ()): expr for quantity, expr in defined.items()}
@@ -86,6 +90,10 @@ def _limits(chain: Chain, limits: Limits) -> dict[str, BoolExpr]:
     found: dict[str, BoolExpr] = {}
     if limits.max_period_us is not None:
         found["max_period_us"] = period <= limits.max_period_us
+    if limits.max_latency_us is not None:
+        found["max_latency_us"] = variables.number(Quantity.LATENCY) <= limits.max_latency_us
+    if limits.max_energy_nj is not None:
+        found["max_energy_nj"] = variables.number(Quantity.ENERGY) <= limits.max_energy_nj
     if limits.min_units is not None:
         found["min_units"] = used >= limits.min_units
     if limits.max_units is not None:
@@ -97,6 +105,8 @@ def _limits(chain: Chain, limits: Limits) -> dict[str, BoolExpr]:
     if limits.min_utilisation_permille is not None:
         excess = idle_excess(chain, 1000 - limits.min_utilisation_permille)
         found["min_utilisation_permille"] = excess <= Const(0)
+    if limits.max_bubbles_us is not None:
+        found["max_bubbles_us"] = variables.number(Quantity.BUBBLES) <= limits.max_bubbles_us
     return found
 
 

@@ -89,6 +89,14 @@ class PlanView:
         """Return the bytes needed while every chunk runs at once."""
         return self._variables.number(Quantity.PEAK)
 
+    def units_used(self) -> IntVar:
+        """Return the number of units in use."""
+        return self._variables.number(Quantity.UNITS)
+
+    def energy_nj(self) -> IntVar:
+        """Return the energy of all units from one result to the next, nanojoules."""
+        return self._variables.number(Quantity.ENERGY)
+
     def _unit(self, name: str) -> int:
         if name in self._units:
             return self._units.index(name)

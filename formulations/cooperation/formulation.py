@@ -18,7 +18,7 @@ from .encoding import encode_groups
 from .operation import CooperationOperation
 from .plans import Parts, plan_of
 from .quantities import QUANTITIES, TERMS, GroupTerm, GroupValues
-from .space import all_parts, count_parts
+from .space import all_parts, count_parts, near_parts
 from .tables import Groups, build_tables, groups_of
 from .view import GroupView
 
@@ -113,6 +113,10 @@ class CooperationFormulation(Formulation[Groups, Parts]):
     def codes(self, problem: Problem) -> Iterator[Parts]:
         """Yield every plan."""
         return all_parts(groups_of(problem))
+
+    def neighbours(self, problem: Problem, code: Parts) -> Iterator[Parts]:
+        """Yield plans with one change of a group or a cut."""
+        return near_parts(groups_of(problem), code)
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Parts | None = None

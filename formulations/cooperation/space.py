@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import comb
 
 from .plans import Parts
@@ -27,6 +27,31 @@ def all_parts(groups: Groups) -> Iterator[Parts]:
                     yield part, *rest
 
     yield from plans(0, frozenset())
+
+
+def near_parts(groups: Groups, parts: Parts) -> Iterator[Parts]:
+    """Yield plans with a device more or less in a group, or two chunks cut otherwise or joined."""
+    busy = {device for _, _, group in parts for device in group}
+    free = [device for device in range(groups.device_count) if device not in busy]
+    for place, (start, stop, group) in enumerate(parts):
+        head, tail = parts[:place], parts[place + 1 :]
+        fewer = [tuple(other for other in group if other != device) for device in group if len(group) > 1]
+        more = [tuple(sorted((*group, device))) for device in free]
+        yield from _served(groups, ((*head, (start, stop, own), *tail) for own in (*fewer, *more)))
+        for _, end, following in tail[:1]:
+            rest = tail[1:]
+            joined = ((*head, (start, end, own), *rest) for own in (group, following))
+            cuts = (cut for cut in groups.chain.cuts if start < cut < end and cut != stop)
+            moved = ((*head, (start, cut, group), (cut, end, following), *rest) for cut in cuts)
+            yield from _served(groups, (*joined, *moved))
+
+
+def _served(groups: Groups, plans: Iterable[Parts]) -> Iterator[Parts]:
+    """Yield the plans whose groups can serve their chunks."""
+    for parts in plans:
+        able = (groups.chain.runs(start, stop, d) for start, stop, group in parts for d in group)
+        if all(able) and all(groups.service(part) is not None for part in parts):
+            yield parts
 
 
 def count_parts(groups: Groups) -> int:

@@ -24,6 +24,7 @@ from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
 from ..workload import Execution
 from .alignment import AsynchronousClocks
+from .alike import alike, settled
 from .clocks import Clocks
 from .columns import ColumnClocks
 from .needs import Needs, needs_of
@@ -32,7 +33,7 @@ from .ordering import FixedOrder, Pattern, Places, Precedences, RankedOrder, ord
 from .quantities import FlowQuantity
 from .slicing import Slicing
 from .slowdown import Lengths
-from .tables import FlowShop, Schedule, shop_of
+from .tables import Schedule, shop_of
 from .totals import Totals
 from .values import WorkloadValues
 
@@ -73,7 +74,7 @@ class _Parts:
     def __init__(self, problem: Problem, needs: Needs, *, one_plan: bool, horizon_us: int) -> None:
         shop = shop_of(problem)
         self._problem, self._needs, self._shop = problem, needs, shop
-        self._alike = _alike(shop, needs) if one_plan else ()
+        self._alike = alike(shop, needs.named) if one_plan else ()
         self._shared = one_plan and _separable(problem, needs)
         self._pattern = self._shared and needs.order and shop.order_is_free
         block_of = [shop.chain_of.index(chain) for chain in shop.chain_of]
@@ -86,7 +87,7 @@ class _Parts:
         self._complete = horizon_us == shop.horizon_us and self._free == shop.order_is_free
         self.order, self.clocks = self._order_and_clocks(horizon_us)
         self.occupancy = self._occupancy()
-        self.totals = Totals(problem, needs, self.slicing, self.clocks)
+        self.totals = Totals(problem, needs, self.slicing, self.lengths, self.clocks)
 
     def _order_and_clocks(self, horizon_us: int) -> tuple[RankedOrder | Pattern, Clocks | None]:
         shop, needs, free = self._shop, self._needs, self._free
@@ -155,14 +156,7 @@ class _Parts:
 
     def _settle(self, schedule: Schedule) -> Schedule:
         """Return an equally good schedule that the model admits: among equal requests, the first first."""
-        alike = () if isinstance(self.order, FixedOrder | Pattern) else self._alike
-        order, cuts = list(schedule.order), list(schedule.cuts)
-        for group in alike:
-            served = [request for request in schedule.order if request in group]
-            for request, stands_for in zip(group, served, strict=True):
-                order[schedule.order.index(stands_for)] = request
-                cuts[request] = schedule.cuts[stands_for]
-        return Schedule(tuple(order), tuple(cuts))
+        return schedule if isinstance(self.order, FixedOrder | Pattern) else settled(schedule, self._alike)
 
     def _decode(self, values: Values) -> Schedule:
         return Schedule(self.order.decode(values), self.slicing.decode(values))
@@ -204,13 +198,3 @@ def _separable(problem: Problem, needs: Needs) -> bool:
         FlowQuantity.DISPLACEMENT,
     }
     return needs.quantities <= apart and not problem.expression_rules
-
-
-def _alike(shop: FlowShop, needs: Needs) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of requests that nothing tells apart."""
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for request, facts in enumerate(shop.workload.requests):
-        if request not in needs.named:
-            kind = (facts.network, facts.arrival_us, facts.deadline_us)
-            groups.setdefault(kind, []).append(request)
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ..demands import Demand
 from ..deployment import Mode
+from ..energy import unknown_energy
 from ..formulation import Formulation
 from ..model import Encoded
 from ..network import Network
@@ -18,10 +19,11 @@ from ..terms import PlanNumbers
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
 from . import judge
 from .demands import workload_demands
+from .distance import DIFFERENCE
 from .encoding import encode_workload
 from .operation import FlowShopOperation
 from .quantities import QUANTITIES, TERMS
-from .space import all_schedules, count_schedules
+from .space import all_schedules, count_schedules, near_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
 from .values import WorkloadValues
 from .view import WorkloadView
@@ -49,6 +51,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     data_type: ClassVar[type | None] = Workload
     terms = TERMS
     quantities = QUANTITIES
+    difference = DIFFERENCE
     operation = FlowShopOperation()
     features: ClassVar[frozenset[str]] = frozenset(map(str, WorkloadFeature))
     incomplete: ClassVar[str] = (
@@ -79,6 +82,10 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
             WorkloadFeature.RUNNING_WEIGHTS: running and problem.platform.memory_bytes is not None,
         }
         return frozenset(str(feature) for feature, there in present.items() if there)
+
+    def unknown(self, problem: Problem) -> Mapping[str, str]:
+        """Return energy, where a power is missing."""
+        return unknown_energy(problem)
 
     def tables(self, problem: Problem) -> FlowShop:
         """Return the tables of the workload."""
@@ -153,6 +160,10 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     def codes(self, problem: Problem) -> Iterator[Schedule]:
         """Yield every schedule."""
         return all_schedules(shop_of(problem))
+
+    def neighbours(self, problem: Problem, code: Schedule) -> Iterator[Schedule]:
+        """Yield schedules with one request cut otherwise, or at another place of a free order."""
+        return near_schedules(shop_of(problem), code)
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Schedule | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..deployment import Mode
 from ..expr import And, BoolVar, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
 from ..problem import Problem
 from ..workload import LoadPolicy
@@ -44,6 +45,8 @@ _REGULAR = frozenset(
         FlowQuantity.MAKESPAN,
         FlowQuantity.BOTTLENECK,
         FlowQuantity.WORK,
+        FlowQuantity.ENERGY,
+        FlowQuantity.UNITS,
     }
 )
 """Quantities that never grow when chunks get shorter or start earlier."""
@@ -82,13 +85,20 @@ class Needs:
 
 def needs_of(problem: Problem) -> Needs:
     """Return what a problem asks of its encoding."""
+    shop = shop_of(problem)
     uses = [*_of_terms(problem.objective.terms), *_of_limits(problem), *_of_facts(problem)]
     named: set[int] = set()
     for rule in problem.expression_rules:
         for variable, larger_pays in _of_rule(rule.expr, larger_pays=True):
             quantity = FlowQuantity(variable.name)
             uses.append((quantity, larger_pays))
-            named.update(_told_apart(shop_of(problem), quantity, variable))
+            named.update(_told_apart(shop, quantity, variable))
+    for quantity, larger_pays in tuple(uses):
+        if quantity is FlowQuantity.ENERGY:
+            streams = shop.workload.mode is Mode.STREAM
+            uses.append((FlowQuantity.PERIOD if streams else FlowQuantity.MAKESPAN, larger_pays))
+            # Who starts later can escape company, and so take less.
+            uses.append((quantity, larger_pays or shop.contended))
     exact = any(
         quantity not in _DECIDED and (larger_pays or quantity not in _REGULAR)
         for quantity, larger_pays in uses
@@ -112,6 +122,10 @@ def _of_limits(problem: Problem) -> Iterator[_Use]:
     limits = problem.limits
     if limits.max_period_us is not None:
         yield FlowQuantity.PERIOD, False
+    if limits.max_latency_us is not None:
+        yield FlowQuantity.LATENCY, False
+    if limits.max_energy_nj is not None:
+        yield FlowQuantity.ENERGY, False
     if limits.min_units is not None:
         yield FlowQuantity.USES, True
     if limits.max_units is not None:
@@ -122,6 +136,8 @@ def _of_limits(problem: Problem) -> Iterator[_Use]:
         yield FlowQuantity.GAPNESS, False
     if limits.min_utilisation_permille is not None:
         yield from ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True))
+    if limits.max_bubbles_us is not None:
+        yield FlowQuantity.BUBBLES, False
 
 
 def _of_facts(problem: Problem) -> Iterator[_Use]:

@@ -28,6 +28,8 @@ class FlowTerm(StrEnum):
     WORK = "work"
     CONTENTION = "contention"
     DISPLACEMENT = "displacement"
+    ENERGY = "energy"
+    UNITS = "units"
 
 
 class FlowQuantity(StrEnum):
@@ -54,6 +56,8 @@ class FlowQuantity(StrEnum):
     WORK = "work_us"
     CONTENTION = "contention"
     DISPLACEMENT = "displacement"
+    ENERGY = "energy_nj"
+    UNITS = "units"
 
 
 def quantities_of(shop: FlowShop) -> Quantities:
@@ -157,6 +161,21 @@ TERMS = table(
             text="sum over the requests of the distance from their position of arrival (P3)",
             label="displacement",
         ),
+        TermInfo(
+            name=FlowTerm.ENERGY,
+            field="energy_nj",
+            dimension=Dimension.NANOJOULES,
+            text="energy of all units until the last request is done (of a stream: in a round), at work as "
+            "long as chunks run, slowdown included, and idle, by the powers of the platform",
+            label="energy",
+        ),
+        TermInfo(
+            name=FlowTerm.UNITS,
+            field="units",
+            dimension=Dimension.COUNT,
+            text="number of units in use",
+            label="units",
+        ),
     )
 )
 """What can be minimised (formulations, section 6)."""
@@ -172,6 +191,12 @@ def _most_load_us(shop: FlowShop, unit: int) -> int:
 
 def _most_bytes(shop: FlowShop, *_: int) -> int:
     return shop.most_bytes
+
+
+def most_energy_nj(shop: FlowShop) -> int:
+    """Return an upper bound on the energy; 0 where powers are not known."""
+    every = dict.fromkeys(range(shop.unit_count), shop.horizon_us)
+    return 0 if shop.powers is None else shop.powers.energy_nj(every, shop.horizon_us)
 
 
 _REQUEST = Index(name="request", allowed=lambda shop, *_: range(shop.request_count))
@@ -307,6 +332,10 @@ QUANTITIES = table(
             name=FlowQuantity.DISPLACEMENT,
             text="by how many positions the requests are moved",
             most=lambda shop: shop.request_count**2,
+        ),
+        QuantityInfo(name=FlowQuantity.ENERGY, text="energy of all requests", most=most_energy_nj),
+        QuantityInfo(
+            name=FlowQuantity.UNITS, text="number of units in use", most=lambda shop: shop.unit_count
         ),
     )
 )

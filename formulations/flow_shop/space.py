@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations, product
+from dataclasses import replace
+from itertools import pairwise, permutations, product
 from math import comb, factorial, prod
 
 from .tables import Cuts, FlowShop, Schedule
@@ -35,6 +36,34 @@ def all_cuts(shop: FlowShop, request: int) -> Iterator[Cuts]:
                 yield from extend((*cuts, stop))
 
     return extend((0,))
+
+
+def near_schedules(shop: FlowShop, schedule: Schedule) -> Iterator[Schedule]:
+    """Yield schedules with one cut elsewhere, or with a request a place away or at an end of the order.
+
+    A cut pushes those that are in its way along, so that a unit can be left or taken in one change.
+    """
+    for request, own in enumerate(schedule.cuts):
+        for cuts in _near_cuts(shop, request, own):
+            yield replace(schedule, cuts=(*schedule.cuts[:request], cuts, *schedule.cuts[request + 1 :]))
+    if shop.order_is_free:
+        last = shop.request_count - 1
+        for place, request in enumerate(schedule.order):
+            others = schedule.order[:place] + schedule.order[place + 1 :]
+            for there in {0, place - 1, place + 1, last} - {place, -1, last + 1}:
+                yield replace(schedule, order=(*others[:there], request, *others[there:]))
+
+
+def _near_cuts(shop: FlowShop, request: int, cuts: Cuts) -> Iterator[Cuts]:
+    """Yield the cuts of a request with one of them elsewhere, as far as its units can run them."""
+    chain = shop.chain(request)
+    for place in range(1, shop.unit_count):
+        for cut in chain.cuts:
+            before, after = (min(c, cut) for c in cuts[:place]), (max(c, cut) for c in cuts[place + 1 :])
+            found = (*before, cut, *after)
+            runs = (a == b or chain.runs(a, b, unit) for unit, (a, b) in enumerate(pairwise(found)))
+            if cut != cuts[place] and all(runs):
+                yield found
 
 
 def count_schedules(shop: FlowShop) -> int:

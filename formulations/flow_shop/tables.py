@@ -12,7 +12,9 @@ from itertools import accumulate, pairwise
 
 from ..chain import Chain, build_chain
 from ..costs import Interference
+from ..energy import Powers
 from ..errors import MalformedPlanError
+from ..limits import capped
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..scores import Violation
@@ -80,6 +82,11 @@ class FlowShop:
     def unit_count(self) -> int:
         """Number of units K."""
         return len(self.units)
+
+    @property
+    def powers(self) -> Powers | None:
+        """Powers of the units; None: not all are known."""
+        return self.chains[0].powers
 
     @property
     def order_is_free(self) -> bool:
@@ -258,10 +265,11 @@ def build_shop(problem: Problem) -> FlowShop:
     workload = workload_of(problem)
     used = list(dict.fromkeys(request.network for request in workload.requests))
     networks = {network.name: network for network in problem.networks}
+    platform = capped(problem.platform, problem.limits)
     return FlowShop(
         workload=workload,
         units=problem.platform.unit_names,
-        chains=tuple(build_chain(problem.platform, networks[name], problem.costs.of(name)) for name in used),
+        chains=tuple(build_chain(platform, networks[name], problem.costs.of(name)) for name in used),
         chain_of=tuple(used.index(request.network) for request in workload.requests),
         layer_names=tuple(networks[name].layer_names for name in used),
         boundary_bytes=tuple(networks[name].boundary_bytes for name in used),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..deployment import Mode
-from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
+from ..expr import BoolExpr, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
 from ..loads import gapness
 from ..model import Constraint
 from ..problem import Problem
@@ -14,6 +14,7 @@ from .clocks import Clocks, cells_of
 from .needs import Needs
 from .quantities import FlowQuantity, idle_excess, quantities_of
 from .slicing import Slicing
+from .slowdown import Lengths
 from .tables import FlowShop, shop_of
 from .values import WorkloadValues
 
@@ -25,14 +26,16 @@ class Totals:
     ----------
     problem, needs
         What is asked for.
-    slicing, clocks
+    slicing, lengths, clocks
         The parts of the encoding; no clocks where times are not asked for.
     """
 
-    def __init__(self, problem: Problem, needs: Needs, slicing: Slicing, clocks: Clocks | None) -> None:
+    def __init__(
+        self, problem: Problem, needs: Needs, slicing: Slicing, lengths: Lengths, clocks: Clocks | None
+    ) -> None:
         self._problem, self._needs = problem, needs
         self._shop = shop_of(problem)
-        self._slicing, self._clocks = slicing, clocks
+        self._slicing, self._lengths, self._clocks = slicing, lengths, clocks
         self._variables = quantities_of(self._shop)
         self._requests = range(self._shop.request_count)
         self._units = range(self._shop.unit_count)
@@ -44,6 +47,8 @@ class Totals:
             FlowQuantity.GAPNESS: self._gapness,
             FlowQuantity.WORK: self._work,
             FlowQuantity.BOTTLENECK: self._bottleneck,
+            FlowQuantity.ENERGY: self._energy,
+            FlowQuantity.UNITS: lambda: count(map(self._slicing.unit_used, self._units)),
         }
         if self._clocks is not None:
             makers |= {
@@ -78,6 +83,16 @@ class Totals:
     def _bottleneck(self) -> Expr:
         longest = (max_of(self._slicing.work_us(i, unit) for unit in self._units) for i in self._requests)
         return linear((1, chunk) for chunk in longest)
+
+    def _energy(self) -> Expr:
+        """Return the energy; of a stream with slowdown what it is at least, without what slowdown adds."""
+        powers, streams = self._shop.powers, self._shop.workload.mode is Mode.STREAM
+        if powers is None:
+            return Const(0)
+        length = self._slicing.work_us if streams else lambda *cell: self._lengths.length_us(cell)
+        drawn = ((powers.extra_mw[cell[1]], length(*cell)) for cell in cells_of(self._shop))
+        whole = self._variables.number(FlowQuantity.PERIOD if streams else FlowQuantity.MAKESPAN)
+        return linear([*drawn, (powers.idle_mw, whole)])
 
     def _latency(self) -> Expr:
         arrivals = sum(request.arrival_us for request in self._shop.workload.requests)
@@ -171,6 +186,10 @@ class Totals:
         period, gap = total(FlowQuantity.PERIOD), total(FlowQuantity.GAPNESS)
         if limits.max_period_us is not None:
             yield "max_period_us", period <= limits.max_period_us
+        if limits.max_latency_us is not None:
+            yield "max_latency_us", total(FlowQuantity.LATENCY) <= limits.max_latency_us
+        if limits.max_energy_nj is not None:
+            yield "max_energy_nj", total(FlowQuantity.ENERGY) <= limits.max_energy_nj
         if limits.min_units is not None:
             yield "min_units", count(map(self._slicing.unit_used, self._units)) >= limits.min_units
         if limits.max_units is not None:
@@ -183,6 +202,8 @@ class Totals:
         if limits.min_utilisation_permille is not None:
             excess = idle_excess(self._shop, 1000 - limits.min_utilisation_permille)
             yield "min_utilisation_permille", excess <= 0
+        if limits.max_bubbles_us is not None:
+            yield "max_bubbles_us", total(FlowQuantity.BUBBLES) <= limits.max_bubbles_us
 
 
 def _period_is_played(shop: FlowShop) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
 
@@ -228,6 +229,28 @@ class WorkloadValues(PlanNumbers):
         whole = self.shop.unit_count * self.makespan_us
         return -(-1000 * (whole - self.work_us) // whole)
 
+    @property
+    def units(self) -> int:
+        """Number of units in use."""
+        return len(self.busy_us)
+
+    @property
+    def energy_nj(self) -> int:
+        """Energy until the last request is done; of a stream that of a round, the mean of some, rounded up.
+
+        Busy are units for as long as chunks run, with slowdown; 0 where powers are not known.
+        """
+        powers, stream = self.shop.powers, self.shop.workload.mode is Mode.STREAM
+        if powers is None:
+            return 0
+        if not self.shop.contended:
+            return powers.energy_nj(self.busy_us, self.period_us if stream else self.makespan_us)
+        if not stream:
+            return powers.energy_nj(_busy_us(self.runs), self.makespan_us)
+        first, last = (rounds * self.shop.request_count for rounds in (_WARM_ROUNDS, ROUNDS))
+        busy_us = _busy_us(run for run in self.stream if first <= run.position < last)
+        return -(-powers.energy_nj(busy_us, 0) // (ROUNDS - _WARM_ROUNDS)) + powers.idle_mw * self.period_us
+
     def _cuts(self, request: int) -> Cuts:
         return self.schedule.cuts[request]
 
@@ -251,3 +274,11 @@ class WorkloadValues(PlanNumbers):
             for request in (first, second)
         )
         return int(any(a.start_us < b.end_us and b.start_us < a.end_us for a in one for b in other))
+
+
+def _busy_us(runs: Iterable[Run]) -> dict[int, int]:
+    """Return for how long units run, by unit in use."""
+    found: dict[int, int] = {}
+    for run in runs:
+        found[run.unit] = found.get(run.unit, 0) + run.end_us - run.start_us
+    return found

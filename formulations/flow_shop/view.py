@@ -124,6 +124,14 @@ class WorkloadView:
         """Return the most bytes in use at any instant."""
         return self._variables.number(FlowQuantity.PEAK)
 
+    def units_used(self) -> IntVar:
+        """Return the number of units in use."""
+        return self._variables.number(FlowQuantity.UNITS)
+
+    def energy_nj(self) -> IntVar:
+        """Return the energy of all units until the last request is done, nanojoules."""
+        return self._variables.number(FlowQuantity.ENERGY)
+
     def contention(self) -> IntVar:
         """Return the weighted number of pairs of high requests that are close in the order (P3)."""
         return self._variables.number(FlowQuantity.CONTENTION)

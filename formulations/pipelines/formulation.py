@@ -18,7 +18,7 @@ from .encoding import encode_pipelines
 from .operation import PipelinesOperation
 from .plans import Pipes, plan_of
 from .quantities import QUANTITIES, TERMS, PipelineTerm, PipelineValues
-from .space import all_pipes, count_pipes
+from .space import all_pipes, count_pipes, near_pipes
 from .tables import Cluster, build_tables, cluster_of
 from .view import PipelineView
 
@@ -108,6 +108,10 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
     def codes(self, problem: Problem) -> Iterator[Pipes]:
         """Yield every plan."""
         return all_pipes(cluster_of(problem))
+
+    def neighbours(self, problem: Problem, code: Pipes) -> Iterator[Pipes]:
+        """Yield plans with one change of a pipeline."""
+        return near_pipes(cluster_of(problem), code)
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Pipes | None = None

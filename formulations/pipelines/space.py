@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import comb, factorial
 
-from .plans import Pipe, Pipes
+from .plans import Pipe, Pipes, ordered
 from .tables import Cluster
 
 
@@ -40,6 +40,31 @@ def _pipes(cluster: Cluster, left: frozenset[int], at: int, pipe: Pipe) -> Itera
         for stop in cluster.chain.cuts:
             if stop > at and cluster.runs(at, stop, device):
                 yield from _pipes(cluster, left - {device}, stop, (*pipe, (at, stop, device)))
+
+
+def near_pipes(cluster: Cluster, pipes: Pipes) -> Iterator[Pipes]:
+    """Yield plans with one pipeline less, a chunk elsewhere, or two chunks cut otherwise or joined."""
+    busy = {device for pipe in pipes for _, _, device in pipe}
+    free = [device for device in range(cluster.device_count) if device not in busy]
+    for place, pipe in enumerate(pipes):
+        others = pipes[:place] + pipes[place + 1 :]
+        if others:
+            yield ordered(others)
+        for changed in _changed(cluster, pipe, free):
+            if all(cluster.runs(*part) for part in changed):
+                yield ordered((*others, changed))
+
+
+def _changed(cluster: Cluster, pipe: Pipe, free: Sequence[int]) -> Iterator[Pipe]:
+    for place, (start, stop, device) in enumerate(pipe):
+        for other in free:
+            yield (*pipe[:place], (start, stop, other), *pipe[place + 1 :])
+        if place + 1 < len(pipe):
+            _, end, following = pipe[place + 1]
+            head, tail = pipe[:place], pipe[place + 2 :]
+            yield from ((*head, (start, end, one), *tail) for one in (device, following))
+            cuts = (cut for cut in cluster.chain.cuts if start < cut < end and cut != stop)
+            yield from ((*head, (start, cut, device), (cut, end, following), *tail) for cut in cuts)
 
 
 def count_pipes(cluster: Cluster) -> int:

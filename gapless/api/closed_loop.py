@@ -44,6 +44,7 @@ from ..formulations.problem import Problem
 from ..formulations.rules import OpaqueRule
 from ..profiler.prediction.corrections import Corrections, fit_corrections
 from ..profiler.prediction.executions import ExecutedPlan
+from ..solvers.pareto import ParetoFront, ParetoSearch
 from ..solvers.protocol import SolveOptions, StopReason
 from .planning import Comparison, compare_backends
 from .rounds import CORRECTED, Loop, LoopStop, Outlook, Round, cut_off
@@ -97,6 +98,11 @@ class TuningSetup:
         options = replace(self.solving, top=top, time_limit_s=min(limits, default=None))
         found = compare_backends(problem, options, backends=self.backends)
         return found, list(dict.fromkeys(c.plan for result in found.results for c in result.candidates))
+
+    def trade(self, problem: Problem, terms: Sequence[str]) -> ParetoFront:
+        """Find the trade-offs of a problem."""
+        self.report(Step(text=f"finding trade-offs with {self.backends[0]}"))
+        return ParetoSearch(problem, terms, self.backends[0], self.solving).run()
 
     def race(
         self, candidates: Sequence[TuningCandidate], problem: Problem, *, after: Sequence[TuningResult] = ()

@@ -23,7 +23,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 ZOO_PREFIX = "zoo:"
 
-_NAMED = re.compile(r"([A-Za-z0-9_.#-]{1,60})=(.+)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60})=(.+)", re.DOTALL)
 _CALLABLE = re.compile(r"(.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+):[A-Za-z_]\w*", re.DOTALL)
 
 
@@ -190,6 +190,43 @@ def open_each(
             }
             models.append(_opened(locator, opener, own, grouped, materialize=materialize))
     return models
+
+
+def in_batches(
+    locators: Sequence[str | Path], shapes: Shapes, sizes: Sequence[int]
+) -> tuple[list[str], dict[str, tuple[int, ...]]]:
+    """Return the locators and shapes of models in batches of several sizes, each a network of its own.
+
+    Parameters
+    ----------
+    locators, shapes
+        As for `open_each`; a model without a fixed batch has a shape for each input, whose first number is 1.
+    sizes
+        Inferences in a batch; those of more than one are networks called like "net*4".
+
+    Raises
+    ------
+    InvalidInputError
+        A size is less than 1, or a shape is missing or begins with another number than 1.
+    """
+    if not sizes or min(sizes) < 1:
+        raise InvalidInputError(f"sizes of batches are {sizes}, must be whole numbers from 1, e.g. 1,2,4")
+    places: list[str] = []
+    found: dict[str, tuple[int, ...]] = {}
+    for locator in locators:
+        name, where = _name_of(locator), split_locator(locator)[1]
+        own = {key.removeprefix(f"{name}/"): s for key, s in shapes.items() if "/" not in key}
+        own |= {key.removeprefix(f"{name}/"): s for key, s in shapes.items() if key.startswith(f"{name}/")}
+        if not own or any(shape[0] != 1 for shape in own.values()):
+            raise InvalidInputError(
+                f"batches of {name!r}: its file must leave the first dimension of its inputs open; give "
+                "their shapes for one inference, e.g. --shape x=1,3,224,224"
+            )
+        for size in dict.fromkeys(sizes):
+            batch = name if size == 1 else f"{name}*{size}"
+            places.append(f"{batch}={where}")
+            found |= {f"{batch}/{key}": (size, *shape[1:]) for key, shape in own.items()}
+    return places, found
 
 
 def models_of(

@@ -161,7 +161,7 @@ def plan(
         How many of the best plans to return, in order.
     distance
         On how many layers, at least, each plan is to run on other units than every plan before it; 1: any
-        other plan. For one network without a workload.
+        other plan. Of a workload, pairs of requests in the other order count, too.
     pipelines
         How many pipelines may run side by side, each on units of its own: "many", "one" or a number
         (`with_pipelines`). None: as the problem says.

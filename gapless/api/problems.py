@@ -20,7 +20,7 @@ from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.validation import Defects
-from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of
+from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of, with_windows
 from ..profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
 
 Millis = float | int | None
@@ -72,6 +72,7 @@ def load_workload(
     load_policy: LoadPolicy | None = None,
     task_slots: int | None = None,
     contention: str | Path | None = None,
+    windows: Mapping[str, tuple[int, int | None]] | None = None,
     objective: str | Objective = "makespan",
 ) -> Problem:
     """Return the problem of serving several requests at once.
@@ -94,13 +95,16 @@ def load_workload(
     contention
         A file of `measure_contention` (`gapless contention --out`), whose slowdowns take the place of
         those of the problem.
+    windows
+        From names of requests to when they come and when they have to be done, microseconds from the start;
+        None for no end.
     objective
         As for `plan`.
 
     Raises
     ------
     InvalidInputError
-        A name is not known, or the text is not a list of requests.
+        A name is not known, a window ends before it begins, or the text is not a list of requests.
     """
     if (problem is None) == (platform is None):
         raise InvalidInputError(
@@ -135,6 +139,7 @@ def load_workload(
         from ..profiler.slowdown.contention.result import CONTENTION
 
         base = replace(base, interference=load(contention, CONTENTION).interference)
+    served = served if windows is None else with_windows(served, windows)
     return replace(base, data=served).with_objective(objective)
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..executor.engine import Engine
-from ..executor.graph.grouping import Granularity
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
-from ..executor.progress import Afresh, Ledger, Report, silent
+from ..executor.progress import Afresh, Report, silent
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
@@ -26,7 +25,6 @@ from ..executor.tuning.options import TuningOptions
 from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..executor.tuning.trust import TableFacts
-from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
@@ -37,25 +35,21 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
-from ..profiler.quality import defects
+from ..solvers.pareto import ParetoFront
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
-from .device import this_device
 from .execution import (
     DEFAULT_METHOD,
-    models_for,
     open_store,
-    profiled_problem,
     resolve_engine,
-    resolve_model,
     take_profile,
 )
-from .groups import check_in_pieces, groupable, tables_of_groups
-from .models import open_model
 from .planning import Comparison, with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import Loop, LoopStop
-from .tuning_checks import checked
+from .trade_offs import measured_front
+from .tuning_checks import check_traded, checked, for_fronts
+from .tuning_subjects import facts_of, opened, tables_of, units_of
 
 DEFAULT_TOP = 10
 
@@ -82,6 +76,8 @@ class Tuned:
         What was measured; of several rounds, in the last one that came to its end. With the sustained run.
     loop
         All rounds, where more than one was asked for.
+    front
+        The trade-offs, with what was measured of them, where those were asked for.
     """
 
     problem: Problem
@@ -89,6 +85,7 @@ class Tuned:
     comparison: Comparison
     result: TuningResult
     loop: Loop | None = None
+    front: ParetoFront | None = None
 
     @property
     def interrupted(self) -> bool:
@@ -127,6 +124,7 @@ def tune(
     costs: str | None = None,
     rounds: int = 1,
     sustain_s: float | None = None,
+    pareto: str | Sequence[str] | None = None,
     options: TuningOptions = TuningOptions(),
     profile_options: ProfileOptions = PROFILING,
     time_limit_s: float | None = None,
@@ -162,6 +160,10 @@ def tune(
     sustain_s
         For how many seconds the finalists run in turns after the race (`executor.tuning.endurance`), to see
         whether they slow down and whether their order holds; None: not at all.
+    pareto
+        Instead of the best plans, all trade-offs of two or three terms, as for `gapless.pareto`: each is
+        measured for the same time (`TuningMode.FIXED`), and none leaves. Their energy is that which the
+        machine says it took, or else computed from measured times and the powers of the platform.
     options
         How to tune; the budget is for all rounds together, and for racing alone: profiling, planning and
         `sustain_s` do not count.
@@ -184,7 +186,8 @@ def tune(
         asked for a workload.
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
-    models = _opened(subject, in_pieces=groups is not None)
+    traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
+    models = opened(subject, in_pieces=groups is not None)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -192,11 +195,10 @@ def tune(
         if isinstance(subject, Problem):
             tables = {subject.costs.provenance.method or "given": subject}
         else:
-            units = _units(platform, found, grouped=groups is not None)
             (model,) = models.values()
             taken = take_profile(
                 model,
-                units,
+                units_of(platform, found, grouped=groups is not None, traded=traded),
                 found,
                 methods=tuple(Method),
                 options=profile_options,
@@ -205,22 +207,21 @@ def tune(
                 resume=resume,
             )
             first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
-            tables = _tables(taken, model, found, first, groups=groups, ledger=ledger, report=report)
+            tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
         placed = next(iter(tables.values())).platform
-        runner = stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint())))
-        asked = _asked(tables, pipelines, objective, rules)
         setup = TuningSetup(
-            runner=runner,
+            runner=stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint()))),
             device=f"{fingerprint().digest} {found.name} {found.availability().version}",
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
-            options=options,
+            options=for_fronts(options) if traded else options,
             store=kept,
             resume=resume,
             report=report,
-            facts=TableFacts() if taken is None else _facts(taken),
+            facts=TableFacts() if taken is None else facts_of(taken),
         )
-        return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s)
+        asked = _asked(tables, pipelines, objective, rules)
+        return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
 def tune_simulated(
@@ -237,6 +238,7 @@ def tune_simulated(
     seed: int = 0,
     rounds: int = 1,
     sustain_s: float | None = None,
+    pareto: str | Sequence[str] | None = None,
     options: TuningOptions = TuningOptions(),
     time_limit_s: float | None = None,
     store: Store | str | Path = ":memory:",
@@ -253,7 +255,7 @@ def tune_simulated(
         The same problem with the table that the simulated device obeys.
     noise_permille, seed
         Random variation of every execution.
-    backends, top, distance, pipelines, objective, rules, rounds, sustain_s, options, time_limit_s
+    backends, top, distance, pipelines, objective, rules, rounds, sustain_s, pareto, options, time_limit_s
         As for `tune`.
     store, resume, report
         As for `tune`.
@@ -263,6 +265,7 @@ def tune_simulated(
         truth.costs.provenance.method or "truth": truth,
     }
     checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
+    traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     with ExitStack() as stack:
         obeyed = truth if pipelines is None else with_pipelines(truth, pipelines)
         setup = TuningSetup(
@@ -270,13 +273,13 @@ def tune_simulated(
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
-            options=options,
+            options=for_fronts(options) if traded else options,
             store=open_store(store, stack),
             resume=resume,
             report=report,
         )
         asked = _asked(tables, pipelines, objective, rules)
-        return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s)
+        return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
 def _asked(
@@ -298,54 +301,6 @@ def default_costs(objective: Objective) -> str:
     return str(Method.ISOLATED) if objective.first == "latency" else DEFAULT_METHOD
 
 
-def _opened(
-    subject: Model | Problem | str | Path | Sequence[str | Path], *, in_pieces: bool = False
-) -> dict[str, Model]:
-    """Return the models that are tuned, by name."""
-    if isinstance(subject, Problem):
-        operation_of(subject).check_executable(subject)
-        return models_for(subject)
-    if in_pieces and isinstance(subject, str | Path):
-        subject = open_model(subject, granularity=Granularity.PIECE)
-    model = resolve_model(subject)
-    if in_pieces:
-        check_in_pieces(model)
-    return {model.network.name: model}
-
-
-def _units(platform: Platform | None, engine: Engine, *, grouped: bool) -> Platform:
-    """Return the units: those that are given, or those of this device."""
-    found = this_device(engine=engine) if platform is None else platform
-    if grouped:
-        groupable(found)
-    return found
-
-
-def _tables(
-    taken: Profile,
-    model: Model,
-    engine: Engine,
-    first: str,
-    *,
-    groups: str | int | None,
-    ledger: Ledger,
-    report: Report,
-) -> dict[str, Problem]:
-    """Return the problem with each table of costs, the first one being that which plans are made from."""
-    tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
-    if groups is None:
-        return tables
-    return tables_of_groups(tables, taken, model, engine, groups, ledger=ledger, report=report)
-
-
-def _facts(taken: Profile) -> TableFacts:
-    """Return what is known of measured tables."""
-    unsteady = [bool(defects(one.busy)) for one in taken.measured]
-    return TableFacts(
-        sums_error=taken.check_error, unsteady=sum(unsteady) / len(unsteady) if unsteady else None
-    )
-
-
 def _tuned(
     tables: Mapping[str, Problem],
     taken: Profile | None,
@@ -353,8 +308,11 @@ def _tuned(
     *,
     rounds: int,
     sustain_s: float | None,
+    traded: Sequence[str] = (),
 ) -> Tuned:
     problem = next(iter(tables.values()))
+    if traded:
+        return _front_tuned(tables, taken, setup, traded, sustain_s=sustain_s)
     comparison, plans = setup.plan(problem, top=setup.solving.top)
     candidates = plan_candidates(plans, tables=tables)
     single = rounds == 1 and setup.solving.distance == 1
@@ -373,6 +331,36 @@ def _tuned(
     if sustain_s is not None and (loop is None or loop.stop is not LoopStop.INTERRUPTED):
         result = setup.sustain(result, problem, seconds=sustain_s)
     return Tuned(problem=problem, profile=taken, comparison=comparison, result=result, loop=loop)
+
+
+def _front_tuned(
+    tables: Mapping[str, Problem],
+    taken: Profile | None,
+    setup: TuningSetup,
+    terms: Sequence[str],
+    *,
+    sustain_s: float | None,
+) -> Tuned:
+    """Measure trade-offs instead of the best plans."""
+    problem = next(iter(tables.values()))
+    front = setup.trade(problem, terms)
+    if not front.points:
+        raise InvalidInputError(
+            f"no backend found a plan to tune; `gapless plan --pareto {','.join(terms)}` on the profiled "
+            "problem shows why"
+        )
+    plans = [point.candidate.plan for point in front.points]
+    result = setup.race([*plan_candidates(plans, tables=tables), *_allowed_baselines(tables)], problem)
+    if sustain_s is not None:
+        result = setup.sustain(result, problem, seconds=sustain_s)
+    comparison = Comparison(problem=problem, results=(), failures=(), disagreements=())
+    return Tuned(
+        problem=problem,
+        profile=taken,
+        comparison=comparison,
+        result=result,
+        front=measured_front(front, problem, result.rows),
+    )
 
 
 def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..executor.tuning.options import Rung, TuningMode, TuningOptions
+from ..formulations.energy import ENERGY, lacking
 from ..formulations.errors import InvalidInputError
+from ..formulations.hardware import Platform
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from .closed_loop import check_rounds
 from .groups import parse_groups
+from .trade_offs import parse_terms
 
 MOST_SUSTAINED_S = 86_400.0
 """Longest time that finalists run: a day."""
@@ -75,3 +82,53 @@ def _wanted(subject: object, objective: str | Objective | None) -> Objective:
 
 def _has_workload(subject: object) -> bool:
     return isinstance(subject, Problem) and not subject.formulation.one_network
+
+
+def check_traded(
+    pareto: str | Sequence[str] | None,
+    backends: Sequence[str],
+    *,
+    rounds: int,
+    distance: int,
+    objective: str | Objective | None,
+) -> tuple[str, ...]:
+    """Return the terms of which trade-offs are measured, none where they are not asked for.
+
+    Raises
+    ------
+    InvalidInputError
+        Something else is asked, too, that trade-offs have not.
+    """
+    if pareto is None:
+        return ()
+    stray = {
+        "several rounds": rounds > 1,
+        "a distance": distance > 1,
+        "an objective": objective is not None,
+        f"{len(backends)} backends": len(backends) != 1,
+    }
+    found = [what for what, there in stray.items() if there]
+    if found:
+        raise InvalidInputError(
+            f"trade-offs are all plans that no other is better than, found by one backend: leave out "
+            f"{' and '.join(found)}"
+        )
+    return parse_terms(pareto)
+
+
+def check_powers(platform: Platform, terms: Sequence[str]) -> None:
+    """Refuse trade-offs of energy on units whose powers are not known, before anything is measured.
+
+    Raises
+    ------
+    InvalidInputError
+        A power is missing.
+    """
+    reason = lacking(platform)
+    if ENERGY in terms and reason:
+        raise InvalidInputError(reason)
+
+
+def for_fronts(options: TuningOptions) -> TuningOptions:
+    """Return how trade-offs are measured: all for the same time, in turns."""
+    return replace(options, mode=TuningMode.FIXED, rungs=options.rungs or (Rung(seconds=0.5, rounds=4),))

@@ -18,6 +18,7 @@ from ..formulations.registry import data_keys, formulation_names
 from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
+    from ..api.batches import BatchChoice
     from ..api.diagnosis import BackendReport, Diagnosis
     from ..api.kinds import KindResult
     from ..api.planning import Comparison
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # what a command does not print it does not load: `gapless ve
     from ..formulations.problem import Problem
     from ..formulations.scores import Score, Violation
     from ..formulations.task_stream import PlayedStream
+    from ..solvers.pareto import ParetoFront
     from ..solvers.result import Candidate, Conflict, SolveResult
 
 Document = dict[str, Any]
@@ -179,6 +181,18 @@ def result_document(problem: Problem, result: SolveResult) -> Document:
     return {**header("result"), "problem": problem_data(problem), **result_data(problem, result)}
 
 
+def batches_data(found: Sequence[BatchChoice]) -> list[Document]:
+    """Return what each choice of the sizes of batches comes to, the best first."""
+    return [
+        {
+            "workload": choice.workload,
+            "status": str(choice.result.status),
+            "values": None if choice.result.values is None else list(choice.result.values),
+        }
+        for choice in found
+    ]
+
+
 def comparison_document(comparison: Comparison, *, interrupted: bool = False) -> Document:
     """Return the document of `gapless compare`.
 
@@ -216,6 +230,12 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
         "disagreements": list(comparison.disagreements),
         "interrupted": interrupted,
     }
+
+
+def of_file(text: str) -> Document:
+    """Return what stands in a JSON file that gapless writes as a document: with its own version, too."""
+    document: Document = json.loads(text)
+    return {**document, "gapless": __version__}
 
 
 def kinds_document(found: Sequence[KindResult]) -> Document:
@@ -280,10 +300,27 @@ def trace_document(problem: Problem, trace: History) -> Document:
     }
 
 
-def tuning_document(problem: Problem, result: TuningResult, loop: Loop | None = None) -> Document:
-    """Return the document of `gapless tune`; `loop`: all rounds, where more than one was asked for."""
-    rounds = {} if loop is None else {"loop": plain_data(loop)}
-    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result), **rounds}
+def tuning_document(
+    problem: Problem,
+    result: TuningResult,
+    loop: Loop | None = None,
+    front: ParetoFront | None = None,
+) -> Document:
+    """Return the document of `gapless tune`.
+
+    Parameters
+    ----------
+    problem, result
+        What was planned, and what was measured.
+    loop, front
+        All rounds, where more than one was asked for; the trade-offs, where those were.
+    """
+    more = {} if loop is None else {"loop": plain_data(loop)}
+    if front is not None:
+        from .pareto_file import dump_front
+
+        more["pareto"] = json.loads(dump_front(front, problem))
+    return {**header("tuning"), "problem": problem_data(problem), **plain_data(result), **more}
 
 
 def error_document(error: BaseException, exit_code: int, text: str) -> Document:

@@ -67,6 +67,13 @@ FORMATS = (
         read_by="whatever reads a plan; --plan chooses one",
     ),
     FileFormat(
+        name="pareto",
+        location="files.pareto_file:PARETO",
+        what="trade-offs: plans that no other is better than in two or three terms, with what is proved",
+        written_by="plan --pareto --out, tune --pareto",
+        read_by="report, whatever reads a plan (--plan chooses one), and your Python",
+    ),
+    FileFormat(
         name="platform",
         location="formulations.files:PLATFORM",
         what="the processing units of one device",

@@ -8,7 +8,7 @@ A plan file keeps the origin of its problem, so that `gapless simulate PLAN` fin
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..api.problems import load_problem, load_workload, with_pipelines
@@ -43,21 +43,30 @@ NAMES = (
     "objective",
     "max_period_us",
     "max_latency_us",
+    "max_energy_nj",
     "min_units",
     "max_units",
     "min_balance",
     "max_gapness_us",
     "min_utilisation",
+    "max_bubbles_us",
+    "max_memory_bytes",
+    "max_unit_memory_bytes",
+    "window",
 )
 """Options that say which problem is meant, and what is asked of it."""
 
-_COUNTS = ("task_slots", "max_period_us", "max_latency_us", "min_units", "max_units", "max_gapness_us")
+_COUNTS = (
+    "task_slots", "max_period_us", "max_latency_us", "max_energy_nj", "min_units", "max_units",
+    "max_gapness_us", "max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes",
+)  # fmt: skip
 """Whole numbers; the limits of a problem among them stand behind the first."""
 
 _PERCENTAGES = ("min_balance", "min_utilisation")
 
+_WINDOW = re.compile(r"(.+)=(\d{1,9}(?:\.\d{1,3})?)?\.\.(\d{1,9}(?:\.\d{1,3})?)?", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
-_SERVICE = ("order", "execution", "mode", "contention")
+_SERVICE = ("order", "execution", "mode", "contention", "window")
 """What only a workload has."""
 
 _OVER_DEVICES = ("devices", "batch", "shape", "groups", "over_graph")
@@ -169,6 +178,7 @@ def _named(asked: Mapping[str, str], network: Network | None) -> Problem:
             mode=_choice("mode", Mode, asked, Mode.BATCH),
             task_slots=_count("task_slots", asked.get("task_slots")),
             contention=asked.get("contention"),
+            windows=parse_windows(asked["window"].split()) if "window" in asked else None,
         )
     _refuse(
         asked,
@@ -256,6 +266,27 @@ def _count(name: str, text: str | None) -> int | None:
     if not text.isdecimal() or len(text) > 15:
         raise InvalidInputError(f"{name} is {text!r}, must be a whole number")
     return int(text)
+
+
+def parse_windows(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
+    """Return the windows of requests, "bert=20..500" in milliseconds; no end after "..": no deadline.
+
+    Raises
+    ------
+    InvalidInputError
+        One has another form, or a request is named twice.
+    """
+    found: dict[str, tuple[int, int | None]] = {}
+    for text in texts:
+        read = _WINDOW.fullmatch(text)
+        if read is None or read[1] in found:
+            raise InvalidInputError(
+                f"--window is {text!r}, must be NAME=FROM..TO in milliseconds, once a request, e.g. "
+                "bert=20..500, or bert=20.. for no end"
+            )
+        begin, end = (round(1000 * float(part)) if part else None for part in read.groups()[1:])
+        found[read[1]] = begin or 0, end
+    return found
 
 
 def parse_permille(option: str, text: str) -> int:

@@ -18,16 +18,18 @@ from ..formulations.files import (
     load,
     load_planned,
     load_problem,
+    plan_of_file,
 )
 from ..formulations.judge import check
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from .origins import asked_problem, forgotten, on_problem, require_known, with_remembered_rules
+from .pareto_file import PARETO, load_front
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
 
-PLAN_KINDS = (PLAN.format, PLANS.format, DEPLOYMENT.format)
+PLAN_KINDS = (PLAN.format, PLANS.format, PARETO.format, DEPLOYMENT.format)
 """Of which kind a file is that stands for a plan."""
 
 _IN_FOLDER = ("deployment.json", "plan.json")
@@ -239,7 +241,7 @@ def _read(path: Path, number: int | None = None) -> NamedPlan:
             deployment=deployment,
             origin=_beside(path, own),
         )
-    plans, origin = load_planned(path)
+    plans, origin = _planned(path)
     chosen = _chosen(path, len(plans), number)
     which = "the best" if chosen == 1 else f"number {chosen}"
     note = f"{path} holds {len(plans)} plans: {which} is taken, [{plans[chosen - 1]}]; --plan takes another"
@@ -250,6 +252,14 @@ def _read(path: Path, number: int | None = None) -> NamedPlan:
         origin=origin,
         notes=(note,) if len(plans) > 1 else (),
     )
+
+
+def _planned(path: Path) -> tuple[tuple[Plan, ...], Origin]:
+    """Return the plans of a list or of a front, and what is known of their problem."""
+    if format_of(path) != PARETO.format:
+        return load_planned(path)
+    front, origin = load_front(path)
+    return tuple(plan_of_file(point.plan, path) for point in front.points), origin
 
 
 def _chosen(path: Path, count: int, number: int | None) -> int:

@@ -29,6 +29,7 @@ from ..profiler.clusters.measured import cluster_costs
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from .documents import comparison_document, json_text
+from .pareto_file import dump_front
 from .plans import DEPLOYMENT
 from .run import SAVE, Entry, Run, begin
 
@@ -155,8 +156,11 @@ def _tuned_texts(tuned: Tuned) -> dict[str, str]:
         "tuning.json": dump(tuned.result, TUNING),
         "table.md": markdown_text(table),
         "table.csv": csv_text(table),
-        "comparison.json": json_text(comparison_document(tuned.comparison)),
     }
+    if tuned.front is None:
+        texts["comparison.json"] = json_text(comparison_document(tuned.comparison))
+    else:
+        texts["pareto.json"] = dump_front(tuned.front, tuned.problem)
     if tuned.loop is not None:
         texts["rounds.json"] = dump(tuned.loop, LOOP)
     executions = _executions(tuned)

@@ -119,7 +119,9 @@ class LimitSet(Limits):
     ----------
     max_period_us, max_latency_us, min_units, max_units
         As in a problem file.
-    min_balance_permille, max_gapness_us, min_utilisation_permille
+    min_balance_permille, max_gapness_us, min_utilisation_permille, max_bubbles_us
+        As in a problem file.
+    max_memory_bytes, max_unit_memory_bytes
         As in a problem file.
     label
         What it is called in tables; empty: made from its limits.

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ..formulations.objective import Objective
 from ..formulations.registry import formulation_named, formulation_names
 from ..formulations.terms import Dimension, TermInfo
+from ..formulations.tiers import TOLERANCE, tiers
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
 from ..solvers.sources import Source
@@ -36,6 +37,16 @@ STATUS_STYLE = {
     SolveStatus.INFEASIBLE: "bold red",
     SolveStatus.NO_SOLUTION: "bold magenta",
 }
+
+SCALES: Mapping[Dimension, tuple[int, str]] = {
+    Dimension.MICROSECONDS: (1000, " (ms)"),
+    Dimension.NANOSECONDS: (1_000_000, " (ms)"),
+    Dimension.NANOJOULES: (1_000_000, " (mJ)"),
+    Dimension.BYTES: (2**20, " (MiB)"),
+    Dimension.PERMILLE: (10, " (%)"),
+    Dimension.COUNT: (1, ""),
+}
+"""Divisor and unit of what is drawn."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -82,6 +93,20 @@ def size(count: int | None) -> str:
 def percent(permille: int | None) -> str:
     """Return a share."""
     return "-" if permille is None else f"{permille / 10:.1f} %"
+
+
+def tier_words(values: Sequence[float | None]) -> tuple[str, ...]:
+    """Return the tier of each predicted value; nothing where every value is a tier of its own."""
+    found = iter(tiers([value for value in values if value is not None]))
+    words = tuple("-" if value is None else str(next(found)) for value in values)
+    return words if len(set(words) - {"-"}) < sum(word != "-" for word in words) else ()
+
+
+def tier_legend(name: str) -> str:
+    """Return what tiers are, of which value."""
+    return (
+        f"tier: plans whose {name} differs by {100 * TOLERANCE:.0f} % at most, less than predictions can tell"
+    )
 
 
 def share(part: float, whole: float) -> str:

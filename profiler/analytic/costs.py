@@ -93,6 +93,21 @@ def time_of(network: Network, unit: UnitModel) -> BatchTime | None:
     )
 
 
+def layer_times(network: Network, unit: UnitModel) -> tuple[float, ...] | None:
+    """Return the time of each layer for one inference, microseconds, without copies; None as in `time_of`.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `network_costs`.
+    """
+    if not all(_runs(network, unit)):
+        return None
+    layers = _computed_layers(network, unit)
+    scale = _scale(network, unit, layers)
+    return tuple(scale * layer.of(1) for layer in layers)
+
+
 def _computed_layers(network: Network, unit: UnitModel) -> tuple[BatchTime, ...]:
     """Return the time of each layer as the rates say, not scaled to any known total."""
     return tuple(_computed(work, unit) for work in works_of(network))

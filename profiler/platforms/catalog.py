@@ -1,4 +1,4 @@
-"""Shipped problems: measured tables of four devices and three networks, by name.
+"""Shipped problems: measured tables of four devices and three networks, and an estimated one, by name.
 
 A name is "platform/network", e.g. "pixel7a/alexnet-sparse". Beside this module lies one folder for each
 platform (`platform.json`, and `NETWORK.METHOD.json` for each table) and one with the networks. Nothing is
@@ -24,12 +24,12 @@ _NETWORKS = "networks"
 
 
 def platform_names() -> tuple[str, ...]:
-    """Return the names of the shipped platforms that were measured."""
+    """Return the names of the shipped platforms with tables; "pixel7a-tpu" has an estimated unit."""
     return tuple(sorted(_tables()))
 
 
 def network_names(platform: str) -> tuple[str, ...]:
-    """Return the names of the networks that were measured on a shipped platform."""
+    """Return the names of the networks that a shipped platform has tables of."""
     return tuple(sorted(_tables()[platform]))
 
 

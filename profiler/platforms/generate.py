@@ -11,6 +11,7 @@ from ...formulations.network import Network
 from ..analytic.model import ANALYTIC
 from ..zoo.catalog import zoo_path
 from .phone_contention import phone_interference
+from .phone_cores import NAME, divided, divided_interference
 from .phones import phones
 
 
@@ -43,3 +44,8 @@ def documents(networks: Sequence[Network]) -> Iterator[tuple[str, str]]:
         yield f"{name}/platform.json", dump(phone.platform, PLATFORM)
         yield f"{name}/analytic.json", dump(phone.model, ANALYTIC)
         yield f"{name}/interference.json", dump(interference, INTERFERENCE)
+        if phone is kirin:
+            cores = divided(kirin, networks)
+            yield f"{NAME}/platform.json", dump(cores.platform, PLATFORM)
+            yield f"{NAME}/analytic.json", dump(cores.model, ANALYTIC)
+            yield f"{NAME}/interference.json", dump(divided_interference(interference, cores), INTERFERENCE)

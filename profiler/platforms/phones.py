@@ -116,7 +116,9 @@ class _Clocks:
     little: tuple[int, ...]
 
 
-_KIRIN = _Clocks(big=(2860, 2860, 2090, 2090), little=(1860,) * 4)
+KIRIN_CLOCKS = _Clocks(big=(2860, 2860, 2090, 2090), little=(1860,) * 4)
+"""Of the cores of the Kirin 990."""
+
 _SD778G = _Clocks(big=(2400, 2200, 2200, 2200), little=(1900,) * 4)
 _SD870 = _Clocks(big=(3200, 2420, 2420, 2420), little=(1800,) * 4)
 
@@ -199,8 +201,8 @@ def _kirin_units(known: Mapping[str, Network]) -> tuple[UnitModel, ...]:
         *(replace(guess, totals=_table_ii_totals(guess.unit)) for guess in (_CPU_GUESS, _GPU_GUESS)),
     )
     npu, big, gpu = (fit_rates(guess, list(known.values())) for guess in guesses)
-    little = _slower(big, LITTLE, operations=LITTLE_OPERATIONS, moves=LITTLE_BYTES)
-    return (npu, big, gpu, _following(little, big, known))
+    little = slower(big, LITTLE, operations=LITTLE_OPERATIONS, moves=LITTLE_BYTES)
+    return (npu, big, gpu, following(little, big, known))
 
 
 def _table_ii_totals(unit: str) -> tuple[KnownTotal, ...]:
@@ -211,7 +213,7 @@ def _table_ii_totals(unit: str) -> tuple[KnownTotal, ...]:
     )
 
 
-def _following(unit: UnitModel, big: UnitModel, known: Mapping[str, Network]) -> UnitModel:
+def following(unit: UnitModel, big: UnitModel, known: Mapping[str, Network]) -> UnitModel:
     """Return a unit that also has the known totals of the big cores, by the ratio of computed times."""
 
     def follow_us(total: KnownTotal) -> float:
@@ -232,11 +234,11 @@ def _computed_us(network: Network, unit: UnitModel) -> float:
 def _snapdragon_778g_units(kirin: Sequence[UnitModel], known: Mapping[str, Network]) -> tuple[UnitModel, ...]:
     printed = (_SD778G_MOBILENETV2, _SD778G_RESNET50)
     speed = _computed_us(known["mobilenetv2"], kirin[1]) / _SD778G_MOBILENETV2.total_us
-    big_clocks, little_clocks = _clock_ratios(_KIRIN, _SD778G)
+    big_clocks, little_clocks = _clock_ratios(KIRIN_CLOCKS, _SD778G)
     little_speed = speed * little_clocks / big_clocks
     big, gpu, little = _faster_units(kirin[1:], "kirin990", speed, little_speed)
     big = replace(big, totals=(*printed, *big.totals))
-    return (big, _following(gpu, big, known), _following(little, big, known))
+    return (big, following(gpu, big, known), following(little, big, known))
 
 
 def _faster_units(
@@ -255,7 +257,7 @@ def _clock_ratios(old: _Clocks, new: _Clocks) -> tuple[float, float]:
 
 
 def _faster(unit: UnitModel, source: str, speed: float) -> UnitModel:
-    other = _slower(unit, unit.unit, operations=1 / speed, moves=1 / speed)
+    other = slower(unit, unit.unit, operations=1 / speed, moves=1 / speed)
     return replace(
         other,
         copy_us=round(unit.copy_us / speed),
@@ -264,7 +266,8 @@ def _faster(unit: UnitModel, source: str, speed: float) -> UnitModel:
     )
 
 
-def _slower(unit: UnitModel, name: str, *, operations: float, moves: float) -> UnitModel:
+def slower(unit: UnitModel, name: str, *, operations: float, moves: float) -> UnitModel:
+    """Return a unit that is so many times as slow for operations, and for bytes; without known totals."""
     return replace(
         unit,
         unit=name,

@@ -41,12 +41,16 @@ class Narrowing:
         Most chunks of a plan.
     facts
         What follows from the rules.
+    idle_mw, least_drain
+        Idle power of all units, and energy above it that no plan undercuts; 0 where energy does not matter.
     """
 
     limits: Limits
     unit_count: int
     most_chunks: int
     facts: Facts
+    idle_mw: int = 0
+    least_drain: int = 0
 
     @property
     def filters_least(self) -> bool:
@@ -69,6 +73,10 @@ class Narrowing:
             low = max(low, floor - limits.max_gapness_us)
         least = -(-(limits.min_utilisation_permille or 0) * self.unit_count * floor // 1000)
         box = self._with_total(replace(box, window=replace(box.window, low=low)), least)
+        if limits.max_latency_us is not None:
+            box = self.capped(box, Term.LATENCY, limits.max_latency_us)
+        if limits.max_energy_nj is not None:
+            box = self.capped(box, Term.ENERGY, limits.max_energy_nj)
         if self.facts.bound_plans:
             for term, value in self.facts.plan_caps(floor, max(floor, box.most_period)):
                 box = self.capped(box, term, value)
@@ -87,6 +95,15 @@ class Narrowing:
             case Term.PEAK_MEMORY:
                 memory = value if window.most_memory is None else min(value, window.most_memory)
                 window = replace(window, most_memory=memory)
+            case Term.ENERGY:
+                drain = value - self.idle_mw * box.floor
+                drain = drain if window.most_drain is None else min(drain, window.most_drain)
+                window = replace(window, most_drain=drain)
+                if self.idle_mw:
+                    box = self.capped(box, Term.PERIOD, (value - self.least_drain) // self.idle_mw)
+                    window = replace(window, high=box.window.high)
+            case Term.UNITS:  # says nothing about single chunks
+                pass
             case Term.IDLE:
                 least = -(-(1000 - value) * self.unit_count * box.floor // 1000)
                 return self._with_total(box, least)

@@ -50,6 +50,8 @@ _KNOWN = frozenset(
         Quantity.LATENCY,
         Quantity.BUBBLES,
         Quantity.PEAK,
+        Quantity.ENERGY,
+        Quantity.UNITS,
     }
 )
 """Quantities that `propagation.py` has intervals for."""

@@ -69,6 +69,11 @@ class StateGraph:
         """Bytes by arc."""
         return self.chunks.memory[self.chunk]
 
+    @property
+    def drain(self) -> Ints:
+        """Energy above the idle power by arc."""
+        return self.chunks.drain[self.chunk]
+
     def completions(
         self, combine: np.ufunc, reduce: np.ufunc, weights: NDArray[Number], neutral: int
     ) -> NDArray[Number]:
@@ -118,6 +123,8 @@ class StateGraph:
             graph = graph.within(-graph.busy, -window.least_total)
         if window.most_memory is not None:
             graph = graph.within(graph.memory, window.most_memory)
+        if window.most_drain is not None:
+            graph = graph.within(graph.drain, window.most_drain)
         return graph
 
     def keep(self, arcs: Flags) -> StateGraph:
@@ -156,6 +163,7 @@ def build_graph(
     lattice: Lattice,
     window: Window,
     totals: CompletionTotals,
+    drains: Callable[[], Ints],
     *,
     most: int,
     pause: Callable[[], None],
@@ -167,7 +175,7 @@ def build_graph(
 
     Parameters
     ----------
-    tables, lattice, window, totals
+    tables, lattice, window, totals, drains
         What there is.
     most
         Most arcs, and most chunks.
@@ -181,7 +189,7 @@ def build_graph(
     """
     chunks = tables.arcs(window, most)
     reach = lattice.reach(tables.reach_back(window.high))
-    budget = _Budget(window, totals)
+    budget = _Budget(window, totals, drains)
     pause()
     graph = _Expansion(chunks, lattice, reach, budget, most).run(tables.last, pause)
     return graph.narrowed(window)
@@ -199,18 +207,21 @@ class _Budget:
     """Which arcs keep the total of a plan within a window.
 
     The least and the largest total of a way to each state, plus the arc, plus the least or largest
-    total of the rest: a further chunk is never busier than the window allows.
+    total of the rest: a further chunk is never busier than the window allows. The same for the least drain.
     """
 
-    def __init__(self, window: Window, totals: CompletionTotals) -> None:
+    def __init__(self, window: Window, totals: CompletionTotals, drains: Callable[[], Ints]) -> None:
         self._window = window
         self._most_total = 0 if window.most_total is None else window.most_total
         self._least_after = None if window.most_total is None else totals(largest=False).ravel()
         self._most_after = totals(largest=True).ravel() if window.least_total > 0 else None
+        self._most_drain = 0 if window.most_drain is None else window.most_drain
+        self._drain_after = None if window.most_drain is None else drains().ravel()
+        self._drain = np.zeros(1, dtype=np.int64)
         self._least = np.zeros(1, dtype=np.int64)
         self._most = np.zeros(1, dtype=np.int64)
 
-    def allows(self, source: Ints, busy: Ints, code: Ints, chunks_left: int) -> Flags | None:
+    def allows(self, source: Ints, busy: Ints, drain: Ints, code: Ints, chunks_left: int) -> Flags | None:
         """Return which arcs from the states of the current level are within; None when all are."""
         keep: Flags | None = None
         if self._least_after is not None:
@@ -219,10 +230,17 @@ class _Budget:
             rest = np.minimum(self._most_after[code], chunks_left * self._window.high)
             enough: Flags = self._most[source] + busy + rest >= self._window.least_total
             keep = enough if keep is None else keep & enough
+        if self._drain_after is not None:
+            cheap: Flags = self._drain[source] + drain + self._drain_after[code] <= self._most_drain
+            keep = cheap if keep is None else keep & cheap
         return keep
 
-    def advance(self, source: Ints, busy: Ints, target: Ints, count: int) -> None:
+    def advance(self, source: Ints, busy: Ints, drain: Ints, target: Ints, count: int) -> None:
         """Go to the next level, whose states `target` counts from 0."""
+        if self._drain_after is not None:
+            spent = np.full(count, np.iinfo(np.int64).max)
+            np.minimum.at(spent, target, self._drain[source] + drain)
+            self._drain = spent
         if self._least_after is not None:
             least = np.full(count, np.iinfo(np.int64).max)
             np.minimum.at(least, target, self._least[source] + busy)
@@ -263,7 +281,10 @@ class _Expansion:
             fresh = _distinct(code[ahead])
             number[fresh] = np.arange(len(fresh))
             target = number[code[ahead]]
-            self.budget.advance(source[ahead], self.chunks.busy[chunk[ahead]], target, len(fresh))
+            used = chunk[ahead]
+            self.budget.advance(
+                source[ahead], self.chunks.busy[used], self.chunks.drain[used], target, len(fresh)
+            )
             targets.append(np.full(len(code), SINK))
             targets[-1][ahead] = target + levels[-1]
             sources.append(source + levels[-2])
@@ -301,7 +322,8 @@ class _Expansion:
         ends = stop == width - 1
         keep &= ~ends if depth == 0 else ~ends | self.lattice.terminal[point]
         source, chunk, code = source[keep], chunk[keep], (point * width + stop)[keep]
-        within = self.budget.allows(source, self.chunks.busy[chunk], code, units - depth - 1)
+        busy, drain = self.chunks.busy[chunk], self.chunks.drain[chunk]
+        within = self.budget.allows(source, busy, drain, code, units - depth - 1)
         if within is None:
             return source, chunk, code
         return source[within], chunk[within], code[within]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...formulations.chain import Chain, Part
-from ...formulations.chunking.quantities import PlanValues, Quantity, Term
+from ...formulations.chunking.quantities import PlanValues, Quantity, Term, most_energy_nj
 from ...formulations.chunking.tables import chain_of
+from ...formulations.errors import InvalidProblemError
 from ...formulations.expr import variables
 from ...formulations.limits import limits_missed
 from ...formulations.problem import Problem
@@ -24,6 +26,9 @@ from .tables import Restrictions, Tables
 
 _LATTICE_POINTS = (4096, 512, 96, 1)
 """Largest sizes of the lattices, from fine to coarse."""
+
+_MOST_ENERGY_NJ = 1 << 58
+"""Sums of energies have to stay within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +88,18 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
     chain, terms = chain_of(problem), problem.ranking
     spoken = {key[0] for rule in rules for key in variables(rule.expr)}
     weigh = chain.device_memory is not None or Term.PEAK_MEMORY in terms or Quantity.PEAK in spoken
+    metered = Term.ENERGY in terms or problem.limits.max_energy_nj is not None or Quantity.ENERGY in spoken
+    powers = chain.powers if metered else None
+    if metered and most_energy_nj(chain) > _MOST_ENERGY_NJ:
+        raise InvalidProblemError(
+            f"plans may take up to {most_energy_nj(chain)} nJ, native takes at most {_MOST_ENERGY_NJ}: "
+            " give times or powers in a coarser unit, or use --backend z3"
+        )
     restrictions = facts.restrictions
-    tables = Tables(chain, restrictions, weigh_memory=weigh)
+    tables = Tables(
+        chain, restrictions, weigh_memory=weigh, extra_mw=None if powers is None else powers.extra_mw
+    )
+    idle_mw = 0 if powers is None else powers.idle_mw
     limit = problem.limits.max_units
     chunks = min(chain.unit_count, tables.last, chain.unit_count if limit is None else limit)
     return Instance(
@@ -92,21 +107,29 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
         rules=rules,
         facts=facts,
         tables=tables,
-        lattices=_lattices(problem, facts, restrictions),
+        lattices=_lattices(problem, facts, restrictions, tables.extra_mw.tolist()),
         ranking=Ranking(
             terms=terms,
             limits=problem.limits,
             unit_count=chain.unit_count,
             device_memory=chain.device_memory,
+            idle_mw=idle_mw,
         ),
         layout=Layout.fitting(len(terms), tables.last, chain.unit_count),
         narrowing=Narrowing(
-            limits=problem.limits, unit_count=chain.unit_count, most_chunks=chunks, facts=facts
+            limits=problem.limits,
+            unit_count=chain.unit_count,
+            most_chunks=chunks,
+            facts=facts,
+            idle_mw=idle_mw,
+            least_drain=tables.least_drain,
         ),
     )
 
 
-def _lattices(problem: Problem, facts: Facts, restrictions: Restrictions) -> Lattices:
+def _lattices(
+    problem: Problem, facts: Facts, restrictions: Restrictions, extra_mw: Sequence[int]
+) -> Lattices:
     """Return lattices from fine to coarse; units that rules name or that conflict stay apart if possible."""
     chain = chain_of(problem)
     named = {
@@ -124,6 +147,7 @@ def _lattices(problem: Problem, facts: Facts, restrictions: Restrictions) -> Lat
             chain.unit_memory[u],
             frozenset(layer for layer, unit in restrictions.blocked if unit == u),
             u if u in named or chain.exclusive[u] else None,
+            extra_mw[u],
         )
         for u in range(chain.unit_count)
     ]

@@ -15,10 +15,10 @@ import numpy as np
 from .graph import SINK, START, StateGraph
 from .ordering import Flags, Ints, runs
 
-FIELDS = 7
-STATE, MASK, MOST, LEAST, TOTAL, MEMORY, DEPTH = range(-FIELDS, 0)
+FIELDS = 8
+STATE, MASK, MOST, LEAST, TOTAL, MEMORY, DRAIN, DEPTH = range(-FIELDS, 0)
 """Rows from the end: graph state, set of used units, largest and least busy time, sum of busy times,
-bytes, number of chunks."""
+bytes, energy above the idle power, number of chunks."""
 
 _WORD_BITS = 62
 NO_LEAST = 1 << 60
@@ -124,6 +124,7 @@ class Growth:
         unit = chunks.unit[taken]
         self._unit_bit, self._unit_blocks = bits, blocks
         self._unit, self._busy, self._memory = unit, graph.busy, graph.memory
+        self._drain = graph.drain
         self._code = chunks.stop[taken] * layout.unit_count + unit
 
     def degrees(self, nodes: Ints) -> Ints:
@@ -151,6 +152,7 @@ class Growth:
         np.minimum(children[LEAST], busy, out=children[LEAST])
         children[TOTAL] += busy
         children[MEMORY] += self._memory[arc]
+        children[DRAIN] += self._drain[arc]
         children[DEPTH] += 1
         return children
 

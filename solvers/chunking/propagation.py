@@ -169,6 +169,8 @@ class _Placed:
             Quantity.LATENCY: outlook.total,
             Quantity.BUBBLES: outlook.bubbles,
             Quantity.PEAK: outlook.memory,
+            Quantity.ENERGY: outlook.energy,
+            Quantity.UNITS: outlook.units,
         }[Quantity(variable.name)]
         high = 1 if isinstance(variable, BoolVar) else variable.high
         most = np.minimum(outlook.most_total, high) if variable.name == Quantity.LATENCY else high

@@ -30,6 +30,10 @@ class CompletionBounds:
         Least bubbles.
     memory
         Least peak memory.
+    energy
+        Least energy.
+    units
+        Fewest units.
     """
 
     period: Ints
@@ -38,6 +42,8 @@ class CompletionBounds:
     most_total: Ints
     bubbles: Ints
     memory: Ints
+    energy: Ints
+    units: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +64,15 @@ class Ranking:
         Number of units of the platform.
     device_memory
         Capacity of the platform in bytes, or None.
+    idle_mw
+        Idle power of all units; 0 where energy does not matter.
     """
 
     terms: tuple[str, ...]
     limits: Limits
     unit_count: int
     device_memory: int | None
+    idle_mw: int
 
     def keys(self, outlook: CompletionBounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][column]."""
@@ -75,6 +84,10 @@ class Ranking:
         tests: list[Flags] = []
         if limits.max_period_us is not None:
             tests.append(period <= limits.max_period_us)
+        if limits.max_latency_us is not None:
+            tests.append(outlook.total <= limits.max_latency_us)
+        if limits.max_energy_nj is not None:
+            tests.append(outlook.energy <= limits.max_energy_nj)
         if limits.min_balance_permille is not None:
             tests.append(1000 * outlook.least >= limits.min_balance_permille * period)
         if limits.max_gapness_us is not None:
@@ -82,6 +95,8 @@ class Ranking:
         if limits.min_utilisation_permille is not None:
             whole = self.unit_count * period
             tests.append(1000 * outlook.most_total >= limits.min_utilisation_permille * whole)
+        if limits.max_bubbles_us is not None:
+            tests.append(outlook.bubbles <= limits.max_bubbles_us)
         if self.device_memory is not None:
             tests.append(outlook.memory <= self.device_memory)
         return np.logical_and.reduce(tests) if tests else None
@@ -110,4 +125,6 @@ _VALUES: dict[str, Callable[[CompletionBounds, int], Ints]] = {
     Term.BUBBLES: lambda outlook, _: outlook.bubbles,
     Term.PEAK_MEMORY: lambda outlook, _: outlook.memory,
     Term.IDLE: _idle,
+    Term.ENERGY: lambda outlook, _: outlook.energy,
+    Term.UNITS: lambda outlook, _: outlook.units,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from ...formulations.chunking.rules import (
     at_most,
@@ -26,8 +27,8 @@ def samples() -> Samples:
     """Return a plain instance with four plans, and one with all kinds of restrictions."""
     plain = {golden.name: golden for golden in golden_instances()}["each_to_its_best"].problem
     return Samples(
-        plain=plain.with_objective("period"),
-        problems={"restricted": sample_problem()},
+        plain=powered(plain).with_objective("period"),
+        problems={"restricted": powered(sample_problem())},
         rules=sample_rules(),
         limits=(
             {"min_units": 3},
@@ -36,12 +37,30 @@ def samples() -> Samples:
             {"min_units": 3, "max_units": 2},
             {"min_balance_permille": 700},
             {"max_gapness_us": 40},
+            {"max_bubbles_us": 60},
             {"min_utilisation_permille": 550},
             {"max_period_us": 150},
             {"max_period_us": 20},
+            {"max_latency_us": 190},
+            {"max_energy_nj": 170_000},
+            {"max_energy_nj": 130_000, "min_units": 2},
         ),
-        objectives=("paper", "peak_memory,period", "latency,gapness", "slack:100"),
+        objectives=(
+            "paper",
+            "peak_memory,period",
+            "latency,gapness",
+            "slack:100",
+            "energy,units",
+            "units,energy",
+        ),
     )
+
+
+def powered(problem: Problem) -> Problem:
+    """Return a problem whose units have powers: each more than the one before it."""
+    units = enumerate(problem.platform.units, start=1)
+    powers = tuple(replace(unit, power_mw=500 * place, idle_mw=7 * place) for place, unit in units)
+    return replace(problem, platform=replace(problem.platform, units=powers))
 
 
 def sample_problem(objective: str = "period,gapness") -> Problem:

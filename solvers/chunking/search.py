@@ -26,7 +26,7 @@ from ..protocol import StopReason
 from .graph import StateGraph
 from .ordering import Flags, Ints, ascending, less, smallest
 from .pool import Pool
-from .prefixes import DEPTH, LEAST, MEMORY, MOST, NO_LEAST, STATE, TOTAL, Growth, Layout, complete
+from .prefixes import DEPTH, DRAIN, LEAST, MEMORY, MOST, NO_LEAST, STATE, TOTAL, Growth, Layout, complete
 from .ranking import CompletionBounds, Ranking
 from .tables import TooLargeError
 
@@ -65,6 +65,8 @@ class Setting:
         Called between batches; raises `StopSearch` at the deadline.
     most_open
         Most prefixes that wait at once.
+    at_least
+        What no plan has less of, of the first term (`SolveOptions.at_least`).
     """
 
     ranking: Ranking
@@ -74,6 +76,7 @@ class Setting:
     prune: Prune | None
     pause: Callable[[], None]
     most_open: int
+    at_least: int = 0
 
 
 class GraphSearch:
@@ -91,6 +94,7 @@ class GraphSearch:
 
     def __init__(self, setting: Setting, graph: StateGraph, floor: int) -> None:
         self.setting, self.graph, self.floor = setting, graph, floor
+        self.idle_mw = setting.ranking.idle_mw
         self._growth = Growth(graph, setting.layout, setting.exclusive)
         self._completions: tuple[Ints | None, ...] = ()
 
@@ -197,6 +201,8 @@ class GraphSearch:
             most_total=total,
             bubbles=plans[DEPTH] * period - total,
             memory=plans[MEMORY],
+            energy=plans[DRAIN] + self.idle_mw * period,
+            units=plans[DEPTH],
         )
 
     def _outlook(self, nodes: Ints) -> CompletionBounds:
@@ -208,7 +214,16 @@ class GraphSearch:
         """
         if not self._completions:
             self._completions = self._tables()
-        period_of, least_of, total_of, most_of, bubbles_of, memory_of = self._completions
+        (
+            period_of,
+            least_of,
+            total_of,
+            most_of,
+            bubbles_of,
+            memory_of,
+            drain_of,
+            units_of,
+        ) = self._completions
         state, depth, total = nodes[STATE], nodes[DEPTH], nodes[TOTAL]
         period = nodes[MOST]
         if period_of is not None:
@@ -223,6 +238,8 @@ class GraphSearch:
             most_total=most_total,
             bubbles=total if bubbles_of is None else depth * period - total + bubbles_of[state],
             memory=nodes[MEMORY] if memory_of is None else nodes[MEMORY] + memory_of[state],
+            energy=nodes[DRAIN] + self.idle_mw * period + (0 if drain_of is None else drain_of[state]),
+            units=depth if units_of is None else depth + units_of[state],
         )
 
     @property
@@ -244,7 +261,13 @@ class GraphSearch:
                 np.maximum,
                 NO_LEAST,
             ),
-            (rules or ranking.needs(Term.LATENCY), busy, np.add, np.minimum, 0),
+            (
+                rules or ranking.needs(Term.LATENCY) or limits.max_latency_us is not None,
+                busy,
+                np.add,
+                np.minimum,
+                0,
+            ),
             (
                 rules or ranking.needs(Term.IDLE) or limits.min_utilisation_permille is not None,
                 busy,
@@ -253,7 +276,7 @@ class GraphSearch:
                 0,
             ),
             (
-                rules or ranking.needs(Term.BUBBLES),
+                rules or ranking.needs(Term.BUBBLES) or limits.max_bubbles_us is not None,
                 np.maximum(self.floor - busy, 0),
                 np.add,
                 np.minimum,
@@ -266,6 +289,8 @@ class GraphSearch:
                 np.minimum,
                 0,
             ),
+            (bool(graph.chunks.drain.any()), graph.drain, np.add, np.minimum, 0),
+            (rules or ranking.needs(Term.UNITS), np.ones_like(busy), np.add, np.minimum, 0),
         )
         return tuple(
             graph.completions(combine, reduce, weights, neutral) if need else None

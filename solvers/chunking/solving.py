@@ -98,6 +98,7 @@ class ChainSolve:
             prune=RulePruner(instance.chain, facts, layout, instance.tables.cuts) if facts.open else None,
             pause=lambda: self._pause(instance, pool, widening.frontier),
             most_open=_OPEN_BYTES // (8 * layout.rows),
+            at_least=self.options.at_least or 0,
         )
         widening = Widening(instance.tables, instance.lattices, setting, instance.narrowing)
         try:

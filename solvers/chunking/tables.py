@@ -13,7 +13,7 @@ the work is proportional to the chunks found, never to the square of the layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,6 +64,8 @@ class Arcs:
     unit, stop, busy, memory
         By arc: unit, boundary where it ends, busy time in microseconds, bytes (0 when memory does
         not matter).
+    drain
+        By arc: energy of its busy time above the idle power, nanojoules (0 when energy does not matter).
     """
 
     first: Ints
@@ -71,6 +73,7 @@ class Arcs:
     stop: Ints
     busy: Ints
     memory: Ints
+    drain: Ints
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -84,8 +87,8 @@ class Window:
     ----------
     low, high
         Least and largest busy time of a chunk, microseconds.
-    most_total, most_memory
-        Largest sum of busy times and of bytes over the chunks of a plan, or None.
+    most_total, most_memory, most_drain
+        Largest sum of busy times, of bytes and of drains over the chunks of a plan, or None.
     least_total
         Smallest sum of busy times over the chunks of a plan.
     """
@@ -94,6 +97,7 @@ class Window:
     high: int
     most_total: int | None = None
     most_memory: int | None = None
+    most_drain: int | None = None
     least_total: int = 0
 
 
@@ -108,14 +112,26 @@ class Tables:
         What rules forbid or demand outright.
     weigh_memory
         Whether the bytes of chunks are wanted; they cost a table of boundaries x boundaries.
+    extra_mw
+        Power at work above the idle power, by unit; None: energy does not matter.
 
     Attributes
     ----------
     cuts
         First layer after each boundary, by [boundary 0..last].
+    extra_mw
+        As given; zeros where energy does not matter.
     """
 
-    def __init__(self, chain: Chain, restrictions: Restrictions, *, weigh_memory: bool) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        restrictions: Restrictions,
+        *,
+        weigh_memory: bool,
+        extra_mw: Sequence[int] | None = None,
+    ) -> None:
+        self.extra_mw: Ints = np.array(extra_mw or [0] * chain.unit_count, dtype=np.int64)
         self._chain, self._restrictions, self._weigh_memory = chain, restrictions, weigh_memory
         self.cuts: Ints = np.array([c for c in chain.cuts if c not in restrictions.uncut], dtype=np.int64)
         self._prefix: Ints = np.array(chain.prefix_us, dtype=np.int64)[:, self.cuts]
@@ -150,6 +166,14 @@ class Tables:
         return int(self._least_before[-1])
 
     @property
+    def least_drain(self) -> int:
+        """Energy above the idle power that no plan undercuts: every layer on its cheapest unit."""
+        rates = self.extra_mw.tolist()
+        rows = self._chain.layer_us
+        costs = ([t * r for t, r in zip(row, rates, strict=True) if t is not None] for row in rows)
+        return sum(min(row, default=0) for row in costs)
+
+    @property
     def bytes_of_whole(self) -> int:
         """Bytes of the whole network as one chunk, which no plan undercuts."""
         return 0 if self._bytes is None else int(self._bytes[0, -1])
@@ -158,14 +182,16 @@ class Tables:
         """Return the busy times of chunks given by boundaries."""
         return self._paid[unit, stop] - self._gain[unit, start]
 
-    def steps(self, never: int) -> tuple[Ints, Ints, Ints]:
+    def steps(self, never: int, rates: Ints | None = None) -> tuple[Ints, Ints, Ints]:
         """Return what it costs to start at, to run on from, and to stop at a boundary, by [boundary][unit].
 
-        Steps over layers that the unit cannot run cost `never`.
+        Steps over layers that the unit cannot run cost `never`, others their time, or `rates` (by unit) a
+        microsecond.
         """
-        prefix = self._prefix
-        steps = np.where(self._limit[:, :-1] > np.arange(self.last), np.diff(prefix, axis=1), never)
-        return (prefix - self._gain).T, steps.T, (self._paid - prefix).T
+        prefix, each = self._prefix, np.ones(self.unit_count, np.int64) if rates is None else rates
+        able = self._limit[:, :-1] > np.arange(self.last)
+        steps = np.where(able, each[:, None] * np.diff(prefix, axis=1), never)
+        return (prefix - self._gain).T * each, steps.T, (self._paid - prefix).T * each
 
     def _limits(self, capacities: dict[int, int]) -> Ints:
         """Return the last boundary that a chunk may reach, by [unit][start]; the start itself if none.
@@ -240,7 +266,8 @@ class Tables:
                 raise TooLargeError(f"more than {most} chunks in {window}")
         start, unit, stop, busy, memory = np.concatenate(pieces, axis=1)
         first = np.searchsorted(start, np.arange(self.last + 2))
-        return Arcs(first=first, unit=unit, stop=stop, busy=busy, memory=memory)
+        drain = busy * self.extra_mw[unit]
+        return Arcs(first=first, unit=unit, stop=stop, busy=busy, memory=memory, drain=drain)
 
     def _ranges(self, window: Window) -> tuple[Ints, Ints]:
         """Return the first and last candidate stop, each by [start][unit]."""

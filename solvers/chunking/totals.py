@@ -25,10 +25,11 @@ from .tables import Arcs, Tables
 NEVER = 1 << 60
 
 
-def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool) -> Ints:
+def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool, rates: Ints | None = None) -> Ints:
     """Return the least (or largest) total of the rest, by [point][boundary]; the last row is for no point.
 
-    Where there is no rest, the total is beyond half of `NEVER`, on the bad side.
+    Where there is no rest, the total is beyond half of `NEVER`, on the bad side. With `rates` (by unit) it is
+    the total of busy times by these rates: their drain.
     """
     never = -NEVER if largest else NEVER
     best = np.maximum if largest else np.minimum
@@ -37,7 +38,7 @@ def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool) -> Int
     found = np.full((tables.last + 1, lattice.size + 1), never, dtype=np.int64)
     found[-1, lattice.terminal] = 0
     running = np.full((units, lattice.size + 1), never, dtype=np.int64)
-    starts, steps, stops = tables.steps(never)
+    starts, steps, stops = tables.steps(never, rates)
     for boundary in reversed(range(tables.last)):
         ahead = found[boundary + 1] + stops[boundary + 1][:, None]
         running = best(running, ahead) + steps[boundary][:, None]
@@ -49,8 +50,12 @@ def completion_totals(tables: Tables, lattice: Lattice, *, largest: bool) -> Int
     return np.ascontiguousarray(found.T)
 
 
-def windowed_totals(arcs: Arcs, last: int, lattice: Lattice, *, largest: bool) -> Ints:
-    """Return the same as `completion_totals` for plans whose chunks are all in the list."""
+def windowed_totals(arcs: Arcs, last: int, lattice: Lattice, *, largest: bool, drains: bool = False) -> Ints:
+    """Return the same as `completion_totals` for plans whose chunks are all in the list.
+
+    `drains`: of the energy above the idle power, not of the busy times.
+    """
+    weights = arcs.drain if drains else arcs.busy
     never = -NEVER if largest else NEVER
     best = np.maximum if largest else np.minimum
     found = np.full((last + 1, lattice.size + 1), never, dtype=np.int64)
@@ -58,7 +63,7 @@ def windowed_totals(arcs: Arcs, last: int, lattice: Lattice, *, largest: bool) -
     after = np.ascontiguousarray(lattice.after.T)
     for boundary in reversed(range(last)):
         begin, end = int(arcs.first[boundary]), int(arcs.first[boundary + 1])
-        unit, stop, busy = arcs.unit[begin:end], arcs.stop[begin:end], arcs.busy[begin:end]
+        unit, stop, busy = arcs.unit[begin:end], arcs.stop[begin:end], weights[begin:end]
         firsts = np.flatnonzero(np.diff(unit, prepend=-1, append=-1))
         for low, high in pairwise(firsts.tolist()):
             # Reduce over the stops first: one gather for each unit, whatever the number of its chunks.

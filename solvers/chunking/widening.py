@@ -48,6 +48,10 @@ _WINDOWED = 100_000_000
 """Most chunks x lattice points for exact totals of a window, a few operations each."""
 _MOST_PLATEAUS = 2
 """After so many values that had to be settled, what is left of a box is searched in one piece."""
+_ENERGY_ROUNDS = 40
+"""Most rounds of narrowing the periods that an energy allows."""
+_ENERGY_STEP = 64
+"""The least period that an energy allows is found within this fraction of it."""
 _WIDE = 2
 """Imbalance is not widened when periods may differ by more than this factor: it would exclude nothing."""
 _IMBALANCE = (Term.GAPNESS, Term.PAPER_GAPNESS, Term.BUBBLES, Term.IDLE)
@@ -76,6 +80,7 @@ class Widening:
         self.terms = setting.ranking.terms
         self.frontier: tuple[int, ...] = ()
         self._known_totals: dict[tuple[int, int, bool], Ints] = {}
+        self._known_drains: dict[tuple[int, int], Ints] = {}
 
     def run(self) -> None:
         """Fill the pool with the best plans.
@@ -103,6 +108,8 @@ class Widening:
         window = Window(high=high, most_memory=self.setting.ranking.device_memory)
         # All units together need this long at the very least.
         floor = max(1, -(-tables.least_total // tables.unit_count))
+        if self.terms[0] == Term.PERIOD:
+            floor = max(floor, self.setting.at_least)
         return Box(window=window, floor=floor, most_period=high)
 
     def _least_period(self, box: Box) -> int | None:
@@ -134,6 +141,7 @@ class Widening:
             lattice,
             box.window,
             partial(self._totals, lattice, box.most_period),
+            partial(self._drains, lattice, box.window.high),
             most=most,
             pause=self.setting.pause,
         )
@@ -151,6 +159,64 @@ class Widening:
         if key not in self._known_totals:
             self._known_totals[key] = self._total_tables(lattice, high, largest=largest)
         return self._known_totals[key]
+
+    def _drains(self, lattice: Lattice, high: int) -> Ints:
+        """Return the least energy above the idle power of the rest when no chunk is busier than `high`."""
+        key = id(lattice), high
+        if key not in self._known_drains:
+            self.setting.pause()
+            self._known_drains[key] = self._drain_table(lattice, high)
+        return self._known_drains[key]
+
+    def _drain_table(self, lattice: Lattice, high: int) -> Ints:
+        try:
+            arcs = self.tables.arcs(Window(high=high), _WINDOWED // lattice.size)
+        except TooLargeError:
+            return completion_totals(self.tables, lattice, largest=False, rates=self.tables.extra_mw)
+        return windowed_totals(arcs, self.tables.last, lattice, largest=False, drains=True)
+
+    def _least_energy(self, box: Box, least: int, most: int) -> int:
+        """Return what no plan of a box takes less energy than, close to what some plans may take."""
+        low, high, step = least - 1, most, max(1, least // _FIRST_STEP)
+        while low + step < high:
+            cap = low + step
+            if self._within_energy(self.narrowing.capped(box, Term.ENERGY, cap), cap) is None:
+                low, step = cap, 2 * step
+            else:
+                high, step = cap, max(1, (cap - low) // 2)
+            if high - low <= 1 + low // _ENERGY_STEP**2:
+                break
+        return low + 1
+
+    def _within_energy(self, box: Box, most_nj: int) -> Box | None:
+        """Return the box of plans of at most so much energy, without periods that leave none; None: no plan.
+
+        With D(T) the least energy above the idle power i of plans whose period is at most T, plans of period
+        T take D(T) + i T at least. So T is at most (most - D(T)) / i, which makes D larger, and so on: where
+        that ends, there is a plan.
+        """
+        idle_mw, high = self.narrowing.idle_mw, box.window.high
+        for _ in range(_ENERGY_ROUNDS):
+            drain = self._least_drain(high)
+            if drain + idle_mw * box.floor > most_nj:
+                return None
+            if not idle_mw or (most_nj - drain) // idle_mw >= high:
+                break
+            high = (most_nj - drain) // idle_mw
+        # Of a shorter period D is larger: it is found by bisection, as far as that is worth its time.
+        low, above = box.floor - 1, high
+        while idle_mw and above - low > 1 + box.floor // _ENERGY_STEP:
+            middle = (low + above) // 2
+            if self._least_drain(middle) + idle_mw * (low + 1) > most_nj:
+                low = middle
+            else:
+                above = middle
+        box = replace(box, floor=low + 1)
+        return self.narrowing.capped(self.narrowing.capped(box, Term.PERIOD, high), Term.ENERGY, most_nj)
+
+    def _least_drain(self, high: int) -> int:
+        """Return the least energy above the idle power of plans whose chunks are all at most so busy."""
+        return int(self._drains(self.lattices.finest, high)[0, 0])
 
     def _total_tables(self, lattice: Lattice, high: int, *, largest: bool) -> Ints:
         if high < self.tables.most_busy:
@@ -173,6 +239,9 @@ class Widening:
             return
         term = self.terms[depth]
         least, most = self._range(term, box)
+        least = max(least, self.setting.at_least) if not settled else least
+        if term == Term.ENERGY:
+            least = self._least_energy(box, least, most)
         self._advance((*settled, least))
         if not self._splits(term, box):
             self._seed(box)
@@ -183,21 +252,23 @@ class Widening:
         plateaus, effort = 0, _EFFORT
         while low < most:
             self._advance((*settled, low + 1))
+            inner: Box | None = self.narrowing.capped(box, term, cap)
+            if term == Term.ENERGY and inner is not None:
+                inner = self._within_energy(inner, cap)
             try:
-                graph, narrow = self._graph(
-                    self.narrowing.capped(box, term, cap), self.lattices.finest, _GRAPH
-                )
-                self._collect(graph, narrow, settled, (*settled, cap + 1), effort)
+                if inner is not None:
+                    graph, narrow = self._graph(inner, self.lattices.finest, _GRAPH)
+                    self._collect(graph, narrow, settled, (*settled, cap + 1), effort)
             except TooLargeError:
                 effort *= 4
                 if cap > low + 1:
                     step = max(1, (cap - low) // 2)
                     cap = low + step
                     continue
-                inner = self.narrowing.capped(box, term, cap)
+                settling = self.narrowing.capped(box, term, cap)
                 if term == Term.PERIOD:
-                    inner = replace(inner, floor=max(inner.floor, cap))
-                self._widen((*settled, cap), inner)
+                    settling = replace(settling, floor=max(settling.floor, cap))
+                self._widen((*settled, cap), settling)
                 plateaus += 1
             low = cap
             if self._finished((*settled, cap)):
@@ -233,7 +304,8 @@ class Widening:
     @staticmethod
     def _splits(term: str, box: Box) -> bool:
         """Whether a cap on the term shrinks the box."""
-        return term not in _IMBALANCE or box.window.high <= _WIDE * box.floor
+        imbalanced = term in _IMBALANCE and box.window.high > _WIDE * box.floor
+        return term != Term.UNITS and not imbalanced
 
     def _range(self, term: str, box: Box) -> tuple[int, int]:
         """Return the least and the largest value of a term in a box."""
@@ -248,6 +320,13 @@ class Widening:
             case Term.PEAK_MEMORY:
                 whole = self.tables.bytes_of_whole
                 return whole, min(chunks * whole, window.most_memory or chunks * whole)
+            case Term.ENERGY:
+                drain = int(self._drains(self.lattices.finest, window.high)[0, 0])
+                most = chunks * window.high * int(self.tables.extra_mw.max())
+                idle_mw = self.narrowing.idle_mw
+                return drain + idle_mw * box.floor, most + idle_mw * window.high
+            case Term.UNITS:
+                return 1, chunks
             case Term.BUBBLES:
                 return 0, chunks * window.high
             case Term.IDLE:

@@ -76,7 +76,8 @@ class ExactBackend(ABC):
         port, lowering = self.port(options, encoded.structure), Lowering(encoded.model)
         startup_s = time.monotonic() - began
         space = Space(problem, encoded, lowering, self.largest_number)
-        at_least = self.bound_below(encoded, start.at_least, options, deadline)
+        known = [bound for bound in (start.at_least, options.at_least) if bound is not None]
+        at_least = self.bound_below(encoded, max(known, default=None), options, deadline)
         add_model(encoded.model, lowering, port, deadline)
         search = Search(
             problem=problem,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,17 +11,19 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.deployment import Mode
+from ...formulations.flow_shop.quantities import FlowTerm, most_energy_nj
 from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
-from ...formulations.workload import LoadPolicy
+from ...formulations.workload import Execution, LoadPolicy
 from ..protocol import NEVER, Deadline
 from .arrays import PRICE_SCALE, Ints
+from .columns import contended_columns_us
 from .contention_bound import ContentionBound, contention_bound
 from .kinds import Kind, kinds_of
 from .ordering import displacement_of, violation_of
 from .slicing import least_bottleneck
-from .ways import Ways
+from .ways import UNREACHABLE, Ways
 
 _ROUNDS, _FIRST_STEP, _DECAY = 24, 2.0, 0.88
 """Updates of the prices; exponent of the first one, and by how much it shrinks."""
@@ -30,6 +33,12 @@ _MOST_WINDOWS = 8
 
 _SAMPLES, _SPREADS = 12, (0.15, 0.03)
 """Prices drawn around the best ones for each of some standard deviations of their logarithms."""
+
+_SHARE = 0.25
+"""Share of the time that is left that one bound may take."""
+
+_FINE = 100
+"""Where rounding is more than one in so many parts of the makespan, bounds without slowdown can be better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +132,25 @@ class _Auction:
         return loads
 
 
+def guiding_prices(bound: ContentionBound, chains: int) -> Prices:
+    """Return prices and cuts that the program behind a contention bound has found, by index of the chain."""
+    work = np.array(
+        [
+            kind.count * shares @ kind.ways.arrays.times_us(cuts)
+            for kind, cuts, shares in zip(bound.kinds, bound.cuts, bound.shares, strict=True)
+        ]
+    )
+    worth = (work * bound.prices).sum(axis=0) / np.maximum(work.sum(axis=0), 1.0)
+    pool: list[list[Ints]] = [[] for _ in range(chains)]
+    for kind, cuts in zip(bound.kinds, bound.cuts, strict=True):
+        pool[kind.chain].append(cuts)
+    return Prices(
+        best=scaled(worth + 1.0),
+        bound_us=bound.bound_us,
+        pool=tuple(np.unique(np.concatenate(found), axis=0) for found in pool),
+    )
+
+
 def scaled(weights: NDArray[np.float64]) -> Ints:
     """Return weights as integers that add up to `PRICE_SCALE`, none negative."""
     prices: Ints = np.floor(weights / weights.sum() * PRICE_SCALE).astype(np.int64)
@@ -139,8 +167,6 @@ class TermBounds:
         The problem.
     networks
         Its networks, by index of the chain, confined to units that may be used together.
-    prices
-        The price bound of them.
     order
         The order with the least (contention, displacement), if it is known.
     deadline
@@ -151,12 +177,11 @@ class TermBounds:
         self,
         problem: Problem,
         networks: Sequence[Ways],
-        prices: Prices,
         order: Sequence[int] | None,
         deadline: Deadline = NEVER,
     ) -> None:
         self._problem, self._shop = problem, shop_of(problem)
-        self._networks, self._prices, self._order, self._deadline = networks, prices, order, deadline
+        self._networks, self._order, self._deadline = networks, order, deadline
 
     @cached_property
     def _kinds(self) -> tuple[Kind, ...]:
@@ -185,27 +210,46 @@ class TermBounds:
                 for kind in self._kinds
                 if (own := tuple(i for i in kind.requests if i in due and due[i] <= latest))
             ]
-            found = contention_bound(self._shop, urgent, self._prices.best, self._deadline)
+            found = contention_bound(self._shop, urgent, self.prices.best, self._deadline)
             if found.bound_us > latest:
                 return False
         return True
 
     @cached_property
+    def prices(self) -> Prices:
+        """The price bound: on the largest load, which no slowdown changes."""
+        counts = Counter(self._shop.chain_of)
+        return price_bound(self._networks, [counts[i] for i in range(len(self._networks))], self._deadline)
+
+    @cached_property
     def contention(self) -> ContentionBound:
         """The bound on the makespan that knows slowdown."""
-        return contention_bound(self._shop, self._kinds, self._prices.best, self._deadline)
+        return contention_bound(self._shop, self._kinds, self._share)
+
+    @property
+    def _share(self) -> Deadline:
+        """A deadline after a share of the time that is left."""
+        left_s = self._deadline.left_s
+        return Deadline(None if left_s is None else _SHARE * left_s)
+
+    @property
+    def guiding(self) -> Prices:
+        """The same as `prices` from the program behind the contention bound."""
+        return guiding_prices(self.contention, len(self._networks))
 
     def of(self, term: str) -> int:
         """Return the bound of one term; 0 where nothing better is known."""
         known: dict[str, Callable[[], int]] = {
             FlowTerm.MAKESPAN: self._makespan_us,
-            FlowTerm.PERIOD: lambda: self._prices.bound_us,
+            FlowTerm.PERIOD: lambda: self.prices.bound_us,
             FlowTerm.LATENCY: self._latency_us,
             FlowTerm.BOTTLENECK: self._bottleneck_us,
             FlowTerm.WORK: lambda: self._sum(serial_us(self._networks)),
             FlowTerm.PEAK_MEMORY: self._peak_bytes,
             FlowTerm.CONTENTION: self._contention,
             FlowTerm.DISPLACEMENT: self._displacement,
+            FlowTerm.ENERGY: self._energy_nj,
+            FlowTerm.UNITS: lambda: 1,
         }
         return known[term]() if term in known else 0
 
@@ -213,8 +257,13 @@ class TermBounds:
         return sum(by_network[chain] for chain in self._shop.chain_of)
 
     def _makespan_us(self) -> int:
-        serial_us = serial_ends_us(self._shop, self._networks)
-        return max(self._prices.bound_us, self.contention.bound_us, *serial_us)
+        found = max(self.contention.bound_us, *serial_ends_us(self._shop, self._networks))
+        if self.contention.rounding_us * _FINE > found:
+            found = max(found, self.prices.bound_us)
+        workload = self._shop.workload
+        if workload.execution is Execution.COLUMNS and not self._shop.order_is_free:
+            found = max(found, contended_columns_us(self._shop, self._networks, self._share))
+        return found
 
     def _latency_us(self) -> int:
         """Sum of the j-th ends: none before the units have done the j cheapest requests, or the j-th alone.
@@ -224,10 +273,29 @@ class TermBounds:
         short = self.contention.rounding_us
         pairs = list(zip(self.contention.kinds, self.contention.prices, strict=True))
         contended = _together_us(pairs)
-        level = _together_us([(kind, self._prices.best) for kind, _ in pairs])
+        level = _together_us([(kind, self.prices.best) for kind, _ in pairs])
         alone = sorted(serial_ends_us(self._shop, self._networks))
         ends = (max(one - short, *others) for one, *others in zip(contended, level, alone, strict=True))
         return sum(ends) - sum(request.arrival_us for request in self._shop.workload.requests)
+
+    def _energy_nj(self) -> int:
+        """Least sum of the work by the powers of the units, with the idle power until the least end.
+
+        At the best prices the idle power is paid by the work, too: work costs (w - i) and its price.
+        """
+        powers = self._shop.powers
+        if powers is None or PRICE_SCALE * most_energy_nj(self._shop) >= UNREACHABLE:
+            return 0
+        extra = np.array([powers.extra_mw], dtype=np.int64)
+        streams = self._shop.workload.mode is Mode.STREAM
+        apart = self._cheapest(extra) + powers.idle_mw * (
+            self.prices.bound_us if streams else self._makespan_us()
+        )
+        joint = self._cheapest(PRICE_SCALE * extra + powers.idle_mw * self.prices.best)
+        return max(apart, -(-joint // PRICE_SCALE))
+
+    def _cheapest(self, prices: Ints) -> int:
+        return self._sum([int(network.least_priced(prices)[0][0]) for network in self._networks])
 
     def _bottleneck_us(self) -> int:
         found = [least_bottleneck(network.arrays) for network in self._networks]

@@ -65,8 +65,6 @@ class Branching:
     ----------
     context, bounds
         Units that may be used together, and what bounds the makespan on them.
-    prices
-        Prices of the units, which add up to their scale; shape (K,).
     measure, kept
         How plans compare, and the best one so far; better ones are added.
     alike
@@ -79,7 +77,6 @@ class Branching:
         self,
         context: DraftContext,
         bounds: TermBounds,
-        prices: Ints,
         measure: Measure,
         kept: KeptSchedules,
         *,
@@ -87,7 +84,7 @@ class Branching:
         deadline: Deadline,
         most_nodes: float,
     ) -> None:
-        self._context, self._prices, self._scale = context, prices, int(prices.sum())
+        self._context, self._prices = context, bounds.prices.best
         self._measure, self._kept, self._alike = measure, kept, alike
         self._contention = bounds.contention
         self._deadline, self._nodes = deadline, most_nodes
@@ -150,7 +147,7 @@ class Branching:
         for unit, own in enumerate(times.T):
             at = np.where(own > 0, np.maximum(at, free[unit]) + own, at)
             after[:, unit] = np.where(own > 0, at, free[unit])
-        bound = np.maximum(after.max(axis=1), -(-(after @ self._prices + self._rest(order)) // self._scale))
+        bound = np.maximum(after.max(axis=1), -(-(after @ self._prices + self._rest(order)) // PRICE_SCALE))
         if request.deadline_us is not None:
             bound[at > request.arrival_us + request.deadline_us] = FORBIDDEN
         return after, bound

@@ -14,7 +14,7 @@ each column bound what is still to come, and the best makespan known cuts off th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol import Deadline
+from ...formulations.flow_shop.tables import FlowShop
+from ..protocol import NEVER, Deadline
 from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .draft import Places
+from .simplex import Floats
 from .ways import UNREACHABLE, Ways
 
 _ROUNDS, _FIRST_STEP, _DECAY = 120, 0.8, 0.97
@@ -32,6 +34,9 @@ _ROUNDS, _FIRST_STEP, _DECAY = 120, 0.8, 0.97
 
 _MOST_LABELS, _MOST_KEPT, _MOST_CELLS = 100_000, 300_000, 500_000
 """Most labels after a column and after all, and cells of the table that finds the dominated ones."""
+
+_SAFE = 1 + 1e-9
+"""More than the rounding of floating point in the worth of a set."""
 
 _BLOCK = 256
 """Labels that are grown together."""
@@ -93,10 +98,45 @@ def least_columns(
     return ColumnsResult(bound_us=int(history[-1].spent.min()), places=columns.recover(history))
 
 
-def _cell_prices(networks: Sequence[Ways], chain_at: Sequence[int]) -> tuple[Ints, int]:
+def contended_columns_us(shop: FlowShop, networks: Sequence[Ways], deadline: Deadline) -> int:
+    """Return a lower bound on the makespan in columns of requests in the order of arrival, with slowdown.
+
+    The chunks of a column run in sets that get smaller, so prices of its cells give a bound where every set
+    of them is worth at most 1 at the rates of its members, as in `contention_bound`. 0: it is too large.
+    """
+    chain_at, units = np.array(shop.chain_of), np.arange(shop.unit_count)
+    position = np.arange(len(chain_at) + len(units) - 1)[:, None] - units
+    there = (position >= 0) & (position < len(chain_at))
+    if len(there) * len(units) << len(units) > _MOST_CELLS:
+        return 0
+    chain = chain_at[np.where(there, position, 0)]
+    table = np.array(shop.loss_permille)
+    losses = table[chain[:, :, None], units[:, None], chain[:, None, :], units]
+    losses = np.where(there[:, :, None] & there[:, None, :], losses, 0)
+    sets = (np.arange(1 << len(units))[:, None] >> units & 1).astype(np.float64)
+    rates = sets * (1.0 - sets @ losses.transpose(0, 2, 1) / 1000)
+
+    def dearest(weights: Floats) -> Floats:
+        cells = np.where(there, weights[np.where(there, position, 0), units], 0.0)
+        found: Floats = (rates @ cells[:, :, None])[:, :, 0].max(axis=1) * _SAFE
+        return found
+
+    prices, bound_us = _cell_prices(networks, shop.chain_of, dearest, deadline)
+    short = np.where(losses > 0, 1000 - np.gcd(losses, 1000), 0).sum(axis=2)
+    rounded = int((np.where(there, prices[np.where(there, position, 0), units], 0) * short).sum())
+    return bound_us - -(-rounded // (1000 * PRICE_SCALE))
+
+
+def _cell_prices(
+    networks: Sequence[Ways],
+    chain_at: Sequence[int],
+    dearest: Callable[[Floats], Floats] | None = None,
+    deadline: Deadline = NEVER,
+) -> tuple[Ints, int]:
     """Return prices of the cells by [position][unit], which add up to the scale in each column; the bound.
 
-    Multiplicative updates: cells that are longer than their column's mean get dearer.
+    Multiplicative updates: cells that are longer than their column's mean get dearer. `dearest` returns by
+    how much the weights of each column are too large where that is not their sum.
     """
     count, units = len(chain_at), networks[0].arrays.unit_count
     column = np.arange(count)[:, None] + np.arange(units)
@@ -105,7 +145,8 @@ def _cell_prices(networks: Sequence[Ways], chain_at: Sequence[int]) -> tuple[Int
     best, best_sum, step = np.zeros((count, units), dtype=np.int64), -1, _FIRST_STEP
     mean = np.zeros((count, units))
     for _ in range(_ROUNDS):
-        weights /= np.bincount(column.ravel(), weights.ravel())[column]
+        whole = np.bincount(column.ravel(), weights.ravel()) if dearest is None else dearest(weights)
+        weights /= whole[column]
         prices = np.floor(weights * PRICE_SCALE).astype(np.int64)
         total = 0
         times = np.zeros((count, units))
@@ -121,6 +162,8 @@ def _cell_prices(networks: Sequence[Ways], chain_at: Sequence[int]) -> tuple[Int
         np.maximum.at(longest, column, mean)
         weights = np.maximum(weights * np.exp(step * (mean / np.maximum(longest, 1.0)[column] - 1.0)), 1e-9)
         step *= _DECAY
+        if deadline.passed:
+            break
     return best, -(-best_sum // PRICE_SCALE)
 
 

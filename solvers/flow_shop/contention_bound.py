@@ -73,9 +73,7 @@ class ContentionBound:
     shares: tuple[Floats, ...]
 
 
-def contention_bound(
-    shop: FlowShop, kinds: Sequence[Kind], weights: Ints, deadline: Deadline = NEVER
-) -> ContentionBound:
+def contention_bound(shop: FlowShop, kinds: Sequence[Kind], deadline: Deadline = NEVER) -> ContentionBound:
     """Return the bound with the best prices that are found in time.
 
     Parameters
@@ -84,12 +82,10 @@ def contention_bound(
         The tables.
     kinds
         The requests; each can be run.
-    weights
-        Prices of the units to start from, which add up to `PRICE_SCALE`; shape (K,).
     deadline
         When to be content with the prices that are known.
     """
-    program = _Program(shop, kinds, weights)
+    program = _Program(shop, kinds)
     program.improve(deadline)
     return program.result()
 
@@ -97,7 +93,7 @@ def contention_bound(
 class _Program:
     """The linear program: a row for the work of each pair, and one for the requests of each kind."""
 
-    def __init__(self, shop: FlowShop, kinds: Sequence[Kind], weights: Ints) -> None:
+    def __init__(self, shop: FlowShop, kinds: Sequence[Kind]) -> None:
         self._kinds = tuple(kinds)
         self._company = Company(shop, kinds)
         self._units, self._size = shop.unit_count, len(kinds)
@@ -106,7 +102,7 @@ class _Program:
         self._paths: list[dict[tuple[int, ...], int]] = [{} for _ in kinds]
         """Columns of the program by kind and places."""
         self._unit_us = 1.0
-        starts = self._ask(np.repeat(weights, self._size) / PRICE_SCALE)
+        starts = self._ask(np.full(self._pairs, 1 / self._units))
         columns = [self._path(number, places) for number, places in enumerate(starts)]
         self._unit_us = max(1.0, -float(sum(column[: self._pairs].sum() for column in columns)))
         self._simplex = self._started(starts)

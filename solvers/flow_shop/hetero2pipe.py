@@ -2,22 +2,25 @@
 
 Four steps: slice every request for itself (P1), keep high requests apart (P3, by assignment), align the
 chunks of each column by work stealing (P2), and shorten the tail. The backends differ in which of them
-they take.
+they take. Where the device's memory is limited (Eq. 6), which the paper's algorithms say nothing about, every
+step prefers what fits, and a plan that does not fit in the end is repaired (`fitting`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
-from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import ChainArrays, Ints
 from .assignment import order_by_assignment
+from .fitting import Merit, fitted, merit
 from .heuristic import (
+    UNFINISHED,
     Proposals,
     WorkloadHeuristic,
     confined,
@@ -26,7 +29,7 @@ from .heuristic import (
     workload_capabilities,
 )
 from .stealing import Alignment
-from .units import compatible_units, processor_units, runs_whole, whole_cuts
+from .units import compatible_units, processor_units, runs_whole, subsets, whole_cuts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class Steps:
     tail
         Try to run each of the last K requests on one unit.
     processors_only
-        Use CPU units only.
+        Use CPU units only, in every combination: the best one is kept.
     """
 
     reorder: bool = False
@@ -57,13 +60,14 @@ class SteppedBackend(WorkloadHeuristic):
     steps: ClassVar[Steps]
 
     def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
-        """Yield one schedule for each largest set of units that share no cores."""
+        """Yield one schedule for each largest set of units that share no cores, or each combination."""
         shop = shop_of(problem)
         among = processor_units(problem.platform) if self.steps.processors_only else range(shop.unit_count)
         if not among:
             return {"reason": "the platform has no CPU unit"}
-        found, reason, everywhere = False, "", network_arrays(shop)
-        for units in compatible_units(shop, among):
+        found, hurried, reason, everywhere = False, 0, "", network_arrays(shop)
+        sets = compatible_units(shop, among)
+        for units in subsets(sets) if self.steps.processors_only else sets:
             networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
             if places is None:
@@ -71,22 +75,64 @@ class SteppedBackend(WorkloadHeuristic):
                 reason = f"some request has a layer that none of {names} can run in its turn"
             else:
                 found = True
-                yield self._refine(shop, networks, places, deadline)
-        return {} if found else {"reason": reason}
+                best = self._refine(shop, networks, places, deadline)
+                hurried += best.hurried
+                yield best.schedule
+        if not found:
+            return {"reason": reason}
+        return {UNFINISHED: hurried} if hurried else {}
 
     def _refine(
         self, shop: FlowShop, networks: Sequence[ChainArrays], places: Sequence[Ints], deadline: Deadline
-    ) -> Schedule:
+    ) -> _Best:
         """Take the further steps as far as the time suffices; playing a schedule takes some, too."""
         order = tuple(range(shop.request_count))
         if self.steps.reorder and shop.order_is_free and not deadline.passed:
             order = order_by_assignment(shop.high, shop.unit_count)
-        schedule = _schedule(shop, networks, order, places)
+        best = _Best(shop, _schedule(shop, networks, order, places), deadline)
         if self.steps.steal and not deadline.passed:
-            stolen = _schedule(shop, networks, order, _steal(shop, networks, order, places, deadline))
-            if not deadline.passed:
-                schedule = min(schedule, stolen, key=lambda found: _makespan_us(shop, found))
-        return _shorten_tail(shop, networks, schedule, deadline) if self.steps.tail else schedule
+            stolen = _steal(shop, networks, order, places, best.last_call())
+            best.offer(_schedule(shop, networks, order, stolen))
+        if self.steps.tail:
+            _shorten_tail(shop, networks, best)
+        best.schedule = fitted(shop, networks, best.schedule, deadline)
+        return best
+
+
+class _Best:
+    """The best schedule so far; others are played while there is time for that, and for the judge."""
+
+    def __init__(self, shop: FlowShop, schedule: Schedule, deadline: Deadline) -> None:
+        self._shop, self._deadline, self.schedule = shop, deadline, schedule
+        self._look_s = 0.0
+        self._least: Merit | None = None
+        self.hurried = False
+
+    def last_call(self) -> Deadline:
+        """Return until when another schedule has to be there."""
+        self._least = self._merit(self.schedule)
+        left_s = self._deadline.left_s
+        return Deadline(None if left_s is None else left_s - 2 * self._look_s)
+
+    def offer(self, other: Schedule) -> bool:
+        """Take another schedule if it is better; return whether there was the time to find out."""
+        if self._least is None:
+            self._least = self._merit(self.schedule)
+        found = None if self._least is None else self._merit(other)
+        if found is None or self._least is None:
+            self.hurried = True
+            return False
+        if found < self._least:
+            self.schedule, self._least = other, found
+        return True
+
+    def _merit(self, schedule: Schedule) -> Merit | None:
+        if self._deadline.within(2 * self._look_s):
+            return None
+        began = time.monotonic()
+        found = merit(self._shop, schedule)
+        self._look_s = time.monotonic() - began
+        return found
 
 
 def _schedule(
@@ -110,29 +156,17 @@ def _steal(
     return [aligned[request] for request in range(len(order))]
 
 
-def _shorten_tail(
-    shop: FlowShop, networks: Sequence[ChainArrays], schedule: Schedule, deadline: Deadline
-) -> Schedule:
+def _shorten_tail(shop: FlowShop, networks: Sequence[ChainArrays], best: _Best) -> None:
     """Try each of the last K requests whole on each unit, and keep what shortens the makespan.
 
     The paper's second phase (section V-C) with the simulation as the measure.
     """
-    best, least = schedule, 0 if deadline.passed else _makespan_us(shop, schedule)
-    for request in schedule.order[-shop.unit_count :]:
+    for request in best.schedule.order[-shop.unit_count :]:
         for unit in runs_whole(networks[shop.chain_of[request]]).tolist():
-            if deadline.passed:
-                return best
-            cuts = list(best.cuts)
+            cuts = list(best.schedule.cuts)
             cuts[request] = whole_cuts(shop, request, unit)
-            candidate = Schedule(best.order, tuple(cuts))
-            makespan = _makespan_us(shop, candidate)
-            if makespan < least:
-                best, least = candidate, makespan
-    return best
-
-
-def _makespan_us(shop: FlowShop, schedule: Schedule) -> int:
-    return WorkloadValues(shop, schedule).makespan_us
+            if not best.offer(Schedule(best.schedule.order, tuple(cuts))):
+                return
 
 
 class Hetero2PipeBackend(SteppedBackend):
@@ -182,10 +216,14 @@ class HungarianBackend(SteppedBackend):
 
 
 class PipeItBackend(SteppedBackend):
-    """Pipe-it adapted to unlike networks (Hetero2Pipe, VI-A): balanced pipelines over the CPU clusters."""
+    """Pipe-it adapted to unlike networks (Hetero2Pipe, VI-A): balanced pipelines over the CPU clusters.
+
+    It "selects the fastest core combination": among those of one cluster or group of cores alone, and of
+    several that share none.
+    """
 
     name: ClassVar[str] = "pipe-it"
     capabilities: ClassVar[Capabilities] = workload_capabilities(
-        "Pipe-it adapted: balanced slices over the CPU units, requests in order of arrival"
+        "Pipe-it adapted: balanced slices over the best combination of CPU units, in order of arrival"
     )
     steps: ClassVar[Steps] = Steps(processors_only=True)

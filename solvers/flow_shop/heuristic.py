@@ -27,24 +27,25 @@ from ..protocol import (
     StopReason,
     handling_of,
 )
+from ..repairing import repair
 from .arrays import ChainArrays, Ints, build_arrays
 from .slicing import least_bottleneck
 from .units import confine
 
 UNFINISHED = "unfinished_steps"
-"""The statistic of how many steps time was too short for: a walk may end a little before its deadline."""
+"""The statistic of how many steps time was too short for: a planner may end a little before its deadline."""
 
 Proposals = Generator[Schedule, None, Statistics]
 """Schedules, which may break rules and limits; then what is worth telling ("reason": why there are none)."""
 
 
 def workload_capabilities(summary: str) -> Capabilities:
-    """Return what a heuristic for workloads can do: it checks the rules of the user on its plans."""
+    """Return what a heuristic for workloads can do: plans that break rules are repaired or dropped."""
     return Capabilities(summary=summary, formulations={FORMULATION.name: PROPOSING})
 
 
 class WorkloadHeuristic(ABC):
-    """A backend that proposes few schedules; those that break a rule or a limit are dropped."""
+    """A backend that proposes few schedules; those that break something are repaired, or dropped."""
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
@@ -68,10 +69,12 @@ class WorkloadHeuristic(ABC):
             told = yield from proposals
 
         for schedule in proposed():
-            kept.add(shop_of(problem).plan(schedule))
+            kept.add(schedule)
             if deadline.passed:
                 break
+        repaired = repair(problem, kept.broken, deadline, kept.add)
         late = deadline.passed or told.get(UNFINISHED)
+        told = {**told, **({"repaired": repaired} if kept.broken else {})}
         return kept.claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE, told)
 
 
@@ -82,13 +85,19 @@ class _Kept:
         self._problem, self._options = problem, options
         self._handling = handling_of(problem, capabilities)
         self._valid: dict[Plan, tuple[tuple[object, ...], Score]] = {}
-        self._broken: dict[Plan, str] = {}
+        self._broken: dict[Schedule, str] = {}
 
-    def add(self, plan: Plan) -> None:
-        """Have the judge look at a plan, and show the best ones if it is one of them."""
+    @property
+    def broken(self) -> list[Schedule]:
+        """The schedules that break something."""
+        return list(self._broken)
+
+    def add(self, schedule: Schedule) -> None:
+        """Have the judge look at a schedule, and show the best plans if it is one of them."""
+        plan = shop_of(self._problem).plan(schedule)
         judged = score(self._problem, plan)
         if not judged.valid:
-            self._broken[plan] = f"{judged.violations[0].rule}: {judged.violations[0].message}"
+            self._broken[schedule] = f"{judged.violations[0].rule}: {judged.violations[0].message}"
         elif plan not in self._valid:
             self._valid[plan] = rank_key(self._problem, judged), judged
             if plan in self._best():

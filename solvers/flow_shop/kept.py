@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...formulations.flow_shop.alike import Groups, settled
 from ...formulations.flow_shop.tables import Schedule
 from .measure import Key
 
@@ -17,10 +18,13 @@ class KeptSchedules:
         How many are kept.
     on_better
         Called when a better valid schedule comes in.
+    alike
+        Requests that can trade places: schedules that differ by nothing else are kept once.
     """
 
-    def __init__(self, most: int, on_better: Callable[[Key, Schedule], None]) -> None:
+    def __init__(self, most: int, on_better: Callable[[Key, Schedule], None], alike: Groups = ()) -> None:
         self._most, self._on_better = most, on_better
+        self._alike = alike if most > 1 else ()
         self._kept: dict[Schedule, Key] = {}
 
     @property
@@ -45,6 +49,7 @@ class KeptSchedules:
     def add(self, key: Key, schedule: Schedule) -> None:
         """Keep a schedule that is wanted."""
         better = self.best is None or key < self.best
+        schedule = settled(schedule, self._alike) if self._alike else schedule
         self._kept[schedule] = key
         if len(self._kept) > self._most:
             del self._kept[max(self._kept, key=lambda s: (self._kept[s], s.order, s.cuts))]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...formulations.expr import And, BoolExpr, Expr, LessEq, Not, Or, Variable
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.limits import Limits, limits_missed
 from ...formulations.problem import Problem
 from ...formulations.workload import Execution
+from ..shortfall import missed_by, shortfall
 
 Key = tuple[int, ...]
 """How far a schedule is from valid (0: it is valid), then the values of the terms."""
@@ -102,36 +102,9 @@ class Measure:
             yield _over(values.peak_bytes, self._capacity)
         if self._problem.limits != Limits():
             for _, value, limit in limits_missed(self._problem.limits, values):
-                yield 1 + 1000 * abs(value - limit) // max(value, limit)
+                yield missed_by(value, limit)
         for rule in self._problem.expression_rules:
             yield shortfall(rule.expr, values)
-
-
-def shortfall(expr: BoolExpr, value: Callable[[Variable], int], *, wanted: bool = True) -> int:
-    """Return how far a condition is from being true (or false): 0 exactly if it is.
-
-    A comparison that fails counts the difference in permille of its larger side, a conjunction the sum
-    of its parts, a disjunction the least of them, anything else 1.
-    """
-    match expr:
-        case Not():
-            return shortfall(expr.arg, value, wanted=not wanted)
-        case And() | Or():
-            parts = (shortfall(arg, value, wanted=wanted) for arg in expr.args)
-            every = isinstance(expr, And) is wanted
-            return sum(parts) if every else min(parts, default=1)
-        case LessEq():
-            sides = (expr.left, expr.right) if wanted else (expr.right, expr.left)
-            return _apart(*sides, value, margin=0 if wanted else 1)
-        case _:
-            return int(bool(expr.evaluate(value)) is not wanted)
-
-
-def _apart(low: Expr, high: Expr, value: Callable[[Variable], int], *, margin: int) -> int:
-    below, above = low.evaluate(value) + margin, high.evaluate(value)
-    if below <= above:
-        return 0
-    return 1 + 1000 * (below - above) // max(abs(below), abs(above), 1)
 
 
 def _over(value: int, most: int) -> int:

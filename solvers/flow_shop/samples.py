@@ -42,8 +42,15 @@ def samples() -> Samples:
             "opaque": (OpaqueRule(name="few", predicate=lambda plan: len(plan.chunks) != 3),),
             "contradiction": (keep_on("b0", units=("npu",)), keep_off("b0", unit="npu")),
         },
-        limits=({"max_units": 1}, {"min_units": 2}, {"max_period_us": 100}, {"max_gapness_us": 30}),
-        objectives=("makespan,latency", "contention,displacement"),
+        limits=(
+            {"max_units": 1},
+            {"min_units": 2},
+            {"max_period_us": 100},
+            {"max_gapness_us": 30},
+            {"max_latency_us": 260},
+            {"max_energy_nj": 120_000},
+        ),
+        objectives=("makespan,latency", "contention,displacement", "energy,makespan"),
     )
 
 
@@ -65,10 +72,14 @@ def _plain(problem: Problem) -> Problem:
 
 def sample_workloads() -> Iterator[Problem]:
     """Yield two requests of two networks on two units, in the ways in which workloads can differ."""
+    units = [
+        {"name": "npu", "power_mw": 800, "idle_mw": 100},
+        {"name": "cpu", "power_mw": 400, "idle_mw": 30},
+    ]
     document = {
         "format": "gapless.problem",
         "version": 1,
-        "platform": {"name": "board", "memory_bytes": 120, "units": [{"name": "npu"}, {"name": "cpu"}]},
+        "platform": {"name": "board", "memory_bytes": 120, "units": units},
         "networks": [
             {"name": name, "layers": [{"name": f"l{i}", "weight_bytes": 20} for i in range(3)]}
             for name in "ab"

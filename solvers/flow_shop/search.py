@@ -10,21 +10,22 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 
 from ...formulations.errors import InvalidInputError
+from ...formulations.flow_shop.alike import groups_of
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
 from .arrays import build_arrays
-from .bounds import Prices, TermBounds, price_bound
+from .bounds import TermBounds
 from .branching import Branching
 from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
+from .guided import guided_drafts
 from .kept import KeptSchedules
 from .measure import Key, Measure
 from .ordering import order_by_contention
@@ -37,6 +38,9 @@ _STEPS, _PER_REQUEST = 1600, 3
 
 _NODES = 5_000
 """Nodes of a proof without a time limit."""
+
+_STARTING = 3
+"""One in so many parts of the time that is left may go into schedules to start from."""
 
 _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
@@ -106,24 +110,27 @@ class JointSearch:
         self._counted = counted or deadline.left_s is None
         self._seed, self._most_rejections, self._deadline = seed, most_rejections, deadline
         self._measure = Measure(problem)
-        self.kept = KeptSchedules(top, on_better)
+        self.kept = KeptSchedules(top, on_better, groups_of(problem))
         self.steps = 0
         self._arrays = [build_arrays(chain) for chain in self._shop.chains]
-        self._counts = Counter(self._shop.chain_of)
-
-    def _price(self, networks: Sequence[Ways]) -> Prices:
-        counts = [self._counts[chain] for chain in range(len(networks))]
-        return price_bound(networks, counts, self._deadline)
 
     @cached_property
-    def contexts(self) -> list[tuple[DraftContext, Prices]]:
-        """A context for each largest set of units that share no cores, where all requests can run."""
+    def contexts(self) -> list[tuple[DraftContext, TermBounds]]:
+        """What is planned and its bounds, for each largest set of units that share no cores.
+
+        Only sets on which all requests can run.
+        """
         found = []
         for own in self._unit_sets:
             networks = [Ways(confine(arrays, own)) for arrays in self._arrays]
             if all(network.runs for network in networks):
-                found.append((DraftContext(self._shop, networks), self._price(networks)))
+                bounds = self._bounds_of(networks)
+                if bounds.possible:
+                    found.append((DraftContext(self._shop, networks), bounds))
         return found
+
+    def _bounds_of(self, networks: Sequence[Ways]) -> TermBounds:
+        return TermBounds(self._problem, networks, self._calm_order, self._deadline)
 
     @cached_property
     def _unit_sets(self) -> tuple[frozenset[int], ...]:
@@ -132,8 +139,7 @@ class JointSearch:
     @property
     def impossible(self) -> bool:
         """Whether it is proved that the requests do not fit on the units, or not in time, in any order."""
-        possible = any(bounds.possible for bounds in self._term_bounds)
-        return not possible and len(self._unit_sets) < MOST_SETS
+        return not self.contexts and len(self._unit_sets) < MOST_SETS
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
@@ -141,21 +147,11 @@ class JointSearch:
 
         The search stops when it has met them all.
         """
-        terms = self._problem.objective.terms
-        found = [tuple(map(bounds.of, terms)) for bounds in self._term_bounds if bounds.possible]
+        terms, every = self._problem.objective.terms, [bounds for _, bounds in self.contexts]
+        if len(self._unit_sets) >= MOST_SETS:  # not all sets of units are there: all units at once are less
+            every = [self._bounds_of(list(map(Ways, self._arrays)))]
+        found = [tuple(map(bounds.of, terms)) for bounds in every]
         return tuple(map(min, zip(*found, strict=True))) if found else (0,) * len(terms)
-
-    @cached_property
-    def _term_bounds(self) -> list[TermBounds]:
-        """The bounds of each context; of all units at once if not all sets of units are there."""
-        contexts = self.contexts
-        if len(self._unit_sets) >= MOST_SETS:
-            networks = list(map(Ways, self._arrays))
-            contexts = [(DraftContext(self._shop, networks), self._price(networks))]
-        return [
-            TermBounds(self._problem, context.networks, prices, self._calm_order, self._deadline)
-            for context, prices in contexts
-        ]
 
     @cached_property
     def _calm_order(self) -> tuple[int, ...] | None:
@@ -171,16 +167,20 @@ class JointSearch:
         """Search until the bounds are met, the time is up or, without a limit, the effort is spent."""
         deadline = self._deadline
         effort = self._effort // max(1, len(self.contexts)) if self._counted else None
-        for number, (context, prices) in enumerate(self.contexts):
+        for number, (context, bounds) in enumerate(self.contexts):
             if deadline.passed and self.kept.best is not None:
                 break
             own = _share(deadline, len(self.contexts) - number + self._is_alignment)
             rng = random.Random(f"{self._seed} {number}")
-            descent = Descent(context, self._measure, prices, self.kept, rng)
-            starts = starting_drafts(context, prices, self._calm_order)
+            starts: Iterator[Draft] = iter(())
+            prices = bounds.guiding if self._is_guided else bounds.prices
+            if self._is_guided:
+                starts = guided_drafts(context, bounds.contention)
+            starts = itertools.chain(starts, starting_drafts(context, prices, self._calm_order))
             if self._problem.rules:
                 starts = itertools.chain(starts, serial_drafts(context))
-            self.steps += descent.run(starts, effort, partial(self._is_done, own))
+            descent = Descent(context, self._measure, prices, self.kept, rng)
+            self.steps += descent.run(self._early(starts, own), effort, partial(self._is_done, own))
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
 
@@ -200,13 +200,10 @@ class JointSearch:
         Then the best plan is an optimum, and without one there is none.
         """
         nodes = _NODES if self._deadline.left_s is None else math.inf
-        for (context, prices), bounds in zip(self.contexts, self._term_bounds, strict=True):
-            if not bounds.possible:
-                continue
+        for context, bounds in self.contexts:
             branching = Branching(
                 context,
                 bounds,
-                prices.best,
                 self._measure,
                 self.kept,
                 alike=self._alike,
@@ -222,14 +219,24 @@ class JointSearch:
     @cached_property
     def _alike(self) -> list[int | None]:
         """For each request the last one before it that nothing tells apart from it."""
-        found: list[int | None] = []
-        last = dict[tuple[object, ...], int]()
-        plain = self._measure.terms == (FlowTerm.MAKESPAN,) and not self._problem.rules
-        for index, request in enumerate(self._shop.workload.requests):
-            kind = (request.network, request.arrival_us, request.deadline_us)
-            found.append(last.get(kind) if plain else None)
-            last[kind] = index
+        found: list[int | None] = [None] * self._shop.request_count
+        for group in groups_of(self._problem):
+            for earlier, later in itertools.pairwise(group):
+                found[later] = earlier
         return found
+
+    def _early(self, drafts: Iterator[Draft], deadline: Deadline) -> Iterator[Draft]:
+        """Yield drafts to start from; once there is a plan, for a share of the time only."""
+        early = _share(deadline, _STARTING)
+        for draft in drafts:
+            yield draft
+            if early.passed and self.kept.best is not None:
+                return
+
+    @property
+    def _is_guided(self) -> bool:
+        """Whether the program behind the contention bound is about what is asked for."""
+        return not self._measure.in_columns and self._measure.terms[0] == FlowTerm.MAKESPAN
 
     def stop(self) -> StopReason:
         """Return why the search has ended."""
@@ -253,7 +260,7 @@ class JointSearch:
         )
 
     def _align(self, context: DraftContext, deadline: Deadline) -> None:
-        """Find the least makespan in columns without slowdown and constraints: a bound, perhaps a plan."""
+        """Bound the makespan in columns; the least one without slowdown and constraints may be a plan."""
         best = self.kept.best
         if best is None or not columns_apply(context.networks, best[1]):
             return

@@ -11,7 +11,7 @@ from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ..families import Start
-from ..protocol import SolveOptions
+from ..protocol import Deadline, SolveOptions
 
 _EASY = 100
 """Cuts to place, counted by places, up to which exact backends are quick without a plan to start from."""
@@ -20,7 +20,7 @@ _BOUNDED = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.PERIOD)
 """Terms whose bounds are good."""
 
 _SHARE = 0.1
-"""Share of a time limit that the native search for a plan to start from may take."""
+"""Share of a time limit that the native bound, and the native search for a plan, may each take."""
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
@@ -36,7 +36,8 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     from .search import best_schedule, objective_bound  # loads numpy
 
     if problem.objective.terms[0] in _BOUNDED:
-        known = replace(known, at_least=objective_bound(problem))
+        deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+        known = replace(known, at_least=objective_bound(problem, deadline))
     yield known
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
     if places > _EASY and needs_of(problem).clocks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -34,6 +35,17 @@ def compatible_units(shop: FlowShop, among: Iterable[int]) -> tuple[frozenset[in
         sets = list(dict.fromkeys(kept + grown))
         sets = [own for own in sets if not any(own < other for other in sets)][:MOST_SETS]
     return tuple(sets)
+
+
+def subsets(sets: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
+    """Return all sets that are part of one of these, largest first: the combinations of units."""
+    found = {
+        frozenset(chosen)
+        for each in sets
+        for count in range(1, len(each) + 1)
+        for chosen in combinations(sorted(each), count)
+    }
+    return tuple(sorted(found, key=lambda each: (-len(each), sorted(each))))
 
 
 def whole_cuts(shop: FlowShop, request: int, unit: int) -> Cuts:

@@ -13,7 +13,7 @@ from ..protocol import Capabilities
 
 
 def heuristic_capabilities(summary: str) -> Capabilities:
-    """Return what a heuristic can do: it checks the rules of the user on its plans."""
+    """Return what a heuristic can do: plans that break rules are repaired or dropped."""
     return proposing(summary, FORMULATION.name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gapless.api.planning import plan
 from gapless.api.problems import load_problem
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError
@@ -70,9 +71,10 @@ def micros(row: list[float]) -> tuple[int, ...]:
     return tuple(max(1, round(1000 * value)) for value in row)
 
 
-def test_four_platforms_with_three_networks_each() -> None:
-    assert platform_names() == PLATFORMS
-    assert shipped_names() == tuple(f"{p}/{n}" for p in PLATFORMS for n in NETWORKS)
+def test_four_platforms_with_three_networks_each_and_an_estimated_one() -> None:
+    assert platform_names() == (*PLATFORMS, "pixel7a-tpu")
+    measured = tuple(f"{p}/{n}" for p in PLATFORMS for n in NETWORKS)
+    assert shipped_names() == (*measured, "pixel7a-tpu/alexnet-dense")
     assert all(network_names(platform) == NETWORKS for platform in PLATFORMS)
     assert all(methods_of(name) == ("heavy", "isolated") for name in shipped_names())
 
@@ -99,6 +101,24 @@ def test_the_numbers_are_the_published_ones(name: str, method: str) -> None:
     rows = chain_of(shipped_problem(name, method=method)).layer_us
     assert rows[0] == micros(first)
     assert last is None or rows[-1] == micros(last)
+
+
+@pytest.mark.parametrize(("method", "whole_us"), [("isolated", 9850), ("heavy", 8640)])
+def test_the_tpu_is_estimated_from_three_printed_numbers(method: str, whole_us: int) -> None:
+    """BetterTogether V-D: 9.85 ms alone, 8.64 ms under load."""
+    problem = shipped_problem("pixel7a-tpu/alexnet-dense", method=method)
+    measured = shipped_problem("pixel7a/alexnet-dense", method=method)
+    rows = chain_of(problem).layer_us
+    assert problem.costs.provenance.estimated
+    assert abs(sum(row[-1] or 0 for row in rows) - whole_us) <= len(rows)
+    assert tuple(row[:-1] for row in rows) == tuple(chain_of(measured).layer_us)
+
+
+def test_least_gapness_puts_stage_1_on_the_tpu() -> None:
+    """BetterTogether V-D: stage 1 on the TPU (6.86 ms), all others on the GPU; 6.90 ms."""
+    best = plan(shipped_problem("pixel7a-tpu/alexnet-dense"), objective="gapness").candidates[0]
+    assert str(best.plan) == "0-0 TPU | 1-8 GPU"
+    assert best.score.period_us == 6860
 
 
 def test_the_default_table_is_heavy() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count, repeat
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,20 @@ def test_how_often_something_is_run(run_ms: float, expected: int) -> None:
     effort = Effort(min_repetitions=30, min_seconds=0.06, max_seconds=1.0)
     found = len(sampled((round(run_ms * MS) - 13 for _ in count()), effort).run_ns)
     assert found == expected
+
+
+def test_steady_times_are_those_after_the_drift() -> None:
+    """Clocks fall for five seconds; without settling, the first runs would count."""
+    drifting = [round(100 * MS * (1 + seconds / 50)) for seconds in range(50)]
+    effort = Effort(min_repetitions=4, min_seconds=0, warm_up_repetitions=1, steady=True)
+    last = drifting[-1]
+    assert sampled(chain(drifting, repeat(last)), effort).run_ns == (last,) * 4
+    assert sampled(chain(drifting, repeat(last)), replace(effort, steady=False)).run_ns[0] == drifting[1]
+
+
+def test_what_never_settles_is_measured_in_the_end() -> None:
+    wild = (MS * (100 + 100 * (run // 5 % 2)) for run in count())
+    assert len(sampled(wild, Effort(min_repetitions=4, min_seconds=0, steady=True)).run_ns) == 4
 
 
 def summed(runs_ns: Sequence[int], *, quota: int | None = None) -> Timing:

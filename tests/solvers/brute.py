@@ -30,10 +30,12 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import rank_key, score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
+from gapless.formulations.pipelines.rules import energy_cap
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction
 from gapless.solvers.protocol import Backend, Claim, SolveOptions
+from tests.powers import with_powers
 
 UNITS = "abcde"
 
@@ -73,7 +75,7 @@ def problem_of(
         for n in names
     )
     return Problem(
-        platform=Platform(name="board", units=units, memory_bytes=device_bytes),
+        platform=with_powers(Platform(name="board", units=units, memory_bytes=device_bytes)),
         networks=(network,),
         costs=CostTable(units=names, networks=(costs,)),
     )
@@ -144,6 +146,9 @@ TERMS = [
         "idle,latency",
         "paper",
         "peak_memory,bubbles,idle",
+        "energy",
+        "units,energy",
+        "energy,period,units",
     )
 ]
 LIMITS = [
@@ -159,6 +164,10 @@ LIMITS = [
         ("max_gapness_us", 25, "period"),
         ("min_utilisation_permille", 600, "period,gapness"),
         ("max_period_us", 5, "period"),
+        ("max_latency_us", 130, "period"),
+        ("max_latency_us", 150, "energy"),
+        ("max_energy_nj", 150_000, "period"),
+        ("max_energy_nj", 110_000, "latency"),
     )
 ]
 RULES = [
@@ -193,6 +202,9 @@ RULES = [
             "t",
             "period",
         ),
+        ("energy_cap", (energy_cap(most_nj=140_000),), "t", "period"),
+        ("energy_at_least", (lambda v: v.energy_nj() >= 120_000,), "", "energy"),
+        ("units", (lambda v: (v.units_used() == 2) | (v.energy_nj() <= 9),), "", "period"),
         ("contradiction", (pin("l3", unit="b"), forbid("l3", unit="b")), "", "period"),
         ("impossible", (at_least(4),), "", "period"),
     )

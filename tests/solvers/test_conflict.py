@@ -150,7 +150,7 @@ def test_the_diagnosis_ends_at_the_limit_and_says_that_it_did(
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(protocol, "time", SimpleNamespace(monotonic=lambda: clock.now))
 
-    def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+    def again(variant: Problem, by: str | None, limit_s: float | None, *, best: bool) -> SolveResult:
         assert limit_s is not None
         clock.now += taken * limit_s
         nothing = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.TIME_LIMIT)
@@ -172,5 +172,21 @@ def test_with_no_time_left_nothing_is_asked() -> None:
     assert names(complete) == {"before(a0, a1)", "before(a1, a2)", "before(a2, a0)"}
 
 
-def _never(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+def test_whether_there_is_a_plan_is_known_with_the_first_one() -> None:
+    cyclic = {"before(a0, a1)", "before(a1, a2)", "before(a2, a0)"}
+
+    def act(problem: Problem, options: SolveOptions) -> Claim:
+        if cyclic <= {rule.name for rule in problem.rules}:
+            return Claim(status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE)
+        found = solve(problem, "exhaustive").plan
+        assert found is not None
+        options.publish(Claim(status=SolveStatus.FEASIBLE, stop=StopReason.TIME_LIMIT, plans=(found,)))
+        raise AssertionError("went on")
+
+    found = solve(circle(), FakeBackend(act=act)).conflict
+    assert found is not None
+    assert (names(found), found.smallest, found.irreducible) == (cyclic, True, True)
+
+
+def _never(variant: Problem, by: str | None, limit_s: float | None, *, best: bool) -> SolveResult:
     raise AssertionError

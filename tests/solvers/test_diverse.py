@@ -23,6 +23,7 @@ from gapless.solvers.protocol import Claim, Guarantee, RuleHandling, SolveOption
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 from tests.instances import co_run_problems, ruled_problems
+from tests.pipeline_instances import drawn_problem
 from tests.workload_instances import workload_problem
 
 from .brute import every
@@ -167,9 +168,9 @@ def test_nothing_differs_on_more_layers_than_there_are() -> None:
     assert (len(result.candidates), result.exhausted, result.proven) == (1, True, 1)
 
 
-def test_workloads_have_no_distance() -> None:
-    with pytest.raises(InvalidInputError, match="plans of several networks have none"):
-        solve(WORKLOAD, options=SolveOptions(top=3, distance=2))
+def test_pipelines_over_devices_have_no_distance() -> None:
+    with pytest.raises(InvalidInputError, match="these plans have none"):
+        solve(drawn_problem(1), options=SolveOptions(top=3, distance=2))
     with pytest.raises(InvalidInputError, match="distance is 0, must be at least 1"):
         solve(WORKLOAD, options=SolveOptions(distance=0))
 

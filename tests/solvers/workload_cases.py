@@ -26,6 +26,7 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction, named
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
+from tests.powers import with_powers
 
 UNITS = ("npu", "big", "gpu", "little")
 
@@ -121,7 +122,7 @@ class _Random:
 
     def platform(self) -> Platform:
         shared = self.rng.random() < 0.15
-        return Platform(
+        drawn = Platform(
             name="board",
             units=tuple(
                 ProcessingUnit(
@@ -133,6 +134,7 @@ class _Random:
             ),
             memory_bytes=self.rng.choice([None, None, 80, 120, 160]),
         )
+        return with_powers(drawn)
 
     def network(self, name: str) -> Network:
         count = self.rng.randint(1, self.size.layers)

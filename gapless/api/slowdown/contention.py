@@ -8,10 +8,17 @@ from pathlib import Path
 from ...executor.engine import Engine
 from ...executor.model import Model
 from ...executor.progress import Report, silent
+from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform
+from ...formulations.network import Network
+from ...profiler.platforms.phone_estimates import MEASURED_ON, EstimatedContention
+from ...profiler.platforms.phone_estimates import estimate_contention as estimate
+from ...profiler.platforms.workloads import phone_network, phone_network_names
 from ...profiler.slowdown.contention.measure import measure_contention as measure
 from ...profiler.slowdown.contention.result import Contention, ContentionOptions
+from ...profiler.slowdown.contention.ridge import Form
 from ..execution import resolve_all
+from ..models import open_model
 
 
 def measure_contention(
@@ -20,6 +27,7 @@ def measure_contention(
     platform: Platform | None = None,
     engine: str | Engine | None = None,
     options: ContentionOptions = ContentionOptions(),
+    estimated: Sequence[Model | str | Path] = (),
     report: Report = silent,
 ) -> Contention:
     """Measure how much networks on different units slow each other down, and how they press on memory.
@@ -34,6 +42,9 @@ def measure_contention(
         Who runs the layers; None: MNN for ONNX files, "callable" for Python functions.
     options
         How long to measure, and what.
+    estimated
+        Further networks, which run alone only: their intensities follow from performance counters, by Eq. (1)
+        of Hetero2Pipe as fitted to `models`.
     report
         Told of each step.
 
@@ -56,5 +67,52 @@ def measure_contention(
     >>> found.interference.slowdown_permille  # doctest: +SKIP
     ((0, 42, 0), (36, 0, 0), (0, 0, 0))
     """
-    opened, found, units = resolve_all(models, engine, platform)
-    return measure(opened, units, found, options=options, report=report)
+    opened, found, units = resolve_all([*models, *estimated], engine, platform)
+    measured, others = opened[: len(models)], opened[len(models) :]
+    return measure(measured, units, found, options=options, estimated=others, report=report)
+
+
+def estimate_contention(
+    networks: Sequence[Network | Model | str | Path] = (),
+    *,
+    platform: str = MEASURED_ON,
+    form: str = Form.CENTRED,
+    parts: int = 0,
+) -> EstimatedContention:
+    """Estimate how networks, and their layers or parts, press on the memory of a shipped phone.
+
+    Parameters
+    ----------
+    networks
+        Names of the ten shipped networks, or any others as for `open_model`; none: the ten.
+    platform
+        A phone, see `gapless platforms`.
+    form
+        What Hetero2Pipe's Eq. (1) is applied to: "printed", features as they are, or "centred" and scaled.
+    parts
+        In how many parts each network is looked at; 0: each layer by itself.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such phone, form or network, or how many operations a layer has is not known.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> found = gapless.estimate_contention(["vgg16"])
+    >>> [(part.first, part.high) for part in found.parts][-3:]
+    [('fc6', True), ('fc7', True), ('logits', True)]
+    """
+    if form not in tuple(Form):
+        raise InvalidInputError(f"form is {form!r}, must be one of {', '.join(Form)}")
+    named = networks or phone_network_names()
+    return estimate(list(map(_described, named)), platform=platform, form=Form(form), parts=parts)
+
+
+def _described(network: Network | Model | str | Path) -> Network:
+    if isinstance(network, Network):
+        return network
+    if network in phone_network_names():
+        return phone_network(str(network))
+    return open_model(network).network if isinstance(network, str | Path) else network.network

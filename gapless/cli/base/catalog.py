@@ -56,6 +56,7 @@ COMMANDS = {
             "gapless plan pixel7a/alexnet-sparse --top 5 --out plan.json",
             "gapless plan pixel7a/octree --objective slack:50 --max-units 3",
             'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2 --out batch.json',
+            "gapless plan --workload bertx4 --platform kirin990 --batches 1,4 --time-limit 2",
             "gapless plan vit-large --platform epipe-case-1 --batch 64",
         ),
     ),
@@ -189,7 +190,12 @@ COMMANDS = {
         ("gapless interference pixel7a --svg map.svg", "gapless interference squeezenet --beside core1"),
     ),
     "contention": CommandEntry(
-        "contention", SLOWDOWN, ("gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",)
+        "contention",
+        SLOWDOWN,
+        (
+            "gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",
+            "gapless contention vgg16 --platform kirin990 --form printed",
+        ),
     ),
     "predict": CommandEntry(
         "prediction", SLOWDOWN, ("gapless predict gapless-out/executions.json --costs heavy",)

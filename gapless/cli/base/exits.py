@@ -20,6 +20,7 @@ from ...formulations.errors import (
 
 if TYPE_CHECKING:
     from ...api.planning import Comparison
+    from ...solvers.pareto import ParetoFront
     from ...solvers.result import SolveResult
 
 
@@ -83,6 +84,13 @@ def code_of_result(result: SolveResult) -> ExitCode:
         case SolveStatus.NO_SOLUTION:
             return ExitCode.NO_ANSWER
     return ExitCode.OK
+
+
+def code_of_front(front: ParetoFront) -> ExitCode:
+    """Return the exit code for the trade-offs of a problem."""
+    if front.points:
+        return ExitCode.OK
+    return ExitCode.INFEASIBLE if front.complete else ExitCode.NO_ANSWER
 
 
 def code_of_comparison(comparison: Comparison, *, required: Collection[str]) -> ExitCode:

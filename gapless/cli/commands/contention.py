@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from ...files import documents
+from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
+from ...profiler.slowdown.contention.ridge import Form
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
 from ..options.models import (
@@ -23,11 +26,12 @@ from ..options.models import (
 from ..options.problem import OutOption, check_writable
 
 NetworksArgument = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="NETWORK...",
         help="ONNX files, built-in networks (see `gapless networks`), or path.py:NAME of CallableModels; "
-        "NAME=... before one gives it a name of your own.",
+        "NAME=... before one gives it a name of your own. With --platform: none means all networks of the "
+        "phone.",
         show_default=False,
     ),
 ]
@@ -50,11 +54,34 @@ PercentileOption = Annotated[
     int,
     measuring_option(min=0, max=100, help="Networks of an intensity above it are high.", show_default=True),
 ]
+FormOption = Annotated[
+    Form,
+    measuring_option(
+        help="What the paper's regression from performance counters to intensity (Eq. 1) is applied to: "
+        "features as they are, as printed, or centred and scaled."
+    ),
+]
+EstimateOption = Annotated[
+    list[str] | None,
+    measuring_option(
+        metavar="NETWORK",
+        help="Run this network alone only, and estimate its intensity from performance counters, by Eq. 1 as "
+        "fitted to the others; can be repeated.",
+    ),
+]
+PhoneOption = Annotated[
+    str | None,
+    measuring_option(
+        metavar="PHONE",
+        help="Measure nothing: estimate the intensity of the networks, and of each layer or part, on a "
+        "shipped phone such as kirin990.",
+    ),
+]
 
 
 @command
 def contention(
-    networks: NetworksArgument,
+    networks: NetworksArgument = None,
     *,
     shape: ShapeOption = None,
     engine: EngineOption = None,
@@ -66,6 +93,9 @@ def contention(
     pairs: PairsOption = True,
     parts: PartsOption = 0,
     percentile: PercentileOption = 50,
+    form: FormOption = Form.CENTRED,
+    estimate: EstimateOption = None,
+    platform: PhoneOption = None,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -80,21 +110,43 @@ def contention(
     from ..base.progress import StepLine
     from ..tasks import measuring
 
+    if platform is not None:
+        if estimate or out is not None:
+            raise InvalidInputError("--platform estimates: it takes neither --estimate nor --out")
+        return _estimated(networks or (), platform, form=form, parts=parts)
     check_writable(out)
     options = ContentionOptions(
-        rounds=rounds, seconds_per_item=seconds, pairs=pairs, parts=parts, percentile=percentile
+        rounds=rounds, seconds_per_item=seconds, pairs=pairs, parts=parts, percentile=percentile, form=form
     )
     device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
-    models = open_each(networks, shapes=parse_shapes(shape or ()))
+    others = estimate or []
+    models = open_each([*(networks or ()), *others], shapes=parse_shapes(shape or ()))
+    first = len(models) - len(others)
     runner = device.engine or common_engine(models)
-    platform, notes = device.platform(runner), measuring.busy_notes()
+    device_platform, notes = device.platform(runner), measuring.busy_notes()
     with StepLine() as line:
         found = measure_contention(
-            models, platform=platform, engine=runner, options=options, report=line.report
+            models[:first],
+            platform=device_platform,
+            engine=runner,
+            options=options,
+            estimated=models[first:],
+            report=line.report,
         )
     notes += write_out(out, lambda: dump(found, CONTENTION))
     return Answer(
         document=lambda: {**documents.header("contention"), **documents.plain_data(found)},
         view=lambda: contention_view(found),
         notes=notes,
+    )
+
+
+def _estimated(names: Sequence[str], platform: str, *, form: Form, parts: int) -> Answer:
+    from ...api.slowdown.contention import estimate_contention
+    from ...view.terminal.estimated_contention import estimated_contention_view
+
+    found = estimate_contention(names, platform=platform, form=form, parts=parts)
+    return Answer(
+        document=lambda: {**documents.header("estimated_contention"), **documents.plain_data(found)},
+        view=lambda: estimated_contention_view(found, parts=bool(parts) or len(found.networks) == 1),
     )

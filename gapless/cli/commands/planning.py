@@ -10,13 +10,15 @@ import typer
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ..base.answer import Answer, command, write_out
-from ..base.exits import ExitCode, code_of_comparison, code_of_result
+from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
 from ..base.general_options import JsonOption
 from ..options.problem import Asked, OutOption, TaskSlotsOption, asking, check_writable
-from ..options.solving import SolvingOptions, solving_option
+from ..options.solving import ParetoOption, SolvingOptions, solving_option
 
 if TYPE_CHECKING:
     from ...files.plans import NamedPlan
+    from ...formulations.problem import Problem
+    from ...solvers.result import SolveResult
 
 
 @command
@@ -32,37 +34,100 @@ def plan(
             "algorithm.",
         ),
     ] = None,
+    pareto: ParetoOption = None,
+    batches: Annotated[
+        str | None,
+        solving_option(
+            metavar="SIZES",
+            help="Sizes of batches to choose from for each network of --workload, e.g. 1,2,4,8; of a problem "
+            "file those whose costs it has, as networks of their own (net*4). A time limit is for all "
+            "choices together.",
+        ),
+    ] = None,
     solving: SolvingOptions,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
-    from ...formulations.files import dump_plan, dump_plans
     from ...view.terminal import tables
     from ..tasks.solving import plan_watched
 
     check_writable(out)
+    if batches is not None:
+        return _in_batches(asked, batches, backend, solving, out)
     problem = asked.problem
+    if pareto is not None:
+        return _traded(asked, pareto, backend, solving, out)
     result, interrupted = plan_watched(
         problem,
         backend,
         solving.solver_options,
         strict_rules=solving.strict_rules,
     )
-    plans = [candidate.plan for candidate in result.candidates]
     notes = ["interrupted: this is the best until then"] if interrupted else []
-    if len(plans) > 1:
-        notes += write_out(out, lambda: dump_plans(plans, problem, asked.origin))
-    elif plans:
-        notes += write_out(out, lambda: dump_plan(plans[0], problem, asked.origin))
-    elif out is not None:
-        notes += [f"{out} is not written: there is no plan"]
+    notes += _plans_written(out, problem, result, asked.origin)
     return Answer(
         document=lambda: documents.result_document(problem, result),
         view=lambda: tables.result_view(problem, result),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
         notes=notes,
     )
+
+
+def _traded(
+    asked: Asked, pareto: str, backend: str | None, solving: SolvingOptions, out: Path | None
+) -> Answer:
+    """Answer for `plan --pareto`."""
+    from ...api.trade_offs import parse_terms
+    from ...files.pareto_file import dump_front
+    from ...view.terminal.trade_offs import front_view
+    from ..tasks.solving import front_watched
+
+    if "objective" in asked.origin or solving.top > 1 or solving.distance > 1:
+        raise InvalidInputError("--pareto lists its own plans: leave out --objective, --top and --distance")
+    problem = asked.problem
+    front, interrupted = front_watched(
+        problem, parse_terms(pareto), backend, solving.solver_options, strict_rules=solving.strict_rules
+    )
+    text = dump_front(front, problem, asked.origin)
+    return Answer(
+        document=lambda: documents.of_file(text),
+        view=lambda: front_view(problem, front),
+        code=ExitCode.INTERRUPTED if interrupted else code_of_front(front),
+        notes=write_out(out, lambda: text),
+    )
+
+
+def _in_batches(
+    asked: Asked, batches: str, backend: str | None, solving: SolvingOptions, out: Path | None
+) -> Answer:
+    """Answer for `plan --batches`."""
+    from ...view.terminal.batches import batches_view
+    from ..tasks.solving import batches_watched
+
+    found = batches_watched(asked, batches, backend, solving.solver_options)
+    best, document = found[0], documents.result_document(found[0].problem, found[0].result)
+    origin = {**asked.origin, "workload": best.workload}
+    return Answer(
+        document=lambda: {**document, "workloads": documents.batches_data(found)},
+        view=lambda: batches_view(found),
+        code=code_of_result(best.result),
+        notes=_plans_written(out, best.problem, best.result, origin),
+    )
+
+
+def _plans_written(
+    out: Path | None, problem: Problem, result: SolveResult, origin: dict[str, str]
+) -> list[str]:
+    """Write the plans of a result where that is asked for; return what to say of it."""
+    from ...formulations.files import dump_plan, dump_plans
+
+    plans = [candidate.plan for candidate in result.candidates]
+    if len(plans) > 1:
+        return write_out(out, lambda: dump_plans(plans, problem, origin))
+    if plans:
+        return write_out(out, lambda: dump_plan(plans[0], problem, origin))
+    return [] if out is None else [f"{out} is not written: there is no plan"]
 
 
 @command

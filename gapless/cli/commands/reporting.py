@@ -27,7 +27,8 @@ GivenArgument = Annotated[
     typer.Argument(
         metavar="RUN_OR_PLAN...",
         help="Folders of `gapless tune`; plan or deployment files; problems (files or shipped names), which "
-        "count for what stands behind them; and what is known besides: traces, measurements, comparisons.",
+        "count for what stands behind them; and what is known besides: traces, measurements, comparisons. Or "
+        "the file of `gapless plan --pareto --out`, alone or behind its problem.",
         show_default=False,
     ),
 ]
@@ -66,9 +67,24 @@ def report(
     json: JsonOption = False,
 ) -> Answer:
     """Write a page about plans and runs: traces, bubbles, proofs, predictions, memory, reasons, receipts."""
-    from ..tasks.reporting import NoPlanError, ReportOptions, report_watched, written_view
+    from ..tasks.reporting import (
+        NoPlanError,
+        ReportOptions,
+        front_reported,
+        is_front,
+        report_watched,
+        written_view,
+    )
 
     check_writable(out)
+    line = shlex.join(["gapless", *sys.argv[1:]])
+    if is_front(given):
+        wrote, told = front_reported(given, out, title=title, command=line)
+        return Answer(
+            document=lambda: {**documents.header("report_file"), **documents.plain_data(wrote)},
+            view=lambda: written_view(wrote),
+            notes=told,
+        )
     asked = ReportOptions(
         title=title,
         objective=objective,
@@ -77,7 +93,7 @@ def report(
         backends=backends,
         solving=SolveOptions(time_limit_s=time_limit, start=start_mode(start)),
         explain=explain,
-        command=shlex.join(["gapless", *sys.argv[1:]]),
+        command=line,
     )
     try:
         written, notes = report_watched(given, asked, out)

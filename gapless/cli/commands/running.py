@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -23,6 +23,7 @@ from ..options.cluster import (
 )
 from ..options.models import (
     SIMULATED,
+    BatchSizesOption,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -33,13 +34,17 @@ from ..options.models import (
     OverwriteOption,
     PrecisionOption,
     ShapeOption,
+    SideBySideOption,
     UnitsOption,
+    measuring_option,
     model_option,
+    parse_sizes,
 )
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
     from ...executor.measurement import Measurement
+    from ...executor.model import Model
     from ...profiler.profile import Profile
 
 _running_option = heading("How to run")
@@ -84,6 +89,14 @@ TraceOption = Annotated[Path | None, output_option(help="Also write a Perfetto t
 WarmUpOption = Annotated[
     int, _running_option(min=0, max=1_000_000, help="Requests that do not count.", show_default=True)
 ]
+SteadyOption = Annotated[
+    bool,
+    measuring_option(
+        "--steady",
+        help="Warm each layer up until its times stop drifting: clocks and temperatures have settled "
+        "then. At least a second and a half, and at most 20, for each layer and unit.",
+    ),
+]
 
 
 @command
@@ -103,14 +116,9 @@ def profile(
         bool, typer.Option("--resume", help="Go on with the profile that is in the folder.")
     ] = False,
     overwrite: OverwriteOption = False,
-    side_by_side: Annotated[
-        bool,
-        model_option(
-            "--side-by-side",
-            help="The networks will share the units (`--workload` of plan and tune), instead of running one "
-            "after the other for each request.",
-        ),
-    ] = False,
+    side_by_side: SideBySideOption = False,
+    steady: SteadyOption = False,
+    batch: BatchSizesOption = None,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
     address: AddressOption = None,
@@ -119,16 +127,16 @@ def profile(
     json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
-    from ...api.models import open_each, open_models
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry
+    from ...profiler.profile import ProfileOptions
     from ...view.terminal import running as views
     from ..tasks import measuring
 
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize)
-    subject = open_each(models, **how) if side_by_side else open_models(models, **how)
+    subject = _subject(models, how, batch, side_by_side=side_by_side)
     entry = Entry(resume=resume, overwrite=overwrite)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     if place:
@@ -136,11 +144,13 @@ def profile(
 
         if isinstance(subject, list):
             raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
+        if steady:
+            raise InvalidInputError("--steady is for networks on one device, not for a cluster")
         measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
         return _profiled(measured, notes)
     target = measuring.Target.of(subject, choice)
     with measuring.begun("profile", target.networks, out, entry) as work:
-        found, notes = measuring.profile_watched(target, work)
+        found, notes = measuring.profile_watched(target, work, options=ProfileOptions(steady=steady))
         notes += run_files.write_found(found, work)
     if isinstance(found, Together):
         return Answer(
@@ -149,6 +159,17 @@ def profile(
             notes=notes,
         )
     return _profiled(found, notes)
+
+
+def _subject(
+    models: list[str], how: dict[str, Any], batch: str | None, *, side_by_side: bool
+) -> Model | list[Model]:
+    """Return what to profile: one network, or several that share the units; batches are several."""
+    from ...api.models import in_batches, open_each, open_models
+
+    if batch is not None:
+        models, how["shapes"] = in_batches(models, how["shapes"], parse_sizes("--batch", batch))
+    return open_each(models, **how) if side_by_side or batch is not None else open_models(models, **how)
 
 
 def _profiled(found: Profile, notes: list[str]) -> Answer:

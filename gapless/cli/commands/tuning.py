@@ -28,12 +28,11 @@ from ..options.models import (
     parse_names,
 )
 from ..options.problem import ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
-from ..options.solving import DistanceOption, SeedOption, TimeLimitOption, TopOption
+from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimitOption, TopOption
 
 if TYPE_CHECKING:
     from ...api.tuning import Tuned
     from ...files.run import Entry
-    from ...formulations.problem import Problem
     from ..tasks.measuring import Target, TuneChoice
 
 _tuning_option = heading("How to tune")
@@ -127,6 +126,7 @@ def tune(
     groups: GroupsOption = None,
     objective: ObjectiveOption = None,
     rules: RulesOption = None,
+    pareto: ParetoOption = None,
     backends: BackendsOption = "native",
     top: TopOption = 10,
     distance: DistanceOption = 1,
@@ -146,7 +146,6 @@ def tune(
     json: JsonOption = False,
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
-    from ...files.run import Entry
     from ..tasks import measuring
 
     choice = measuring.TuneChoice(
@@ -155,6 +154,7 @@ def tune(
         groups=groups,
         objective=objective,
         rules=rules,
+        pareto=pareto,
         backends=parse_names(backends),
         top=top,
         distance=distance,
@@ -165,22 +165,28 @@ def tune(
         options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
         store=store,
     )
-    entry = Entry(resume=resume, overwrite=overwrite)
+    entry = _entry(resume=resume, overwrite=overwrite)
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     if _is_simulated(engine, truth, noise):
-        problems = measuring.simulated_problems(subjects, choice, truth=truth)
-        return _tuned_there(*problems, choice, out, entry, noise=noise)
+        return _tuned_there(subjects, choice, out, entry, truth=truth, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
     return _tuned_here(measuring.Target.of(subject, here), choice, out, entry)
 
 
+def _entry(*, resume: bool, overwrite: bool) -> Entry:
+    from ...files.run import Entry
+
+    return Entry(resume=resume, overwrite=overwrite)
+
+
 def _tuned_there(
-    planned: Problem, obeyed: Problem, choice: TuneChoice, out: Path, entry: Entry, *, noise: str
+    subjects: list[str], choice: TuneChoice, out: Path, entry: Entry, *, truth: str | None, noise: str
 ) -> Answer:
     """Tune on a simulated device."""
     from ...files import run_files
     from ..tasks import measuring
 
+    planned, obeyed = measuring.simulated_problems(subjects, choice, truth=truth)
     with measuring.begun("tune", planned, out, entry, simulated=True) as run:
         tuned = measuring.tune_simulated_watched(planned, obeyed, choice, run, noise=noise)
         return _answer(tuned, run_files.write_found(tuned, run))
@@ -201,7 +207,7 @@ def _answer(tuned: Tuned, notes: list[str]) -> Answer:
     from ...view.terminal.tuning import tuned_view
 
     return Answer(
-        document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop),
+        document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop, tuned.front),
         view=lambda: tuned_view(tuned),
         code=_code(tuned),
         notes=notes,

@@ -113,10 +113,46 @@ RoundsOption = Annotated[
 
 _EMULATED = re.compile(r"([^=]+)=(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 
+SideBySideOption = Annotated[
+    bool,
+    model_option(
+        "--side-by-side",
+        help="The networks will share the units (`--workload` of plan and tune), instead of running one "
+        "after the other for each request.",
+    ),
+]
+BatchSizesOption = Annotated[
+    str | None,
+    model_option(
+        metavar="SIZES",
+        help="Sizes of batches, e.g. 1,2,4: each is measured as a network of its own (net*4), of which "
+        "`plan --workload net*4x2` and `plan --batches 1,2,4` speak. Implies --side-by-side; the model "
+        "leaves the first dimension open, and --shape says 1.",
+    ),
+]
+
+
+MOST_DIGITS = 4
+"""Of a number of inferences that are served together."""
+
 
 def parse_names(text: str | None) -> tuple[str, ...]:
     """Return the names of a comma-separated list; empty without one."""
     return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+
+
+def parse_sizes(option: str, text: str) -> list[int]:
+    """Return whole numbers from a text such as "1,2,4"; `option` is who is told.
+
+    Raises
+    ------
+    InvalidInputError
+        It is something else.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
+        raise InvalidInputError(f"{option} is {text!r}, must be whole numbers with commas, e.g. 1,2,4")
+    return [int(part) for part in parts]
 
 
 def parse_emulation(texts: Sequence[str] | None) -> dict[str, int]:

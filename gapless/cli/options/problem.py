@@ -139,9 +139,9 @@ ObjectiveOption = Annotated[
     str | None,
     _asked_option(
         help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
-        "peak_memory, idle, and with a workload makespan (the default there), bottleneck, work, contention, "
-        'displacement; or "paper", or "slack:50" (least idle share among plans whose period is '
-        "within 50 permille of the least one)."
+        "peak_memory, idle, energy, units, and with a workload makespan (the default there), bottleneck, "
+        'work, contention, displacement; or "paper", or "slack:50" (least idle share among plans whose '
+        "period is within 50 permille of the least one)."
     ),
 ]
 RulesOption = Annotated[
@@ -152,7 +152,13 @@ RulesOption = Annotated[
     ),
 ]
 MaxPeriodOption = Annotated[int | None, _asked_option(min=0, help="Largest period, microseconds.")]
-MaxLatencyOption = Annotated[int | None, _asked_option(min=0, help="Largest latency of --groups.")]
+MaxLatencyOption = Annotated[int | None, _asked_option(min=0, help="Largest latency, microseconds.")]
+MaxEnergyOption = Annotated[
+    int | None,
+    _asked_option(
+        min=0, help="Largest energy of a request, of a workload of all requests, nanojoules; needs powers."
+    ),
+]
 MinUnitsOption = Annotated[int | None, _asked_option(min=0, help="Fewest units in use.")]
 MaxUnitsOption = Annotated[int | None, _asked_option(min=1, help="Most units in use.")]
 MinBalanceOption = Annotated[
@@ -162,6 +168,25 @@ MinBalanceOption = Annotated[
 MaxGapnessOption = Annotated[int | None, _asked_option(min=0, help="Largest gapness, microseconds.")]
 MinUtilisationOption = Annotated[
     str | None, _asked_option(metavar="PERCENT", help="Least share of the platform that is busy, e.g. 62.5%.")
+]
+MaxBubblesOption = Annotated[
+    int | None, _asked_option(min=0, help="Largest sum of the bubbles of all units, microseconds.")
+]
+MaxMemoryOption = Annotated[
+    int | None,
+    _asked_option("--max-memory", metavar="BYTES", min=1, help="Most that a plan needs at any instant."),
+]
+MaxUnitMemoryOption = Annotated[
+    int | None,
+    _asked_option("--max-unit-memory", metavar="BYTES", min=1, help="Most that a chunk needs on its unit."),
+]
+WindowOption = Annotated[
+    list[str] | None,
+    _asked_option(
+        metavar="NAME=FROM..TO",
+        help="When a request of a workload comes, and when it has to be done, milliseconds, e.g. "
+        "bert=20..500; either may be left out; of all requests of a network by its name; repeatable.",
+    ),
 ]
 OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write it to this file.")]
 
@@ -211,11 +236,16 @@ class ProblemOptions:
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None
     max_latency_us: MaxLatencyOption = None
+    max_energy_nj: MaxEnergyOption = None
     min_units: MinUnitsOption = None
     max_units: MaxUnitsOption = None
     min_balance: MinBalanceOption = None
     max_gapness_us: MaxGapnessOption = None
     min_utilisation: MinUtilisationOption = None
+    max_bubbles_us: MaxBubblesOption = None
+    max_memory_bytes: MaxMemoryOption = None
+    max_unit_memory_bytes: MaxUnitMemoryOption = None
+    window: WindowOption = None
 
 
 def ask(options: ProblemOptions) -> Asked:
@@ -267,7 +297,8 @@ def ask_plan(
 def _given(options: ProblemOptions) -> dict[str, str]:
     from ...files.origins import origin_of
 
-    given = {**vars(options), "shape": " ".join(options.shape or ()) or None}
+    several = {name: " ".join(getattr(options, name) or ()) or None for name in ("shape", "window")}
+    given = {**vars(options), **several}
     return origin_of(
         **{**given, "over_graph": options.over_graph or None}, mode=Mode.STREAM if options.stream else None
     )

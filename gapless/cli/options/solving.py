@@ -20,7 +20,8 @@ DistanceOption = Annotated[
     solving_option(
         min=1,
         max=100_000,
-        help="Each plan runs at least so many layers on other units than every plan before it.",
+        help="Each plan runs at least so many layers on other units than every plan before it; of a "
+        "workload, pairs of requests in the other order count, too.",
         show_default=True,
     ),
 ]
@@ -35,6 +36,14 @@ MemoryLimitOption = Annotated[
         max=2**30,
         help="MiB that a backend may take; it then runs in a child process, as third-party solvers "
         "always do (with half of the machine's memory, unless given).",
+    ),
+]
+ParetoOption = Annotated[
+    str | None,
+    solving_option(
+        metavar="TERMS",
+        help="Instead of the best plans all trade-offs of two or three terms, e.g. period,energy: every plan "
+        "that no other is better than. A time limit is for all of them together.",
     ),
 ]
 StrictRulesOption = Annotated[

@@ -32,7 +32,7 @@ from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...profiler.platforms.detected import select_units
-from ...profiler.profile import Profile
+from ...profiler.profile import Profile, ProfileOptions
 from ...solvers.diverse import check_distance
 from ..base.progress import StepLine
 from ..options.models import parse_emulation, parse_names
@@ -96,6 +96,7 @@ class TuneChoice:
     groups: str | None
     objective: str | None
     rules: Path | None
+    pareto: str | None
     backends: tuple[str, ...]
     top: int
     distance: int
@@ -113,7 +114,7 @@ class TuneChoice:
         check_rounds(
             self.rounds, workload=self.workload is not None, objective=self.wanted
         )  # before anything is profiled
-        check_distance(self.distance, defined=self.workload is None)
+        check_distance(self.distance, defined=self.groups is None)
         if self.groups is not None:
             if self.workload is not None:
                 raise InvalidInputError("--groups is for one network, --workload for several: leave one out")
@@ -148,6 +149,7 @@ class TuneChoice:
             "pipelines": self.pipelines,
             "sustain_s": self.sustain_s,
             "objective": self.objective,
+            "pareto": self.pareto,
             "rules": () if self.rules is None else load_rules(self.rules),
             "options": self.options,
             "time_limit_s": self.time_limit_s,
@@ -231,11 +233,11 @@ def begun(
 
 
 def profile_watched(
-    target: Target, run: Run, store: Path | None = None
+    target: Target, run: Run, store: Path | None = None, options: ProfileOptions = ProfileOptions()
 ) -> tuple[Profile | Together, list[str]]:
     """Profile with progress; return the profile, or those of networks that share the units, and notes."""
     notes = busy_notes()
-    how: dict[str, Any] = {"platform": target.platform, "engine": target.engine}
+    how: dict[str, Any] = {"platform": target.platform, "engine": target.engine, "options": options}
     how |= {"store": store or run.store, "resume": run.resumed}
     with StepLine() as line:
         if isinstance(target.subject, list):

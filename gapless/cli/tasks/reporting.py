@@ -11,15 +11,18 @@ from rich.text import Text
 
 from ...api.planning import Comparison, default_backends
 from ...files.origins import asked_problem, problem_of
+from ...files.pareto_file import PARETO, front_of, load_front
+from ...files.plans import named_plan, problem_of_plan
 from ...files.rules_file import add_rules
 from ...files.run_differences import RunDifferences, run_differences
 from ...files.runs import is_run
-from ...formulations.files import Origin
+from ...formulations.files import Origin, format_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
 from ...solvers.sources import StartMode
+from ...view.page.front import write_front_report
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, answers_of, subject, write_report
@@ -30,6 +33,9 @@ from ..options.models import parse_names
 from .solving import compare_watched, plan_watched
 
 NO_BACKENDS = "none"
+
+MOST_OF_A_FRONT = 2
+"""Files that a page of trade-offs is made of: their problem and themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +137,31 @@ def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tup
         ),
         notes,
     )
+
+
+def is_front(given: Sequence[str]) -> bool:
+    """Return whether a file of trade-offs is given, alone or behind its problem."""
+    path = Path(given[-1])
+    return len(given) <= MOST_OF_A_FRONT and path.is_file() and format_of(path) == PARETO.format
+
+
+def front_reported(
+    given: Sequence[str], out: Path, *, title: str, command: str
+) -> tuple[WrittenReport, list[str]]:
+    """Write the page of a file of trade-offs; return what was written, and notes.
+
+    Raises
+    ------
+    InvalidInputError
+        A file is not valid, or the trade-offs are of another problem.
+    """
+    named = named_plan(given[-1])
+    problem, notes = problem_of_plan(named, {} if len(given) == 1 else {"problem": given[0]})
+    document, _ = load_front(given[-1])
+    front = front_of(document, problem, given[-1])
+    write_front_report(front, problem, out, title=title, command=command)
+    subjects = tuple((str(rank), str(one.candidate.plan)) for rank, one in enumerate(front.points, start=1))
+    return WrittenReport(path=str(out), size_bytes=out.stat().st_size, subjects=subjects), list(notes)
 
 
 def _compared(problem: Problem, asked: ReportOptions) -> Comparison:

@@ -11,15 +11,19 @@ from ...executor.progress import Step
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
 from ...solvers.families import runs_of, takes_start
+from ...solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
 from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
 from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
 from ...solvers.sources import StartMode, label_of
 from ..base.progress import Progress, StepLine
+from ..options.models import parse_sizes
 
 if TYPE_CHECKING:
+    from ...api.batches import BatchChoice
     from ...api.kinds import KindResult
+    from ..options.problem import Asked
 
 
 def plan_watched(
@@ -52,6 +56,37 @@ def plan_uninterrupted(problem: Problem, backend: str | None, options: SolveOpti
     if interrupted:
         raise KeyboardInterrupt
     return result
+
+
+def front_watched(
+    problem: Problem,
+    terms: Sequence[str],
+    backend: str | None,
+    options: SolveOptions,
+    *,
+    strict_rules: bool = False,
+) -> tuple[ParetoFront, bool]:
+    """Find trade-offs with progress; return them, and whether the user stopped the search before its end."""
+    found = 0
+
+    def told(point: ParetoPoint) -> None:
+        nonlocal found
+        found += 1
+        line.report(Step(text=f"trade-offs: {found} plans", done=found, total=None))
+
+    with StepLine() as line:
+        search = ParetoSearch(
+            problem,
+            terms,
+            backend or default_backend(problem),
+            options,
+            strict_rules=strict_rules,
+            on_point=told,
+        )
+        try:
+            return search.run(), False
+        except KeyboardInterrupt:
+            return search.front(StopReason.INTERRUPTED), True
 
 
 def compare_watched(
@@ -92,6 +127,42 @@ def compare_watched(
             partial = Comparison(problem=problem, results=(*results, stopped), failures=(), disagreements=())
             return partial, True
     return done, False
+
+
+def batches_watched(
+    asked: Asked, sizes: str, backend: str | None, options: SolveOptions
+) -> tuple[BatchChoice, ...]:
+    """Choose sizes of batches with progress; `sizes`: numbers with commas.
+
+    Raises
+    ------
+    InvalidInputError
+        No workload is named, there are rules, which name requests, or a size is not valid.
+    """
+    from ...api.batches import batchings, compared
+    from ...api.problems import load_problem
+    from ...files.origins import asked_problem
+
+    origin, numbers = asked.origin, parse_sizes("--batches", sizes)
+    if "workload" not in origin:
+        raise InvalidInputError("--batches is about the requests of a workload: give --workload")
+    if asked.problem.rules:
+        raise InvalidInputError("rules name requests, which --batches changes: leave one of them away")
+    known = None
+    if "problem" in origin:
+        costs = load_problem(origin["problem"], costs=origin.get("costs"))
+        known = [network.name for network in costs.networks]
+    texts = batchings(origin["workload"], numbers, known)
+    with StepLine() as line:
+        return compared(
+            texts,
+            lambda text: asked_problem({**origin, "workload": text}),
+            backend or default_backend(asked.problem),
+            options,
+            on_choice=lambda place: line.report(
+                Step(text=f"planning {texts[place]}", done=place, total=len(texts))
+            ),
+        )
 
 
 _OF_ALL_KINDS = {"problem", "platform", "devices", "batch", "shape"}

@@ -138,7 +138,7 @@ class Inquiry:
             Names of demands that are known to take part and are not repeated.
         """
 
-        def again(variant: Problem, by: str | None, limit_s: float | None) -> SolveResult:
+        def again(variant: Problem, by: str | None, limit_s: float | None, *, best: bool) -> SolveResult:
             return self._solve(variant, Deadline(limit_s))
 
         conflict, _ = explain_infeasible(problem, again, self.backend, deadline)

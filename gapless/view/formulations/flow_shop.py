@@ -37,9 +37,6 @@ class FlowShopPresenter(Presenter):
 
     plan_title: ClassVar[str] = "order"
     short_plans: ClassVar[bool] = False
-    alternatives: ClassVar[int] = 32
-    """Equal requests in each other's place do not count."""
-
     busy_span: ClassVar[str] = "of each unit until all requests are done"
 
     def shown_terms(self, problem: Problem) -> tuple[str, ...]:
@@ -59,6 +56,10 @@ class FlowShopPresenter(Presenter):
             "and last end; contention: pairs of high-contention requests that are close in the order, "
             "weighted"
         )
+
+    def distance_words(self) -> str:
+        """Return that layers and pairs of requests are counted."""
+        return "layers on other units than in plan 1, and pairs of requests in the other order"
 
     def plan_text(self, plan: Plan) -> str:
         """Return the requests in the order of a plan; long orders are cut short."""

@@ -75,7 +75,7 @@ def _words(found: tuple[SolverAnswer, ...], term: TermInfo, bound: tuple[int, st
         words.append(f"not proved; no plan has less than {amount(term.dimension, bound[0])} ({bound[1]})")
     else:
         words.append("not proved")
-    missed = [a for a in known if a.guarantee == Guarantee.HEURISTIC and (a.objective or 0) > best > 0]
+    missed = [a for a in known if a.guarantee != Guarantee.EXACT and (a.objective or 0) > best > 0]
     words += [f"{a.label} misses it by {100 * ((a.objective or 0) / best - 1):.2f} %" for a in missed]
     return f"{'; '.join(words)}."
 

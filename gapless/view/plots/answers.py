@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING
 
 from ...api.planning import Comparison
 from ...formulations.errors import InvalidInputError
-from ...formulations.terms import Dimension, TermInfo
+from ...formulations.terms import TermInfo
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
-from ..words import Terms, all_terms, amount, seconds
+from ..words import SCALES, Terms, all_terms, amount, seconds
 from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, with_plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_SCALES: Mapping[Dimension, tuple[int, str]] = {
-    Dimension.MICROSECONDS: (1000, " (ms)"),
-    Dimension.NANOSECONDS: (1_000_000, " (ms)"),
-    Dimension.NANOJOULES: (1_000_000, " (mJ)"),
-    Dimension.BYTES: (2**20, " (MiB)"),
-    Dimension.PERMILLE: (10, " (%)"),
-    Dimension.COUNT: (1, ""),
-}
-"""Divisor and unit of what is drawn."""
 
 _LEAST_S = 1e-4
 """Shortest bar of a logarithmic scale of seconds."""
@@ -114,7 +104,7 @@ def _draw_answers(
         what = f"of the objectives {', '.join(terms)}" if terms else "not there"
         raise InvalidInputError(f"the answers are {what}; draw answers to one objective")
     info = infos[terms[0]]
-    scale, unit = _SCALES[info.dimension]
+    scale, unit = SCALES[info.dimension]
     axes = axes_of(ax, (9, 1.3 + 0.36 * (len(results) + len(failed))))
     most = max((result.objective or 0) / scale for result in results.values()) or 1.0
     for row, result in enumerate(results.values()):

@@ -57,14 +57,14 @@ def _calibrations(found: Contention) -> RenderableType:
 def _networks(found: Contention) -> RenderableType:
     numbers = ("slows the probe by", "is slowed by it by", "intensity", "sensitivity")
     table = plain_table("network", *numbers, "contention", numbers=numbers)
-    for name in found.networks:
+    for name in (*found.networks, *found.estimated):
         factors = found.interference.of(name)
         table.add_row(
             name,
             _percent(found.caused(name)),
             _percent(found.suffered(name)),
             f"{factors.intensity_permille / 1000:.2f}",
-            f"{factors.sensitivity_permille / 1000:.2f}",
+            "-" if name in found.estimated else f"{factors.sensitivity_permille / 1000:.2f}",
             "high" if found.interference.is_high(name) else "low",
         )
     return table

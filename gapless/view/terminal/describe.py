@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -84,12 +84,13 @@ def _backend_table(reports: Sequence[BackendReport]) -> Table:
         if can is None:
             table.add_row(report.name, state)
             continue
-        supports = list(_supports(can).values())
+        by_name = _supports(can)
+        supports = list(by_name.values())
         table.add_row(
             report.name,
             state,
             report.version or "-",
-            _words(str(support.guarantee) for support in supports),
+            _answers(by_name),
             _words("yes" if support.gives_bound else "no" for support in supports),
             _words(str(support.rules or "no") for support in supports),
             _words(str(support.opaque_rules or "no") for support in supports),
@@ -102,6 +103,15 @@ def _supports(can: Capabilities) -> dict[str, Support]:
     """Return what a backend can do, by formulation."""
     known = {name: can.formulations.get(name, can.others) for name in formulation_names()}
     return {name: support for name, support in known.items() if support is not None}
+
+
+def _answers(supports: Mapping[str, Support]) -> str:
+    """Return what a backend promises: of most the same everywhere, otherwise for which problems what."""
+    found: dict[str, list[str]] = {}
+    for name, support in supports.items():
+        found.setdefault(str(support.guarantee), []).append(formulation_named(name).label)
+    usual, *others = sorted(found, key=lambda guarantee: -len(found[guarantee]))
+    return "; ".join([usual, *(f"{one}: {', '.join(found[one])}" for one in others)])
 
 
 def _words(found: Iterable[str]) -> str:

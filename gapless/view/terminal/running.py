@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...executor.engine import PlacementReceipt
+from ...executor.machine.state import MachineState
 from ...executor.measurement import Measurement
 from ...executor.simulation import SIMULATED
 from ...executor.tuning.result import TuningResult
@@ -154,9 +155,16 @@ def _machine(found: Measurement) -> list[Text]:
         "" if state.others is None else f"other programs kept {100 * state.others:.0f} % of the cores busy",
         "" if state.mhz is None else f"clock {state.mhz:.0f} MHz",
         "" if state.celsius is None else f"{state.celsius:.0f} C",
+        "" if state.watts is None else _power_words(found, state),
     ]
     told = "; ".join(filter(None, words))
     return [Text(f"meanwhile {told}", style="dim")] if told else []
+
+
+def _power_words(found: Measurement, state: MachineState) -> str:
+    """Return the measured power, and the energy of one result (of a batch: of one round)."""
+    watts = state.watts or 0.0
+    return f"{watts:.2f} W, {watts * found.period_us / 1000:,.2f} mJ a result (measured: {state.watts_by})"
 
 
 def _head(found: Measurement) -> Text:

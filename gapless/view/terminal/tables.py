@@ -31,6 +31,8 @@ from ..words import (
     status_words,
     term_name,
     term_value,
+    tier_legend,
+    tier_words,
 )
 from .gantt import titled_chart
 
@@ -60,6 +62,10 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
         presenter = presenter_of(problem)
         legend = Text(presenter.legend(problem), style="dim")
         parts += ["", indented(_candidates(problem, result)), legend]
+        if _tiers(result):
+            parts.append(
+                Text(tier_legend(term_name(problem.formulation.terms, _ranked(result))), style="dim")
+            )
         if _apart(problem, result):
             parts.append(Text(f"differs by: {presenter.distance_words()}", style="dim"))
     if result.handling and any(how is not RuleHandling.LOWERED for how in result.handling.values()):
@@ -88,12 +94,14 @@ def _candidates(problem: Problem, result: SolveResult) -> Table:
     shown = result.candidates[:MAX_PLANS_SHOWN]
     rated = any(candidate.score.throughput is not None for candidate in shown)
     rate, apart = ("requests/s",) if rated else (), ("differs by",) if _apart(problem, result) else ()
-    numbers = (*(term_name(infos, term) for term in terms), *rate, *apart)
-    table = plain_table("#", presenter.plan_title, *numbers, numbers=("#", *numbers))
+    found, numbers = _tiers(result), (*(term_name(infos, term) for term in terms), *rate, *apart)
+    tier = ("tier",) if found else ()
+    table = plain_table("#", *tier, presenter.plan_title, *numbers, numbers=("#", *tier, *numbers))
     for rank, candidate in enumerate(shown, start=1):
         score = candidate.score
         table.add_row(
             str(rank),
+            *(found[rank - 1] for _ in tier),
             presenter.plan_text(candidate.plan),
             *(term_value(infos, term, score.value(term)) for term in terms),
             *("-" if score.throughput is None else f"{score.throughput:,.1f}" for _ in rate),
@@ -104,6 +112,16 @@ def _candidates(problem: Problem, result: SolveResult) -> Table:
     if hidden > 0:
         table.add_row("", f"... and {hidden} more (--json shows all)")
     return table
+
+
+def _ranked(result: SolveResult) -> str:
+    """Return the term by which the plans are listed."""
+    return result.asked.present_by or result.asked.terms[0]
+
+
+def _tiers(result: SolveResult) -> tuple[str, ...]:
+    """Return the tier of each plan, if that says anything."""
+    return tier_words([candidate.score.value(_ranked(result)) for candidate in result.candidates])
 
 
 def _apart(problem: Problem, result: SolveResult) -> bool:
@@ -260,7 +278,7 @@ def check_view(problem: Problem, plan: Plan, score: Score | None, violations: Se
     if score is not None:
         table = plain_table("what", "value", numbers=("value",))
         infos = problem.formulation.terms
-        for term in infos:
+        for term in problem.known_terms:
             table.add_row(term_name(infos, term), term_value(infos, term, score.value(term)))
         parts += ["", indented(table), "", *presenter_of(problem).plan_parts(problem, plan, score)]
     return Group(*parts)

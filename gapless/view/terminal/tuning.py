@@ -24,8 +24,9 @@ from ..verdict import (
     sustained_rows,
     sustained_words,
 )
-from ..words import microseconds, observed
+from ..words import microseconds, observed, tier_legend, tier_words
 from .running import simulated_line
+from .trade_offs import front_view
 
 MAX_ROWS_SHOWN = 30
 
@@ -47,6 +48,8 @@ def tuned_view(tuned: Tuned) -> Group:
         if tuned.loop is None
         else loop_view(tuned.loop, tuned.result, units=tuned.problem.platform.unit_names)
     )
+    if tuned.front is not None:
+        shown = Group(front_view(tuned.problem, tuned.front), "", shown)
     if tuned.profile is None:
         return shown
     return Group(shown, "", Text(f"before the race: {tuned.profile.seconds:.1f} s of profile", style="dim"))
@@ -107,7 +110,7 @@ def tuning_view(result: TuningResult) -> Group:
         *verdict_view(result),
         Text(effort(result), style="dim"),
         "",
-        indented(_rows(result)),
+        *_rows(result),
         *_sustained(result),
         *_evidence(result),
     ]
@@ -170,19 +173,23 @@ def _evidence(result: TuningResult) -> list[RenderableType]:
     return ["", Text("what trust is based on:"), indented(table)]
 
 
-def _rows(result: TuningResult) -> RenderableType:
+def _rows(result: TuningResult) -> list[RenderableType]:
+    """Return everybody who was measured, and what is said of them."""
     tables = result.tables
     # The latency is a column of its own, unless it is what candidates were compared by.
     pace = result.pace
     numbers = ("#", *(f"{name} says" for name in tables), result.pace_name, "ratio")
     numbers += () if pace == "latency" else (f"{result.latency_name} p50",)
-    table = plain_table("#", "candidate", "chunks", *numbers[1:], "outcome", numbers=numbers)
-    for row in result.rows[:MAX_ROWS_SHOWN]:
+    found = tier_words([row.candidate.predicted(name) for row in result.rows for name in tables[:1]])
+    tier = ("tier",) if found else ()
+    table = plain_table("#", "candidate", "chunks", *tier, *numbers[1:], "outcome", numbers=(*tier, *numbers))
+    for place, row in enumerate(result.rows[:MAX_ROWS_SHOWN]):
         candidate = row.candidate
         table.add_row(
             place_words(row),
             candidate.label,
             str(candidate.deployment),
+            *(found[place] for _ in tier),
             *(microseconds(candidate.predicted(name)) for name in tables),
             microseconds(row.comparable_us),
             "-" if row.ratio is None else f"{row.ratio:.3f}",
@@ -190,7 +197,10 @@ def _rows(result: TuningResult) -> RenderableType:
             outcome(row, result),
             style=_style(row, result),
         )
-    return table
+    return [
+        indented(table),
+        *(Text(tier_legend(f"{result.pace_name} ({tables[0]})"), style="dim") for _ in tier),
+    ]
 
 
 def _style(row: TuningRow, result: TuningResult) -> str:

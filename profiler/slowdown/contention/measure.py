@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from statistics import fmean
 
 from ....executor.engine import Engine
 from ....executor.joined import join
@@ -31,9 +32,9 @@ from ...records import MeasuringProgress, setting_of
 from .bench import ContentionBench
 from .observations import CoRun
 from .probe import PROBE, sweep_bytes
-from .rank_one import RankOne, fit_rank_one, judged
+from .rank_one import NetworkFactors, RankOne, fit_rank_one, judged
 from .result import Calibration, Contention, ContentionOptions, CountedFeatures
-from .ridge import Ridge, fit_ridge
+from .ridge import Form, Ridge, fit_ridge
 from .split import high_from
 from .survey import ContentionSurvey, unit_pairs
 
@@ -44,6 +45,7 @@ def measure_contention(
     engine: Engine,
     *,
     options: ContentionOptions = ContentionOptions(),
+    estimated: Sequence[Model] = (),
     report: Report = silent,
 ) -> Contention:
     """Measure how much networks slow each other down on the units of a platform.
@@ -56,6 +58,9 @@ def measure_contention(
         Where they run, and by what.
     options
         How long to measure, and what.
+    estimated
+        Further networks, which run alone only: their intensities follow from performance counters, by Eq. (1)
+        as fitted to the others.
     report
         Told of each finished measurement.
 
@@ -64,12 +69,13 @@ def measure_contention(
     InvalidInputError
         No network is given, two have the same name, or no two units can run at once.
     ProfilingError
-        Nothing could be measured.
+        Nothing could be measured, or there are no counters to estimate by.
     ConversionError, PlacementError, UnitLostError
         As for `gapless.profiler.profile.profile`.
     """
-    _require(models, platform)
-    joined = join(models)
+    _require(models, platform, estimated)
+    everything = [*models, *estimated]
+    joined = join(everything)
     setting = setting_of(engine)
     provenance = Provenance(
         source=" + ".join(f"{ref.locator} ({ref.digest[:16]})" for ref in joined.network.models),
@@ -79,9 +85,13 @@ def measure_contention(
     )
     with ContentionBench(platform, joined, seed=options.seed) as bench:
         survey = ContentionSurvey(
-            platform=platform, options=options, bench=bench, progress=MeasuringProgress(report=report)
+            platform=platform,
+            options=options,
+            bench=bench,
+            progress=MeasuringProgress(report=report),
+            estimated=tuple(model.network.name for model in estimated),
         )
-        return take(survey, models, Preparer(joined, engine, bench.feed), provenance)
+        return take(survey, everything, Preparer(joined, engine, bench.feed), provenance)
 
 
 def take(
@@ -97,9 +107,9 @@ def take(
     return replace(found, seconds=time.monotonic() - begin)
 
 
-def _require(models: Sequence[Model], platform: Platform) -> None:
-    names = [model.network.name for model in models]
-    if not names:
+def _require(models: Sequence[Model], platform: Platform, estimated: Sequence[Model]) -> None:
+    names = [model.network.name for model in (*models, *estimated)]
+    if not models:
         raise InvalidInputError("no network is given: name at least one to measure its contention")
     taken = [name for name in dict.fromkeys(names) if name == PROBE or names.count(name) > 1]
     if taken:
@@ -135,12 +145,13 @@ def _concluded(
         for one in calibrations
         if one.spread > MAX_SPREAD
     ]
+    regression = _regression(coruns, counted, survey.options.form)
     clipped = [f"{label}: the slowdown does not stand out from the noise" for label in used.clipped]
     return Contention(
         platform=survey.platform,
         networks=survey.networks,
         options=survey.options,
-        interference=used.interference(
+        interference=with_estimated(used, survey, coruns, counted, regression).interference(
             survey.platform.unit_names,
             provenance=replace(
                 provenance,
@@ -158,9 +169,45 @@ def _concluded(
         pair_fit=pair_fit,
         parts=survey.parts,
         counted=counted,
-        regression=_regression(coruns, counted),
+        regression=regression,
+        estimated=survey.estimated,
         warnings=(*survey.warnings, *unsteady, *clipped),
     )
+
+
+def with_estimated(
+    fit: RankOne,
+    survey: ContentionSurvey,
+    coruns: Sequence[CoRun],
+    counted: Sequence[CountedFeatures],
+    regression: Ridge | None,
+) -> RankOne:
+    """Return a model with the networks that were not measured beside others, by Eq. (1).
+
+    The regression tells how much a network slows the probe; over how much a typical one of those measured
+    does, that is its intensity.
+
+    Raises
+    ------
+    ProfilingError
+        Counters of such a network could not be read, or no measured network slows the probe.
+    """
+    if not survey.estimated:
+        return fit
+    caused = [one.slowdown for one in coruns if one.victim == PROBE and one.aggressor in survey.networks]
+    typical = fmean(caused) / fmean(fit.of(name).intensity for name in survey.networks) if caused else 0.0
+    more = []
+    for name in survey.estimated:
+        rows = [entry.features.row for entry in counted if entry.network == name]
+        if regression is None or not rows or typical <= 0:
+            reasons = "; ".join(survey.warnings) or "no network slows the memory probe"
+            raise ProfilingError(
+                f"the intensity of {name!r} cannot be estimated from performance counters ({reasons}); name "
+                "it among the networks that are measured"
+            )
+        intensity = max(0.0, fmean(regression.predict(rows)) / typical)
+        more.append(NetworkFactors(network=name, intensity=intensity))
+    return replace(fit, networks=(*fit.networks, *more))
 
 
 def _probe_fit(networks: Sequence[str], coruns: Sequence[CoRun], among: Sequence[CoRun]) -> RankOne | None:
@@ -195,7 +242,7 @@ def _calibrations(coruns: Sequence[CoRun]) -> tuple[Calibration, ...]:
     )
 
 
-def _regression(coruns: Sequence[CoRun], counted: Sequence[CountedFeatures]) -> Ridge | None:
+def _regression(coruns: Sequence[CoRun], counted: Sequence[CountedFeatures], form: Form) -> Ridge | None:
     """Fit the slowdown that each network on each unit causes to the probe to its features."""
     rows, targets = [], []
     for entry in counted:
@@ -203,4 +250,4 @@ def _regression(coruns: Sequence[CoRun], counted: Sequence[CountedFeatures]) -> 
             if (one.victim, one.aggressor, one.aggressor_unit) == (PROBE, entry.network, entry.unit):
                 rows.append(entry.features.row)
                 targets.append(one.slowdown)
-    return fit_ridge(rows, targets) if rows else None
+    return fit_ridge(rows, targets, form=form) if rows else None

@@ -18,7 +18,7 @@ from .features import Features
 from .observations import CoRun
 from .probe import PROBE
 from .rank_one import RankOne
-from .ridge import Ridge
+from .ridge import Form, Ridge
 from .split import DEFAULT_PERCENTILE
 
 
@@ -40,6 +40,8 @@ class ContentionOptions:
         In how many consecutive parts each network is measured against the probe as well; 0: none.
     percentile
         Networks with an intensity above this percentile are high.
+    form
+        What Eq. (1) is applied to where performance counters can be read.
     seed
         Of the inputs.
 
@@ -56,6 +58,7 @@ class ContentionOptions:
     pairs: bool = True
     parts: int = 0
     percentile: int = DEFAULT_PERCENTILE
+    form: Form = Form.CENTRED
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -163,6 +166,9 @@ class Contention:
         Features from counters; empty where there are no counters.
     regression
         From features to the slowdown that a network causes to the probe.
+    estimated
+        Networks that ran alone only: their intensities are what `regression` predicts, and their
+        sensitivities those of a typical network.
     warnings
         What cannot run, was unsteady, or does not stand out from the noise.
     seconds
@@ -182,6 +188,7 @@ class Contention:
     parts: tuple[Part, ...] = ()
     counted: tuple[CountedFeatures, ...] = ()
     regression: Ridge | None = None
+    estimated: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
 

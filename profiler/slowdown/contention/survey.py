@@ -88,6 +88,8 @@ class ContentionSurvey:
         Everything that runs, by name: networks, parts, the probe.
     networks, parts
         Which of them are what.
+    estimated
+        Networks that run alone only, to be counted.
     able
         Units that can run a piece, by its name.
     warnings
@@ -101,6 +103,7 @@ class ContentionSurvey:
     pieces: dict[str, PreparedPiece] = field(default_factory=dict)
     networks: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
+    estimated: tuple[str, ...] = ()
     able: dict[str, list[str]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
@@ -116,12 +119,14 @@ class ContentionSurvey:
         offset = 0
         for model in models:
             network = model.network
-            parts = choose_parts(network, count=self.options.parts)
+            count = 0 if network.name in self.estimated else self.options.parts
+            parts = choose_parts(network, count=count)
             spans[network.name] = (offset, offset + len(network.layers))
             spans |= {part.label: (offset + part.start, offset + part.stop) for part in parts}
             offset += len(network.layers)
             self.parts += parts
-        self.networks = tuple(model.network.name for model in models)
+        names = (model.network.name for model in models)
+        self.networks = tuple(name for name in names if name not in self.estimated)
         preparer.prepare(spans.values())
         for name, span in spans.items():
             probes = preparer.probes(span)
@@ -182,7 +187,7 @@ class ContentionSurvey:
         found: list[CountedFeatures] = []
         refused: dict[str, list[str]] = {}
         for unit in [unit.name for unit in self.platform.units if unit.cores]:
-            names = [name for name in self.networks if unit in self.able[name]]
+            names = [name for name in (*self.networks, *self.estimated) if unit in self.able[name]]
             try:
                 for name in names:
                     features = self.bench.features(unit, self.pieces[name], runs=COUNTED_RUNS)

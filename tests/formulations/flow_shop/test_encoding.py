@@ -63,6 +63,8 @@ def check_encoding(problem: Problem, top: int) -> None:
             stated = lowering.number(variables.number(TERMS[term].field)) if term != "idle" else None
             if stated is None:
                 check_idle(problem, lowering, values, judged)
+            elif term == "energy" and judged.shop.contended and shop.workload.mode is Mode.STREAM:
+                assert stated.evaluate(values) <= judged.term(term)  # without what slowdown adds
             elif encoded.name == "ordering":  # a pattern stands for the best order that has it
                 assert stated.evaluate(values) <= judged.term(term)
             else:

@@ -80,6 +80,8 @@ def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> 
         (["squeezenet", "--units", this_device().unit_names[0]], "no two of the units"),
         (["squeezenet", f"{EDGES}:EDGES"], "need the engines callable, mnn"),
         (["squeezenet", "squeezenet"], "NAME=... before a model"),
+        (["bert", "--platform", "kirin"], "did you mean kirin990"),
+        (["bert", "--platform", "kirin990", "--out", "x.json"], "takes neither --estimate nor --out"),
         (["squeezenot"], "did you mean squeezenet"),
         (["squeezenet", "--seconds", "0"], "--seconds"),
         (["squeezenet", "--out", "nowhere/x.json"], "the folder nowhere does not exist"),
@@ -103,6 +105,16 @@ def test_python_functions_have_contention_too() -> None:
     assert found.interference.provenance.engine.startswith("callable")
     with pytest.raises(InvalidInputError, match=r"\(none\)"):
         measure_contention([], platform=free)
+
+
+def test_a_phone_is_estimated(cli: Cli) -> None:
+    run = cli("contention", "vgg16", "vit", "--platform", "kirin990", "--form", "printed", "--parts", "2")
+    assert run.code == 0, run.err
+    for text in ("Eq. (1) in its printed form", "taken", "vgg16", "low", "Observations 2 and 3"):
+        assert text in run.out, text
+    run = cli("contention", "bert", "--platform", "kirin990", "--json")
+    assert run.document["format"] == "gapless.estimated_contention"
+    assert len(run.document["parts"]) == 98
 
 
 def test_everything_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

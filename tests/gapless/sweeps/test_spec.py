@@ -170,3 +170,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     for name in ("spec.json", "spec.py"):
         with pytest.raises(InvalidInputError, match="cannot read"):
             load_sweep(tmp_path / name)
+
+
+def test_exact_backends_may_work_cold() -> None:
+    assert Sweep(problems=("x",), start="none").start == "none"
+    with pytest.raises(InvalidInputError, match="start is 'both', must be native or none"):
+        Sweep(problems=("x",), start="both")

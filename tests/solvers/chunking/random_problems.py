@@ -28,6 +28,7 @@ from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction
+from tests.powers import with_powers
 
 
 def random_problem(seed: int, *, layers: int, units: int) -> Problem:
@@ -36,7 +37,7 @@ def random_problem(seed: int, *, layers: int, units: int) -> Problem:
     most = int(draw.choice([3, 30, 1000]))
     names = tuple(f"u{unit}" for unit in range(units))
     problem = Problem(
-        platform=_platform(draw, names, layers),
+        platform=with_powers(_platform(draw, names, layers)),
         networks=(_network(draw, layers),),
         costs=CostTable(units=names, networks=(_costs(draw, most, layers, units),)),
         objective=Objective(terms=_terms(draw)) if draw.random() < 0.6 else Objective(),
@@ -106,6 +107,8 @@ def _terms(draw: np.random.Generator) -> tuple[str, ...]:
 
 def _limits(draw: np.random.Generator, most: int, units: int) -> Limits:
     choices = {
+        "max_latency_us": [most // 2, most],
+        "max_energy_nj": [400 * most, 1000 * most],
         "max_period_us": [most // 4, most // 2, most],
         "min_units": list(range(units + 2)),
         "min_balance_permille": [0, 300, 800, 1000],

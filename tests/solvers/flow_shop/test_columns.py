@@ -9,12 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from benchmarks.flow_bound import optima
 from gapless.formulations.flow_shop.play import Job, play_columns
-from gapless.solvers.flow_shop.arrays import ChainArrays
-from gapless.solvers.flow_shop.columns import columns_apply, least_columns
+from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
+from gapless.solvers.flow_shop.arrays import ChainArrays, build_arrays
+from gapless.solvers.flow_shop.columns import columns_apply, contended_columns_us, least_columns
 from gapless.solvers.flow_shop.line import Row
 from gapless.solvers.flow_shop.ways import Ways
 from gapless.solvers.protocol import Deadline
+from tests.workload_instances import workload_problem
 
 from .cutting import every_cut, networks
 
@@ -36,6 +40,23 @@ def test_least_columns(arrays: ChainArrays, count: int) -> None:
     assert result.places is not None
     assert column_makespan(tuple(map(ways.times_us, result.places))) == least
     assert least_columns([ways], [0] * count, least, Deadline(None)).bound_us == least
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_columns_with_slowdown_are_below_their_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tables: dict[str, list[list[int | None]]] = {
+        name: rng.integers(1_000, 90_000, (3, 3)).tolist() for name in "ab"
+    }
+    workload = Workload(
+        requests=(Request(name="r", network="a"),), order=RequestOrder.FIXED, execution=Execution.COLUMNS
+    )
+    slowdown = [[0, 400, 900], [100, 0, 300], [700, 200, 0]]
+    problem = workload_problem(tables, ["a", "b"], slowdown=slowdown, high=("b",), workload=workload)
+    networks = [Ways(build_arrays(chain)) for chain in shop_of(problem).chains]
+    least = optima(problem, ("makespan",))
+    assert least is not None
+    assert 0 < contended_columns_us(shop_of(problem), networks, Deadline(None)) <= least[0]
 
 
 def test_copies_out_are_left_alone() -> None:

@@ -18,6 +18,7 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
 from gapless.formulations.workload import Execution, RequestOrder
+from gapless.solvers.chunking.samples import powered
 from gapless.solvers.exhaustive import ExhaustiveBackend, all_plans, count_plans
 from gapless.solvers.flow_shop.search import JointSearch, best_schedule, objective_bound
 from gapless.solvers.flow_shop.starts import mixed_order
@@ -90,9 +91,8 @@ def test_the_optimum_is_found_nearly_always(objective: str, least: int) -> None:
 @pytest.mark.parametrize("term", sorted(WORKLOAD_TERMS))
 @pytest.mark.parametrize("execution", Execution)
 def test_every_term_gives_valid_plans(term: str, execution: Execution) -> None:
-    problem = replace(
-        random_workload(6, 3, seed=3, slowdown=True, execution=execution), objective=Objective(terms=(term,))
-    )
+    workload = powered(random_workload(6, 3, seed=3, slowdown=True, execution=execution))
+    problem = replace(workload, objective=Objective(terms=(term,)))
     schedule = best_schedule(problem, time_limit_s=0.1)
     assert schedule is not None
     assert check(problem, shop_of(problem).plan(schedule)) == ()

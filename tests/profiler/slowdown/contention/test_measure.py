@@ -15,6 +15,7 @@ from gapless.profiler.slowdown.contention.measure import measure_contention
 from gapless.profiler.slowdown.contention.parts import choose_parts
 from gapless.profiler.slowdown.contention.probe import PROBE
 from gapless.profiler.slowdown.contention.result import CONTENTION, Calibration, ContentionOptions
+from gapless.profiler.slowdown.contention.ridge import Form
 from gapless.profiler.slowdown.contention.survey import unit_pairs
 from tests.profiler.fakes import FakeEngine, FakeModel
 
@@ -221,3 +222,25 @@ def test_what_cannot_be_measured_is_refused(
 def test_options_have_ranges(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         ContentionOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_network_that_was_not_measured_is_estimated_from_counters() -> None:
+    """What it slows the probe by is linear in the features here, so that its intensity comes out."""
+    bench = WorldBench(counting=True)
+    found = measured(bench, OPTIONS, platform=ON_CORES, estimated=["new"])
+    assert found.networks == ("one", "two")
+    assert found.estimated == ("new",)
+    assert not any("new" in (one.victim, one.aggressor) for one in found.coruns)
+    assert found.interference.of("new").intensity_permille == pytest.approx(1000 * INTENSITY["new"], rel=0.2)
+    assert parse(dump(found, CONTENTION).encode(), CONTENTION, name="estimated") == found
+
+
+def test_without_counters_nothing_is_estimated() -> None:
+    with pytest.raises(ProfilingError, match=r"'new' cannot be estimated.*cycles cannot be counted"):
+        measured(WorldBench(), OPTIONS, platform=ON_CORES, estimated=["new"])
+
+
+def test_the_printed_form_can_be_asked_for() -> None:
+    found = measured(WorldBench(counting=True), replace(OPTIONS, form=Form.PRINTED), platform=ON_CORES)
+    assert found.regression is not None
+    assert found.regression.offset == 0.0

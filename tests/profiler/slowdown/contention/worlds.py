@@ -34,8 +34,8 @@ THREE = Platform(
     ),
 )
 UNIT_BASE = {"big": 1.0, "little": 0.6, "gpu": 0.8, "npu": 1.0, "all": 1.5}
-SENSITIVITY = {"one": 2.0, "two": 0.5, PROBE: 1.0}
-INTENSITY = {"one": 0.5, "two": 2.0, PROBE: 6.0}
+SENSITIVITY = {"one": 2.0, "two": 0.5, "new": 1.0, PROBE: 1.0}
+INTENSITY = {"one": 0.5, "two": 2.0, "new": 1.5, PROBE: 6.0}
 
 
 def network(name: str, layers: int) -> FakeModel:
@@ -99,7 +99,7 @@ class WorldBench:
     def name(prepared: PreparedPiece) -> str:
         if prepared.piece.name == PROBE:
             return PROBE
-        return "one" if prepared.piece.prefix.startswith("one") else "two"
+        return next(name for name in SENSITIVITY if prepared.piece.prefix.startswith(name))
 
 
 def measured(
@@ -108,13 +108,18 @@ def measured(
     *,
     platform: Platform = THREE,
     steps: list[Step] | None = None,
+    estimated: Sequence[str] = (),
 ) -> Contention:
     """Return the contention of two networks on a bench."""
-    models = [network("one", 5), network("two", 3)]
+    models = [network("one", 5), network("two", 3), *(network(name, 4) for name in estimated)]
     joined = join(models)
     report = (lambda step: None) if steps is None else steps.append
     survey = ContentionSurvey(
-        platform=platform, options=options, bench=bench, progress=MeasuringProgress(report=report)
+        platform=platform,
+        options=options,
+        bench=bench,
+        progress=MeasuringProgress(report=report),
+        estimated=tuple(estimated),
     )
     feed = Feed(joined, seed=0)
     try:

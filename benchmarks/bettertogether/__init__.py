@@ -1,0 +1,1 @@
+"""BetterTogether's figures and tables beside what the paper prints."""

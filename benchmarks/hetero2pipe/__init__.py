@@ -1,0 +1,1 @@
+"""Hetero2Pipe's figures recomputed; see `__main__`."""

@@ -1,0 +1,176 @@
+"""What can be measured here: Fig. 9's memory, Fig. 10's cores of one cluster, Fig. 11's warm units."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import gapless
+from gapless.api.device import this_device
+from gapless.executor.engines.registry import get_engine
+from gapless.executor.joined import join
+from gapless.formulations.chain import build_chain
+from gapless.formulations.costs import NetworkCosts
+from gapless.formulations.hardware import Platform
+from gapless.profiler.measuring import NOTHING, PreparedPiece
+from gapless.profiler.probes import Preparer
+from gapless.profiler.sampling import Effort, TimeBase
+from gapless.profiler.slowdown.contention.bench import ContentionBench
+
+from ..printing import Part, titled
+from .playing import Study
+
+NETWORKS = ("vgg16", "squeezenet")
+"""Fig. 10's are YOLOv4 and VGG16; YOLOv4 takes seconds a run on one core, and minutes to prepare."""
+
+ROUNDS = 2
+_ALONE = Effort(min_repetitions=3, min_seconds=0.3, max_seconds=2.0, time_base=TimeBase.BUSY)
+_SAMPLE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Workers of this machine, and whole networks that they can run."""
+
+    bench: ContentionBench
+    platform: Platform
+    pieces: dict[str, PreparedPiece]
+
+    def time_ms(self, unit: str, name: str, effort: Effort, *, beside: dict[str, str] | None = None) -> float:
+        """Return the typical time of a network on a unit, beside others on others."""
+        load = {other: self.pieces[each] for other, each in beside.items()} if beside else NOTHING
+        timing = self.bench.timing(unit, self.pieces[name], effort=effort, beside=load)
+        return timing.busy.typical_us / 1000
+
+
+@contextmanager
+def opened(names: Sequence[str]) -> Iterator[Bench]:
+    """Open workers on the single cores of this machine, with whole networks to run."""
+    platform = this_device()
+    models = [gapless.open_model(name) for name in names]
+    joined = join(models)
+    with ContentionBench(platform, joined, seed=0) as bench:
+        preparer, at, spans = Preparer(joined, get_engine("mnn"), bench.feed), 0, {}
+        for model in models:
+            spans[model.network.name] = (at, at + len(model.network.layers))
+            at += len(model.network.layers)
+        preparer.prepare(spans.values())
+        pieces = {name: preparer.probes(span)[0].prepared for name, span in spans.items()}
+        yield Bench(bench, platform, pieces)
+
+
+def cores(platform: Platform) -> tuple[str, str] | None:
+    """Return two single cores of one cluster, as far as this machine tells them apart."""
+    single = [unit.name for unit in platform.units if len(unit.cores) == 1]
+    return next(combinations(single, 2), None)
+
+
+def figure_10(study: Study) -> Iterator[Part]:
+    """Yield how much two cores of one cluster slow each other down, here."""
+    pair = cores(this_device())
+    if pair is None:
+        yield "Fig. 10 here: this machine has no two cores that can be told apart."
+        return
+    table = titled(
+        f"Fig. 10, here, {pair[0]} beside {pair[1]} of one cluster (the paper: up to 70 % on the big cores)",
+        "network", *(f"beside {name}" for name in NETWORKS),
+    )  # fmt: skip
+    with opened(NETWORKS) as found:
+        for unit in pair:
+            found.bench.start(unit)
+        for victim in NETWORKS:
+            cells = []
+            for other in NETWORKS:
+                alone = beside = 0.0
+                for _ in range(ROUNDS):
+                    alone += found.time_ms(pair[0], victim, _ALONE)
+                    beside += found.time_ms(pair[0], victim, _ALONE, beside={pair[1]: other})
+                cells.append(f"{100 * (beside / alone - 1):+.1f} %")
+            table.add_row(victim, *cells)
+    yield table
+
+
+def figure_11(study: Study) -> Iterator[Part]:
+    """Yield times of the first runs, and after they have stopped drifting (Appendix B)."""
+    table = titled(
+        "Fig. 11, here: ms of a network at once, and when its times have stopped drifting",
+        "network, unit", "first runs", "steady", "steady over first",
+    )  # fmt: skip
+    at_once = replace(_ALONE, warm_up_repetitions=1, min_seconds=0.0, time_base=TimeBase.WALL)
+    with opened(NETWORKS) as found:
+        for unit in (found.platform.unit_names[0], found.platform.unit_names[-1]):
+            found.bench.start(unit)
+            for name in NETWORKS:
+                first = found.time_ms(unit, name, at_once)
+                steady = found.time_ms(unit, name, replace(_ALONE, steady=True, time_base=TimeBase.WALL))
+                table.add_row(f"{name}, {unit}", f"{first:.1f}", f"{steady:.1f}", f"{steady / first:.2f}")
+    yield table
+
+
+def figure_9(study: Study) -> Iterator[Part]:
+    """Yield the memory of networks that run at once here, beside what the judge counts for them."""
+    pair = cores(this_device())
+    if pair is None:
+        yield "Fig. 9 here: this machine has no two cores that can be told apart."
+        return
+    table = titled(
+        "Fig. 9, here: memory that the workers take more than idle ones, MB, while networks run",
+        "running", "measured, most", "counted (weights and tensors)",
+    )  # fmt: skip
+    with opened(NETWORKS) as found:
+        for unit in pair:
+            found.bench.start(unit)
+        idle = _used()
+        for count in (1, 2):
+            running = dict(zip(pair[:count], NETWORKS, strict=False))
+            first, *others = running
+            with _watched() as most:
+                found.time_ms(first, running[first], _ALONE, beside={each: running[each] for each in others})
+            counted = sum(_counted(running[unit]) for unit in running)
+            words = ", ".join(f"{name} on {unit}" for unit, name in running.items())
+            table.add_row(words, f"{(most[0] - idle) / 1e6:.0f}", f"{counted / 1e6:.0f}")
+    yield table
+
+
+@contextmanager
+def _watched() -> Iterator[list[int]]:
+    """Keep the most memory that the workers take meanwhile, in the only place of a list."""
+    most, over = [_used()], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_SAMPLE_S):
+            most[0] = max(most[0], _used())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _used() -> int:
+    """Return the bytes of all child processes, shared ones in parts (PSS)."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"\nPPid:\t{os.getpid()}\n" in (path / "status").read_text():
+                lines = (path / "smaps_rollup").read_text().splitlines()
+                total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+        except OSError:
+            continue
+    return total
+
+
+def _counted(name: str) -> int:
+    network = gapless.open_model(name).network
+    count = len(network.layers)
+    costs = NetworkCosts(network=network.name, layer_us=((1,),) * count)
+    platform = Platform(name="one", units=this_device().units[:1])
+    return build_chain(platform, network, costs).memory_bytes(0, count)

@@ -1,0 +1,293 @@
+"""Planners beside each other: Figs. 7 and 8, what explains their distances, and proven optima."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from statistics import fmean, median, pstdev
+
+from gapless.formulations.hardware import UnitKind
+from gapless.formulations.judge import score
+from gapless.formulations.problem import Problem
+from gapless.profiler.platforms.phones import PAPER_NETWORKS
+from gapless.profiler.platforms.workloads import shipped_workload
+
+from ..printing import Part, Statement, beside, near, titled
+from .playing import (
+    ABLATION,
+    KIRIN,
+    OURS,
+    PAPERS,
+    PLANNERS,
+    Answers,
+    Study,
+    answers,
+    ask,
+    known,
+    on_units,
+    problems,
+    ratios,
+    requests_of,
+    shortened,
+)
+
+PRINTED = {"serial": (4.2, 8.8), "pipe-it": (2.0, 3.7), "band": (1.05, None), "hetero2pipe-noct": (1.3, None)}
+"""Speed-ups of the paper over each baseline: mean, and most (on the Kirin 990)."""
+
+CLUSTERS = 2
+"""Clusters of CPU cores of the phones."""
+
+FEW = 20
+"""Combinations that are looked at where the reasons are sought."""
+
+SUBSET = 0.3
+"""Share of the combinations in the paper's scatter plots."""
+
+
+def figure_7(study: Study) -> Iterator[Part]:
+    """Yield latency, throughput, and the spread against Band."""
+    for platform in study.platforms:
+        found = answers(study, platform)
+        table = titled(
+            f"Fig. 7, {platform}: {len(found)} combinations; how many times as fast hetero2pipe and native "
+            "are (/ paper)",
+            "planner", "latency, ms", "networks/s", "hetero2pipe over it: mean", "most", "slower in",
+            "native over it: mean", "any plan, at most",
+        )  # fmt: skip
+        for name in PLANNERS:
+            printed = PRINTED.get(name)
+            gains, ours = ratios(found, name, PAPERS), ratios(found, name, OURS)
+            most = printed[1] if printed and platform == KIRIN else None
+            table.add_row(
+                name,
+                f"{fmean(latencies(found, name)):.0f}",
+                f"{fmean(throughputs(study, platform, name)):.2f}",
+                beside(f"{fmean(gains):.2f}", f"{printed[0]}" if printed else None),
+                beside(f"{max(gains):.2f}", f"{most}" if most else None),
+                f"{sum(gain < 1 for gain in gains)} of {len(gains)}",
+                f"{fmean(ours):.2f}",
+                f"{fmean(_most_over(found, name)):.2f}",
+            )
+        yield table
+    yield from _speedups(study)
+    yield from _spread(study)
+
+
+def _most_over(found: Sequence[Answers], name: str) -> list[float]:
+    """Return how many times as fast as a planner any plan can be, by the best bound of each combination."""
+    pairs = [(entry[name].makespan_us, best_bound_us(entry)) for entry in found]
+    return [span / bound for span, bound in pairs if span is not None and bound]
+
+
+def best_bound_us(entry: Answers) -> int:
+    """Return the best bound of a combination; 0: there is none."""
+    return max(known([each.bound_us for each in entry.values()]), default=0)
+
+
+def latencies(found: Sequence[Answers], name: str) -> list[float]:
+    """Return the makespans of a planner in milliseconds: the paper's latency."""
+    return [span / 1000 for span in known([entry[name].makespan_us for entry in found])]
+
+
+@cache
+def throughputs(study: Study, platform: str, name: str) -> list[float]:
+    """Return the throughput of each combination: networks over latency (VI-B), networks a second."""
+    pairs = zip(problems(study, platform), answers(study, platform), strict=True)
+    return [
+        1e6 * requests_of(problem) / span
+        for problem, entry in pairs
+        for span in known([entry[name].makespan_us])
+    ]
+
+
+def _speedups(study: Study) -> Iterator[Part]:
+    """Yield the printed means beside those over all devices."""
+    together = [entry for platform in study.platforms for entry in answers(study, platform)]
+    for name, (printed, _) in PRINTED.items():
+        own = fmean(ratios(together, name, PAPERS))
+        yield Statement(f"{printed} times as fast as {name}, mean", f"{own:.2f}", near(own, printed))
+
+
+def _spread(study: Study) -> Iterator[Part]:
+    for platform in study.platforms:
+        count = len(answers(study, platform))
+        chosen = random.Random(study.seed).sample(range(count), max(2, round(SUBSET * count)))
+        spreads = {
+            name: pstdev([throughputs(study, platform, name)[place] for place in chosen])
+            for name in ("band", PAPERS, OURS)
+        }
+        words = ", ".join(f"{name} {spread:.2f}" for name, spread in spreads.items())
+        yield Statement(
+            "less variance than Band (random 30 % of the combinations)",
+            f"{platform}, standard deviation of networks/s: {words}",
+            spreads[PAPERS] < spreads["band"],
+        )
+
+
+def figure_8(study: Study) -> Iterator[Part]:
+    """Yield the distances from the best known plan and from the bound, and the ablation."""
+    for platform in study.platforms:
+        yield _distances(study, platform)
+        table = titled(
+            f"Fig. 8(b), {platform}: latency of the ablations", "planner", "ms", "over hetero2pipe"
+        )
+        found = answers(study, platform)
+        for name in ABLATION:
+            gain = fmean(ratios(found, name, PAPERS))
+            printed = "1.3" if name == ABLATION[0] else None
+            table.add_row(name, f"{fmean(latencies(found, name)):.0f}", beside(f"{gain:.3f}", printed))
+        yield table
+
+
+def _distances(study: Study, platform: str) -> Part:
+    found = answers(study, platform)
+    best = [min(known([each.makespan_us for each in entry.values()])) for entry in found]
+    bounds = [best_bound_us(entry) for entry in found]
+    proven = sum(low >= high for low, high in zip(bounds, best, strict=True))
+    table = titled(
+        f"Fig. 8(a), {platform}: above the best known plan, and above the best bound "
+        f"({proven} of {len(found)} best plans are proven; the bound is on average "
+        f"{100 * fmean(1 - low / high for low, high in zip(bounds, best, strict=True)):.1f} % below it)",
+        "planner", "mean", "median", "most", "above the bound", "proven by itself", "ms, median",
+    )  # fmt: skip
+    for name in PLANNERS:
+        spans = [entry[name].makespan_us for entry in found]
+        gaps = [100 * (span / low - 1) for span, low in zip(spans, best, strict=True) if span is not None]
+        above = [
+            100 * (span / low - 1)
+            for span, low in zip(spans, bounds, strict=True)
+            if span is not None and low
+        ]
+        shown = [f"{value(gaps):.2f} %" for value in (fmean, median, max)]
+        printed = "4 %" if name == PAPERS else None
+        table.add_row(
+            name,
+            beside(shown[0], printed),
+            *shown[1:],
+            f"{fmean(above):.1f} %",
+            str(sum(entry[name].proven for entry in found)),
+            f"{1000 * median(entry[name].seconds for entry in found):.1f}",
+        )
+    return table
+
+
+def exact(study: Study) -> Iterator[Part]:
+    """Yield the distances from proven optima, of combinations cut to three requests."""
+    table = titled(
+        f"Distance from the proven optimum, {KIRIN}, three requests (CP-SAT, {study.exact_s:g} s each)",
+        "planner", "mean", "most", "optimal",
+    )  # fmt: skip
+    small = [shortened(problem, 3) for problem in problems(study, KIRIN)[: study.exact_count]]
+    solved = [(problem, ask(problem, "cpsat", study.exact_s)) for problem in small]
+    optima = [(problem, best.makespan_us) for problem, best in solved if best.proven and best.makespan_us]
+    for name in (OURS, PAPERS, "annealing", "band"):
+        limit = study.limit_s if name in {OURS, "annealing"} else None
+        gaps = [
+            100 * (span / best - 1)
+            for problem, best in optima
+            for span in known([ask(problem, name, limit).makespan_us])
+        ]
+        words = [f"{fmean(gaps):.2f} %", f"{max(gaps):.2f} %"] if gaps else ["-", "-"]
+        table.add_row(name, *words, f"{sum(gap <= 0 for gap in gaps)} of {len(gaps)}")
+    yield table
+    seconds = [answer.seconds for _, answer in solved if answer.proven]
+    took = f"; {median(seconds):.1f} s median, {max(seconds):.1f} s at most" if seconds else ""
+    yield f"{len(optima)} of {len(small)} were proven by CP-SAT in its time{took}. Others are not counted."
+
+
+def cases(study: Study) -> Iterator[Part]:
+    """Yield every combination with the plans of both planners, the best bound and the gap."""
+    for platform in study.platforms:
+        table = titled(
+            f"Combinations on {platform}, ms", "combination", PAPERS, OURS, "bound", "gap of native", "proven"
+        )
+        for text, entry in zip(study.texts(platform), answers(study, platform), strict=True):
+            ours, bound = entry[OURS], best_bound_us(entry)
+            spans = [entry[name].makespan_us for name in (PAPERS, OURS)]
+            gap = f"{100 * (1 - bound / ours.makespan_us):.2f} %" if ours.makespan_us else "-"
+            table.add_row(
+                text,
+                *("-" if span is None else f"{span / 1000:.1f}" for span in spans),
+                f"{bound / 1000:.1f}",
+                gap,
+                "yes"
+                if ours.proven or (ours.makespan_us is not None and bound >= ours.makespan_us)
+                else "no",
+            )
+        yield table
+
+
+def steps(study: Study) -> Iterator[Part]:
+    """Yield what explains the ablation: what mitigation and tail gain, by number and mixture of requests."""
+    table = titled(
+        f"What each step gains on {KIRIN}: mean makespan without it over with it",
+        "requests", "networks", "mitigation", "tail", "both", "no slowdown at all",
+    )  # fmt: skip
+    few = min(study.count, FEW)
+    for requests, kind in ((7, "any"), (20, "any"), (40, "any"), (40, "3 in 10 high")):
+        rows = [_gains(_mixed(requests, kind, seed)) for seed in range(few)]
+        table.add_row(
+            str(requests), kind, *(f"{fmean(row[step] for row in rows):.3f}" for step in range(len(rows[0])))
+        )
+    yield table
+    yield (
+        '"No slowdown at all" is the plan of hetero2pipe played with no unit slowing another: no mitigation '
+        "can gain more of this plan."
+    )
+
+
+def _gains(problem: Problem) -> tuple[float, float, float, float]:
+    """Return how much longer it takes without mitigation, the tail, both; with slowdown than without."""
+    spans = {name: ask(problem, name) for name in ABLATION}
+    full = spans[PAPERS]
+    assert full.makespan_us is not None
+    assert full.plan is not None
+    without = [spans[name].makespan_us or 0 for name in ("hetero2pipe-noc", "hetero2pipe-not", ABLATION[0])]
+    free = score(replace(problem, interference=None), full.plan).makespan_us
+    first, second, third = (span / full.makespan_us for span in without)
+    return first, second, third, full.makespan_us / free
+
+
+def _mixed(requests: int, kind: str, seed: int) -> Problem:
+    """Return a random combination on the Kirin 990; "3 in 10 high": few networks of high contention."""
+    source = random.Random(seed)
+    interference = shipped_workload(KIRIN, ",".join(PAPER_NETWORKS)).interference
+    assert interference is not None
+    high = [name for name in PAPER_NETWORKS if interference.is_high(name)]
+    low = [name for name in PAPER_NETWORKS if name not in high]
+    if kind == "any":
+        names = source.choices(PAPER_NETWORKS, k=requests)
+    else:
+        names = [source.choice(high if source.random() < 0.3 else low) for _ in range(requests)]
+    return shipped_workload(KIRIN, ",".join(names))
+
+
+def processors(study: Study) -> Iterator[Part]:
+    """Yield Pipe-it over clusters and over groups of cores, and the most that CPU clusters can gain."""
+    table = titled(
+        "Pipe-it: times as fast as serial on the big cores (/ paper, from 4.2 and 2)",
+        "platform", "pipe-it", "the same without slowdown", "native on the CPUs", "at most, by its bound",
+    )  # fmt: skip
+    texts = study.texts(KIRIN)[:FEW]
+    for platform in (KIRIN, "split-kirin990"):
+        rows = [_over_serial(study, shipped_workload(platform, text)) for text in texts]
+        means = [f"{fmean(column):.2f}" for column in zip(*rows, strict=True)]
+        table.add_row(platform, beside(means[0], "2.1"), *means[1:], *["-"] * (4 - len(means)))
+    yield table
+    yield (
+        "The bound holds for every plan on the two clusters. (For groups of cores it would not know that "
+        "some of them exclude each other.)"
+    )
+
+
+def _over_serial(study: Study, problem: Problem) -> list[float]:
+    """Return how many times as fast as serial Pipe-it is, with slowdown and without, and any CPU plan."""
+    cpus = [unit.name for unit in problem.platform.units if unit.kind is UnitKind.CPU]
+    serial = ask(problem, "serial").makespan_us or 0
+    spans = [ask(each, "pipe-it").makespan_us for each in (problem, replace(problem, interference=None))]
+    if len(cpus) == CLUSTERS:
+        ours = ask(on_units(problem, cpus), OURS, study.limit_s)
+        spans += [ours.makespan_us, ours.bound_us]
+    return [serial / span for span in known(spans)]

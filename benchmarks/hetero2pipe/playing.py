@@ -1,0 +1,166 @@
+"""The study's combinations of networks, and what each planner makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from time import perf_counter
+
+from gapless.formulations.costs import CostTable, Interference, NetworkCosts, TransferRows
+from gapless.formulations.flow_shop.tables import workload_of
+from gapless.formulations.plan import Plan
+from gapless.formulations.problem import Problem
+from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
+from gapless.solvers.protocol import SolveOptions, SolveStatus
+from gapless.solvers.session import solve
+
+PLATFORMS = ("kirin990", "snapdragon778g", "snapdragon870")
+KIRIN = PLATFORMS[0]
+OURS, PAPERS = "native", "hetero2pipe"
+ABLATION = ("hetero2pipe-noct", "hetero2pipe-noc", "hetero2pipe-not", PAPERS)
+PLANNERS = ("serial", "pipe-it", "band", *ABLATION, "annealing", OURS)
+_LIMITED = (OURS, "annealing")
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """How much is computed.
+
+    Attributes
+    ----------
+    platforms, count, seed, balance
+        Of the random combinations of 5 to 10 networks; `balance` batches light ones (Appendix D).
+    limit_s
+        Seconds for the native search, and for simulated annealing.
+    exact_s, exact_count
+        Seconds for the exact backend, and how many combinations of three requests it gets.
+    """
+
+    platforms: tuple[str, ...] = PLATFORMS
+    count: int = 100
+    seed: int = 0
+    balance: bool = False
+    limit_s: float = 0.3
+    exact_s: float = 10.0
+    exact_count: int = 5
+
+    def texts(self, platform: str) -> tuple[str, ...]:
+        """Return the combinations."""
+        return random_workloads(platform, self.count, self.seed, balance=self.balance)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One planner's answer.
+
+    Attributes
+    ----------
+    plan, makespan_us, bound_us
+        None where there is none.
+    proven
+        Whether the makespan is proven to be the least: a small gap is no proof.
+    seconds
+        How long it took.
+    """
+
+    plan: Plan | None
+    makespan_us: int | None
+    bound_us: int | None
+    proven: bool
+    seconds: float
+
+
+Answers = dict[str, Answer]
+
+
+def ask(problem: Problem, backend: str, limit_s: float | None = None) -> Answer:
+    """Return the answer of a backend."""
+    started = perf_counter()
+    found = solve(problem, backend, SolveOptions(time_limit_s=limit_s), explain=False)
+    proven = found.status is SolveStatus.OPTIMAL
+    return Answer(found.plan, found.objective, found.bound, proven, perf_counter() - started)
+
+
+@cache
+def answers(study: Study, platform: str) -> tuple[Answers, ...]:
+    """Return what all planners make of each combination, judged by the same simulation with slowdown."""
+    return tuple(
+        {name: ask(problem, name, study.limit_s if name in _LIMITED else None) for name in PLANNERS}
+        for problem in problems(study, platform)
+    )
+
+
+@cache
+def problems(study: Study, platform: str) -> tuple[Problem, ...]:
+    """Return the combinations as problems."""
+    return tuple(shipped_workload(platform, text) for text in study.texts(platform))
+
+
+def ratios(found: Sequence[Answers], of: str, to: str) -> list[float]:
+    """Return the makespans of one planner over those of another one, where both have a plan."""
+    pairs = [(entry[of].makespan_us, entry[to].makespan_us) for entry in found]
+    return [one / other for one, other in pairs if one is not None and other is not None]
+
+
+def requests_of(problem: Problem) -> int:
+    """Return how many requests there are."""
+    return len(workload_of(problem).requests)
+
+
+def shortened(problem: Problem, requests: int) -> Problem:
+    """Return a problem with its first requests only."""
+    workload = workload_of(problem)
+    return replace(problem, data=replace(workload, requests=workload.requests[:requests]))
+
+
+def in_order(problem: Problem, order: Sequence[int]) -> Problem:
+    """Return a problem whose requests arrive in another order."""
+    workload = workload_of(problem)
+    requests = tuple(workload.requests[index] for index in order)
+    return replace(problem, data=replace(workload, requests=requests))
+
+
+def on_units(problem: Problem, units: Sequence[str]) -> Problem:
+    """Return a problem on some of its units, in the order of the platform."""
+    places = [place for place, name in enumerate(problem.platform.unit_names) if name in units]
+    chosen = tuple(problem.platform.units[place] for place in places)
+    return replace(
+        problem,
+        platform=replace(problem.platform, units=chosen),
+        costs=CostTable(
+            units=tuple(unit.name for unit in chosen),
+            networks=tuple(_columns(costs, places) for costs in problem.costs.networks),
+            provenance=problem.costs.provenance,
+        ),
+        interference=_among(problem.interference, places),
+    )
+
+
+def _columns(costs: NetworkCosts, places: Sequence[int]) -> NetworkCosts:
+    def rows(table: TransferRows) -> TransferRows:
+        return tuple(tuple(row[place] for place in places) for row in table)
+
+    return replace(
+        costs,
+        layer_us=tuple(tuple(row[place] for place in places) for row in costs.layer_us),
+        transfer_in_us=rows(costs.transfer_in_us),
+        transfer_out_us=rows(costs.transfer_out_us),
+    )
+
+
+def _among(interference: Interference | None, places: Sequence[int]) -> Interference | None:
+    if interference is None:
+        return None
+    return replace(
+        interference,
+        units=tuple(interference.units[place] for place in places),
+        slowdown_permille=tuple(
+            tuple(interference.slowdown_permille[victim][other] for other in places) for victim in places
+        ),
+    )
+
+
+def known(values: Sequence[int | None]) -> Iterator[int]:
+    """Yield those that are there."""
+    return (value for value in values if value is not None)

@@ -1,0 +1,184 @@
+"""Trade-offs as a file: the plans of a front, what each is worth, and what is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..formulations.errors import InvalidInputError
+from ..formulations.files import (
+    ListedPlan,
+    Origin,
+    Schema,
+    dump,
+    load,
+    origin_fields,
+    origin_of_file,
+    plan_of_file,
+)
+from ..formulations.judge import score
+from ..formulations.problem import Problem
+from ..formulations.rule_files import RuleDocument
+from ..formulations.validation import STRICT
+from ..solvers.pareto import ParetoFront, ParetoPoint
+from ..solvers.protocol import StopReason
+from ..solvers.result import Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontPointDocument:
+    """One plan of a front.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    values
+        What it is worth in each term, by the names of scores: microseconds, bytes, nanojoules.
+    proven
+        Whether it is proved that no plan is better in one of the terms and as good in the others.
+    bound
+        What the first term is at least, of all plans that are as good in the others; null: not known.
+    measured
+        What was measured of it, by the same names; empty: it was not run.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    plan: ListedPlan
+    values: dict[str, int]
+    proven: bool
+    bound: int | None = None
+    measured: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontDocument:
+    """Plans that no other known plan is better than, in two or three terms.
+
+    Attributes
+    ----------
+    terms
+        What is traded, the first one first.
+    points
+        The plans, by their values.
+    complete
+        Whether it is proved that these are all.
+    stop
+        Why the search ended.
+    backend, backend_version
+        Who solved.
+    solves
+        How many problems were solved.
+    runtime_s
+        Seconds altogether.
+    energy_by
+        Of measured plans, how their energy is known: measured by counters of the machine, or computed from
+        measured times and the powers of the platform; empty: it is not.
+    problem, asked, rules, opaque_rules
+        As in a plan file: what the plans were made for.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    terms: tuple[str, ...]
+    points: tuple[FrontPointDocument, ...]
+    complete: bool
+    stop: StopReason
+    backend: str
+    backend_version: str = ""
+    solves: int
+    runtime_s: float
+    energy_by: str = ""
+    problem: str | None = None
+    asked: dict[str, str] = field(default_factory=dict)
+    rules: tuple[RuleDocument, ...] = ()
+    opaque_rules: tuple[str, ...] = ()
+
+
+PARETO = Schema(format="gapless.pareto", version=1, content=FrontDocument)
+
+
+def dump_front(front: ParetoFront, problem: Problem, asked: Mapping[str, str] | None = None) -> str:
+    """Return a front as JSON text; parameters as for `dump_plan`."""
+    points = tuple(
+        FrontPointDocument(
+            plan=ListedPlan(
+                chunks=point.candidate.plan.chunks,
+                order=point.candidate.plan.order,
+                plan_id=point.candidate.plan.plan_id,
+            ),
+            values=dict(zip(front.fields(problem), point.values, strict=True)),
+            proven=point.proven,
+            bound=point.bound,
+            measured=dict(point.measured),
+        )
+        for point in front.points
+    )
+    document = FrontDocument(
+        terms=front.terms,
+        points=points,
+        complete=front.complete,
+        stop=front.stop,
+        backend=front.backend,
+        backend_version=front.version,
+        solves=front.solves,
+        runtime_s=round(front.runtime_s, 6),
+        energy_by=front.energy_by,
+        **origin_fields(problem, asked),
+    )
+    return dump(document, PARETO)
+
+
+def load_front(path: str | Path) -> tuple[FrontDocument, Origin]:
+    """Read a front, and what it knows of its problem; errors as for `load`."""
+    found = load(path, PARETO)
+    return found, origin_of_file(found)
+
+
+def front_of(document: FrontDocument, problem: Problem, path: str | Path) -> ParetoFront:
+    """Return the front of a file; its plans are judged anew.
+
+    Raises
+    ------
+    InvalidInputError
+        A plan breaks the problem or has other values than the file says, or a term is not there.
+    """
+    terms = problem.formulation.terms
+    unknown = [term for term in document.terms if term not in terms]
+    if unknown:
+        raise InvalidInputError(f"{path}: {problem.formulation.label} have no {', '.join(unknown)}")
+    return ParetoFront(
+        terms=document.terms,
+        points=tuple(_point(point, document.terms, problem, path) for point in document.points),
+        complete=document.complete,
+        stop=document.stop,
+        backend=document.backend,
+        version=document.backend_version,
+        fingerprint=problem.fingerprint,
+        solves=document.solves,
+        runtime_s=document.runtime_s,
+        energy_by=document.energy_by,
+    )
+
+
+def _point(
+    written: FrontPointDocument, terms: tuple[str, ...], problem: Problem, path: str | Path
+) -> ParetoPoint:
+    plan = plan_of_file(written.plan, path)
+    judged = score(problem, plan)
+    values = judged.values(terms)
+    if not judged.valid or values != tuple(written.values.values()):
+        raise InvalidInputError(
+            f"{path}: plan {plan.plan_id} is worth {values} by this problem, the file says "
+            f"{tuple(written.values.values())}: it is of another problem; name its own before it"
+        )
+    return ParetoPoint(
+        candidate=Candidate(plan=plan, score=judged),
+        values=values,
+        proven=written.proven,
+        bound=written.bound,
+        measured=written.measured,
+    )

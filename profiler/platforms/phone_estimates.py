@@ -1,0 +1,160 @@
+"""How networks press on the memory of a phone that is not here: Eq. (1) of Hetero2Pipe at work.
+
+For each network, and each of its parts, the features that its layers are computed to have, and the intensity
+that the regression over Table II predicts from them. What plans are made with stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...formulations.costs import Interference
+from ...formulations.errors import InvalidInputError
+from ...formulations.files import INTERFERENCE
+from ...formulations.nearness import meant
+from ...formulations.network import Network
+from ..analytic.model import UnitModel
+from ..slowdown.contention.estimated import LayerFeatures, computed_features, mean_features
+from ..slowdown.contention.features import Features
+from ..slowdown.contention.paper import paper_rank_one
+from ..slowdown.contention.parts import choose_parts
+from ..slowdown.contention.ridge import Form, Ridge
+from .phone_contention import table_ii_regression
+from .phones import BIG
+from .shipped import read_shipped
+from .workloads import phone_model, phone_names, phone_network
+
+MEASURED_ON = "kirin990"
+"""The phone on which the paper measured contention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedPart:
+    """Layers [start, stop) of a network.
+
+    Attributes
+    ----------
+    network, start, stop, first
+        Which layers; `first` is the name of the first.
+    time_us
+        On the big cores, alone.
+    features
+        Computed, not counted.
+    intensity
+        What Eq. (1) predicts from them.
+    high
+        Whether that is high, by the threshold of networks.
+    """
+
+    network: str
+    start: int
+    stop: int
+    first: str
+    time_us: float
+    features: Features
+    intensity: float
+    high: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedContention:
+    """Contention of networks on a phone, estimated.
+
+    Attributes
+    ----------
+    platform
+        The phone.
+    form, regression
+        What Eq. (1) was applied to, and its fit.
+    interference
+        What plans are made with there: of the ten shipped networks.
+    networks
+        The networks whole.
+    parts
+        Their parts, or layers.
+    """
+
+    platform: str
+    form: Form
+    regression: Ridge
+    interference: Interference
+    networks: tuple[EstimatedPart, ...]
+    parts: tuple[EstimatedPart, ...]
+
+
+def estimate_contention(
+    networks: Sequence[Network], *, platform: str = MEASURED_ON, form: Form = Form.CENTRED, parts: int = 0
+) -> EstimatedContention:
+    """Return the intensities of networks, and of their parts, on the big cores of a phone.
+
+    Parameters
+    ----------
+    networks
+        Shipped ones, or any others.
+    platform
+        A shipped phone. The features are those on the Kirin 990, which the paper measured.
+    form
+        What Eq. (1) is applied to.
+    parts
+        In how many parts each network is looked at; 0: each layer by itself.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such phone, or how many operations a layer has is not known.
+    """
+    if platform not in phone_names():
+        raise InvalidInputError(
+            f"contention cannot be estimated on {platform!r}; {meant(platform, phone_names())}"
+        )
+    big = next(unit for unit in phone_model(MEASURED_ON).units if unit.unit == BIG)
+    told = {name: computed_features(phone_network(name), big) for name in _told()}
+    regression = table_ii_regression({name: mean_features(rows) for name, rows in told.items()}, form=form)
+    interference = read_shipped(f"{platform}/interference.json", INTERFERENCE)
+    estimator = _Estimator(big, regression, interference.high_from_permille or 0)
+    return EstimatedContention(
+        platform=platform,
+        form=form,
+        regression=regression,
+        interference=interference,
+        networks=tuple(part for each in networks for part in estimator.parts(each, [(0, len(each.layers))])),
+        parts=tuple(part for each in networks for part in estimator.parts(each, _spans(each, parts))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimator:
+    unit: UnitModel
+    regression: Ridge
+    high_from_permille: int
+
+    def parts(self, network: Network, spans: Sequence[tuple[int, int]]) -> list[EstimatedPart]:
+        """Return the parts of a network with these layers."""
+        layers = computed_features(network, self.unit)
+        return [self._part(network.name, start, layers[start:stop]) for start, stop in spans]
+
+    def _part(self, network: str, start: int, layers: Sequence[LayerFeatures]) -> EstimatedPart:
+        features = mean_features(layers)
+        (intensity,) = self.regression.predict([features.row])
+        return EstimatedPart(
+            network=network,
+            start=start,
+            stop=start + len(layers),
+            first=layers[0].name,
+            time_us=sum(layer.time_us for layer in layers),
+            features=features,
+            intensity=intensity,
+            high=round(1000 * intensity) >= self.high_from_permille,
+        )
+
+
+def _spans(network: Network, parts: int) -> list[tuple[int, int]]:
+    if not parts:
+        return [(layer, layer + 1) for layer in range(len(network.layers))]
+    return [(part.start, part.stop) for part in choose_parts(network, count=parts)]
+
+
+def _told() -> tuple[str, ...]:
+    """Return the networks that Table II tells about."""
+    return tuple(each.network for each in paper_rank_one().networks)

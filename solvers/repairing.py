@@ -1,0 +1,91 @@
+"""Repairs: plans of heuristics that know no rules, changed until they keep to them.
+
+A heuristic plans as its paper says, and its plan may then break a rule of the user, a limit, the memory of
+the device or a deadline. A repair goes downhill from there: of the plans that are one small change away
+(`Formulation.neighbours`) it takes the one that breaks least, and among those that break nothing the best
+one. It is bounded, so that a heuristic stays quick, and may fail.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+from ..formulations.judge import examined
+from ..formulations.limits import LIMITS, limits_missed
+from ..formulations.problem import Problem
+from .protocol import Deadline
+from .shortfall import missed_by, shortfall
+
+MOST_REPAIRED = 3
+"""Plans of one heuristic that are repaired: those that break least."""
+
+_STEPS = 12
+_TRIED = 400
+"""Changes after one another, and plans that are tried for each of them: some by chance, if there are more."""
+
+_WHOLE = 1000
+"""What counts as much as missing a limit by all of it: a broken fact, or an opaque rule."""
+
+CodeT = TypeVar("CodeT", bound=Hashable)
+
+_Key = tuple[int, tuple[int, ...]]
+"""How much a plan breaks, and its values in the order of the objective."""
+
+
+def repair(
+    problem: Problem, codes: Sequence[CodeT], deadline: Deadline, keep: Callable[[CodeT], None]
+) -> int:
+    """Repair those of some plans that break least; return how many that made valid.
+
+    Parameters
+    ----------
+    problem
+        The problem; one table of costs.
+    codes
+        Well-formed plans by index that break something.
+    deadline
+        When to stop.
+    keep
+        Called with each plan that was repaired.
+    """
+    keyed = sorted((_key(problem, code), place) for place, code in enumerate(codes) if not deadline.passed)
+    count = 0
+    for key, place in keyed[:MOST_REPAIRED]:
+        repaired = _downhill(problem, codes[place], key, deadline)
+        if repaired is not None:
+            keep(repaired)
+            count += 1
+    return count
+
+
+def _downhill(problem: Problem, code: CodeT, key: _Key, deadline: Deadline) -> CodeT | None:
+    for step in range(_STEPS):
+        near = list(problem.formulation.neighbours(problem, code))
+        if len(near) > _TRIED:
+            near = random.Random(step).sample(near, _TRIED)
+        before = key
+        for other in near:
+            if deadline.passed:
+                break
+            found = _key(problem, other)
+            if found < key:
+                code, key = other, found
+        if key[0] == 0:
+            return code
+        if key[0] == before[0]:
+            return None
+    return None
+
+
+def _key(problem: Problem, code: Hashable) -> _Key:
+    numbers, broken = examined(problem, code)
+    values = numbers.values(problem.objective.terms)
+    if not broken:
+        return 0, values
+    own = {*LIMITS, *(rule.name for rule in problem.expression_rules)}
+    excess = _WHOLE * sum(violation.rule not in own for violation in broken)
+    excess += sum(missed_by(value, limit) for _, value, limit in limits_missed(problem.limits, numbers))
+    excess += sum(shortfall(rule.expr, numbers) for rule in problem.expression_rules)
+    return max(excess, 1), values

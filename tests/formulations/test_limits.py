@@ -1,0 +1,93 @@
+"""Limits on bubbles and memory: every backend that takes them keeps to them, and finds the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gapless.api.problems import table_problem
+from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.judge import check, score
+from gapless.formulations.limits import Limits, capped
+from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Request, Workload, with_windows
+from gapless.solvers.exhaustive import all_plans
+from gapless.solvers.protocol import SolveOptions, SolveStatus
+from gapless.solvers.session import solve
+from tests.workload_instances import workload_problem
+
+CHAIN = table_problem(
+    [[6, 3, 8], [7, 2, 2], [2, 9, 4], [2, 6, 5]], ["a", "b", "c"], objective="period,gapness"
+)
+CHAIN = replace(
+    CHAIN,
+    networks=tuple(
+        replace(n, layers=tuple(replace(layer, weight_bytes=10 + 7 * i) for i, layer in enumerate(n.layers)))
+        for n in CHAIN.networks
+    ),
+)
+SHOP = workload_problem(
+    {"a": [[3, 5, 9], [4, 2, 6]], "b": [[7, 3, 4], [2, 9, 5]]},
+    ["a", "b"],
+    slowdown=[[0, 300, 0], [200, 0, 0], [0, 100, 0]],
+)
+NAMES = ("max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes")
+
+
+def value_of(problem: Problem, plan: object, name: str) -> int:
+    found = score(problem, plan)  # type: ignore[arg-type]
+    memory = [size for size in found.memory_bytes if size is not None]
+    values: dict[str, int] = {"max_bubbles_us": found.bubbles_us, "max_memory_bytes": found.peak_bytes}
+    values["max_unit_memory_bytes"] = max(memory)
+    return values[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("problem", [CHAIN, SHOP], ids=["one network", "workload"])
+@pytest.mark.parametrize(
+    "backend", ["exhaustive", "native", *(pytest.param(b, marks=pytest.mark.slow) for b in ("cpsat", "pulp"))]
+)
+def test_a_limit_between_the_least_and_the_best_is_kept(problem: Problem, name: str, backend: str) -> None:
+    values = sorted({value_of(problem, plan, name) for plan in all_plans(problem)})
+    for limit in (values[0], values[len(values) // 3]):
+        limited = problem.with_limits(**{name: limit})
+        allowed = [plan for plan in all_plans(problem) if value_of(problem, plan, name) <= limit]
+        best = min(score(problem, plan).values(problem.objective.terms) for plan in allowed)
+        result = solve(limited, backend, SolveOptions(top=2))
+        assert result.status is SolveStatus.OPTIMAL
+        assert result.values == best
+        assert result.plan is not None
+        assert value_of(problem, result.plan, name) <= limit
+    worst = max(all_plans(problem), key=lambda plan: value_of(problem, plan, name))
+    if values[-1] > limit:
+        assert name in {violation.rule for violation in check(limited, worst)}
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_a_limit_that_nothing_keeps_is_the_reason(name: str) -> None:
+    problem = CHAIN.with_limits(**{name: 1}, min_units=2)
+    result = solve(problem)
+    assert result.status is SolveStatus.INFEASIBLE
+    assert result.conflict is not None
+    assert name in {item.name for item in result.conflict.items}
+
+
+def test_capacities_are_the_lesser_ones() -> None:
+    platform = Platform(
+        name="p", units=(ProcessingUnit(name="a", memory_bytes=5), ProcessingUnit(name="b")), memory_bytes=9
+    )
+    found = capped(platform, Limits(max_memory_bytes=12, max_unit_memory_bytes=7))
+    assert [unit.memory_bytes for unit in found.units] == [5, 7]
+    assert found.memory_bytes == 9
+    assert capped(platform, Limits()) is platform
+
+
+def test_windows_are_arrivals_and_deadlines() -> None:
+    workload = Workload(requests=tuple(Request(name=f"a#{i}", network="a") for i in (1, 2)))
+    found = with_windows(workload, {"a": (20, None), "a#2": (5, 30)})
+    assert [(r.arrival_us, r.deadline_us) for r in found.requests] == [(20, None), (5, 25)]
+    for wrong in ({"c": (0, 1)}, {"a": (5, 5)}):
+        with pytest.raises(InvalidInputError, match="window"):
+            with_windows(workload, wrong)
