@@ -210,7 +210,7 @@ class TermBounds:
                 for kind in self._kinds
                 if (own := tuple(i for i in kind.requests if i in due and due[i] <= latest))
             ]
-            found = contention_bound(self._shop, urgent, self._deadline)
+            found = contention_bound(self._shop, urgent, self._share)
             if found.bound_us > latest:
                 return False
         return True
