@@ -1,13 +1,15 @@
 """How long exact backends take on workloads: `python -m benchmarks.workload_solvers`.
 
-Calibrated random instances (`benchmarks/workload_instances.py`) by formulation and size. For each backend:
-seconds until it held a plan and a bound within 2 % of each other, until it proved the optimum, and the gap
-that was left at the limit. Every backend starts from the plan of the native search; the seconds include
-that. Medians over the seeds, with how many of them were proved; every run has one thread of its own, in a
-child process.
+Calibrated random instances (`benchmarks/workload_instances.py`) by formulation and size, and with `--study N`
+the first N random combinations of networks of Hetero2Pipe's study on kirin990, and the README's. For each
+backend: seconds until it held a plan and a bound within 2 % of each other, until it proved the optimum, those
+of the processor alone (which a busy machine makes little longer), and the gap that was left at the limit.
+Backends start from plan and bound of the native search, whose seconds are included, or cold (`--start none`),
+or once so and once so (`both`). Medians over the seeds, with how many of them were proved, and
+where the bounds of the others come from; every run has one thread of its own, in a child process.
 
-Options: `--backends cpsat,pulp,pulp-cbc,z3`, `--sizes 3x3,5x4` (requests x units), `--kinds joint,...`,
-`--seeds 2`, `--time-limit 60`.
+Options: `--backends cpsat,pulp,pulp-cbc,z3`, `--sizes 3x3,5x4` (requests x units), `--kinds joint;...`,
+`--seeds 2`, `--start native`, `--study 0`, `--requests 10` (no longer combinations), `--time-limit 60`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,11 +29,14 @@ from rich.table import Table
 
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.errors import BackendError
+from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, RequestOrder
+from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
+from gapless.solvers.sources import Source, StartMode, label_of, start_mode
 
 BACKENDS = ("cpsat", "pulp", "pulp-cbc", "z3")
 CLOSE = 0.02
@@ -57,6 +63,7 @@ SIZES = {
     "joint": ((3, 3), (5, 4), (8, 4), (10, 4)),
     "joint, slowdown": ((3, 3), (3, 4), (5, 4), (8, 4)),
 }
+STUDY, README = "kirin990", "yolov4,bert,mobilenetv2x3"
 LARGEST = {"z3": 3 * 4, "pulp-cbc": 5 * 4}
 """Requests x units up to which a backend is run with clocks; beyond, it does not finish."""
 
@@ -67,7 +74,9 @@ class Run:
 
     close_s: float | None = None
     optimum_s: float | None = None
+    cpu_s: float = 0.0
     gap: float | None = None
+    source: Source | None = None
     _started: float = field(default_factory=time.monotonic)
 
     def see(self, claim: Claim) -> None:
@@ -86,6 +95,9 @@ def main() -> None:
         f"Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}; "
         f"limit {options.time_limit:g} s a solve, {options.seeds} seeds"
     )
+    if options.study:
+        console.print(_study(options))
+        return
     for kind in options.kinds:
         console.print(_table(kind, options))
 
@@ -98,6 +110,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--sizes", type=_sizes, default=None, help="e.g. 3x3,5x4")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--start", type=start_mode, default=StartMode.NATIVE, help="native, none or both")
+    parser.add_argument("--study", type=int, default=0, help="so many combinations, and no drawn networks")
+    parser.add_argument("--requests", type=int, default=10, help="most requests of a combination")
     parser.add_argument("--time-limit", type=float, default=60.0)
     return parser.parse_args()
 
@@ -107,47 +122,87 @@ def _sizes(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(requests), int(units)) for requests, units in pairs)
 
 
+def _headed(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in (*columns, "backend", "within 2 %", "optimum", "processor", "proved", "gap left"):
+        table.add_column(column, justify="left" if column in (*columns[1:], "backend") else "right")
+    return table
+
+
 def _table(kind: str, options: argparse.Namespace) -> Table:
-    table = Table(title=kind, title_justify="left")
-    for column in ("requests x units", "loads", "backend", "within 2 %", "optimum", "proved", "gap left"):
-        table.add_column(column, justify="left" if column in ("loads", "backend") else "right")
+    table = _headed(kind, "requests x units", "loads")
     clocked = kind not in ("slicing", "ordering")
     for requests, units in options.sizes or SIZES[kind]:
         for balanced in (False, True) if clocked else (False,):
-            for name in options.backends:
+            for name, mode in _backends(options):
                 if clocked and requests * units > LARGEST.get(name, 10**9):
                     continue
                 problems = (
                     KINDS[kind](requests, units, seed, balanced=balanced) for seed in range(options.seeds)
                 )
-                runs = [_run(problem, name, options.time_limit) for problem in problems]
+                runs = [_run(problem, name, mode, options.time_limit) for problem in problems]
                 loads = "balanced" if balanced else "mixed"
-                table.add_row(f"{requests} x {units}", loads, name, *_cells(runs))
+                table.add_row(f"{requests} x {units}", loads, label_of(name, mode), *_cells(runs))
     return table
 
 
-def _run(problem: Problem, name: str, limit_s: float) -> Run:
-    run = Run()
-    options = SolveOptions(time_limit_s=limit_s, publish=run.see)
+def _study(options: argparse.Namespace) -> Table:
+    """Return a table with a row for each combination and backend, and one for all of them."""
+    table = _headed(f"joint, slowdown, {STUDY}", "requests", "networks")
+    texts = [
+        README,
+        *(t for t in random_workloads(STUDY, options.study, 0) if _length(t) <= options.requests),
+    ]
+    every: dict[str, list[Run]] = {}
+    for text in texts:
+        for name, mode in _backends(options):
+            run = _run(shipped_workload(STUDY, text), name, mode, options.time_limit)
+            every.setdefault(label_of(name, mode), []).append(run)
+            table.add_row(str(_length(text)), text, label_of(name, mode), *_cells([run]))
+    for label, runs in every.items():
+        table.add_row("", "all", label, *_cells(runs))
+    return table
+
+
+def _length(text: str) -> int:
+    return len(workload_of(shipped_workload(STUDY, text)).requests)
+
+
+def _backends(options: argparse.Namespace) -> list[tuple[str, StartMode]]:
+    both = (StartMode.NATIVE, StartMode.NONE)
+    modes = both if options.start is StartMode.BOTH else (options.start,)
+    return [(name, mode) for name in options.backends for mode in modes]
+
+
+def _run(problem: Problem, name: str, mode: StartMode, limit_s: float) -> Run:
+    run, before_s = Run(), _children_s()
+    options = SolveOptions(time_limit_s=limit_s, start=mode, publish=run.see)
     try:
         result = solve(problem, get_backend(name), options, explain=False)
     except BackendError as error:
         print(f"{name}: {error}")
         return run
-    run.gap = result.gap
+    run.gap, run.source, run.cpu_s = result.gap, result.bound_source, _children_s() - before_s
     if result.status is SolveStatus.OPTIMAL:
         run.optimum_s = result.runtime_s
         run.close_s = min(run.close_s or result.runtime_s, result.runtime_s)
     return run
 
 
+def _children_s() -> float:
+    """Return the seconds of the processor that child processes have taken so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def _cells(runs: list[Run]) -> list[str]:
     proved = [run.optimum_s for run in runs if run.optimum_s is not None]
     close = [run.close_s for run in runs if run.close_s is not None]
-    gaps = [f"{100 * run.gap:.1f} %" for run in runs if run.gap]
+    gaps = [f"{100 * run.gap:.2f} % ({run.source})" for run in runs if run.gap]
     return [
         f"{median(close):.2f} s ({len(close)})" if close else "-",
         f"{median(proved):.2f} s" if proved else "-",
+        f"{median(run.cpu_s for run in runs):.1f} s",
         f"{len(proved)} of {len(runs)}",
         ", ".join(gaps) or "-",
     ]

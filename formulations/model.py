@@ -113,6 +113,8 @@ class Structure(StrEnum):
         Its linear relaxation has integral corners.
     TIMED
         Start times, orders and conditions between them.
+    SLOWED
+        The same, and how long something takes depends on what runs beside it.
     SCHEDULE
         Tasks on a choice of units (`Sharing`).
     """
@@ -120,6 +122,7 @@ class Structure(StrEnum):
     CHOICE = "choice"
     INTEGRAL = "integral"
     TIMED = "timed"
+    SLOWED = "slowed"
     SCHEDULE = "schedule"
 
 

@@ -123,6 +123,12 @@ class _Parts:
             return "alignment" if isinstance(self.order, FixedOrder) else "joint"
         return "ordering" if self._needs.order else "slicing"
 
+    @property
+    def _structure(self) -> Structure:
+        if self.clocks is None:
+            return Structure.INTEGRAL
+        return Structure.SLOWED if self._shop.contended else Structure.TIMED
+
     def encoded(self) -> Encoded[Schedule]:
         """Return the encoding."""
         quantities = self._needs.quantities
@@ -140,7 +146,7 @@ class _Parts:
         return Encoded(
             name=self.name,
             model=Model(constraints=constraints, definitions=definitions),
-            structure=Structure.INTEGRAL if self.clocks is None else Structure.TIMED,
+            structure=self._structure,
             complete=self._complete and not (self._shared or self._alike),
             decode=self._decode,
             exclude=self._exclude,

@@ -24,29 +24,32 @@ _FREE = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Phase:
-    """A part of a search: how much of the model is relaxed to a linear program, and how long.
+class _Way:
+    """How to search: how much of the model is relaxed to a linear program.
 
-    The effort is in CP-SAT's deterministic time, so that equal questions are split alike.
+    With `turns`, searches of these names of CP-SAT take turns on the one thread, by its deterministic time,
+    and tell each other what they find; with more threads CP-SAT chooses its searches itself.
     """
 
     linearization: int
-    effort: float | None
+    turns: tuple[str, ...] = ()
 
 
-_RELAXED = _Phase(linearization=2, effort=None)
+_RELAXED = _Way(linearization=2)
 
-_PHASES = {
-    Structure.CHOICE: (_Phase(linearization=1, effort=None),),
-    Structure.INTEGRAL: (_RELAXED,),
-    Structure.SCHEDULE: (_RELAXED,),
-    Structure.TIMED: (_Phase(linearization=0, effort=3.0), _RELAXED),
+_WAYS = {
+    Structure.CHOICE: _Way(linearization=1),
+    Structure.INTEGRAL: _RELAXED,
+    Structure.SCHEDULE: _RELAXED,
+    Structure.SLOWED: _RELAXED,
+    Structure.TIMED: _Way(linearization=2, turns=("no_lp", "max_lp")),
 }
 """How to search.
 
-Cuts and orders alone have relaxations with integral corners. With clocks, small workloads are proved
-by conflicts without any relaxation (0.7 s where the default took more than 25), and large ones need
-all of it; the default in between was the worst of the three on both.
+Cuts and orders alone have relaxations with integral corners. With clocks, some workloads are proved by
+conflicts without any relaxation and others by the relaxation, each in a tenth of the time of the other
+way; the default in between was worse on both. Where chunks slow each other down conflicts alone prove
+next to nothing.
 """
 
 
@@ -70,18 +73,18 @@ class CpSatBackend(ExactBackend):
 
     def port(self, options: SolveOptions, structure: Structure) -> Port:
         """Return an empty model of CP-SAT."""
-        return _CpSatPort(options, _PHASES[structure])
+        return _CpSatPort(options, _WAYS[structure])
 
 
 class _CpSatPort:
     """Keeps one model; every question is put to a copy of it."""
 
-    def __init__(self, options: SolveOptions, phases: Sequence[_Phase]) -> None:
+    def __init__(self, options: SolveOptions, way: _Way) -> None:
         from ortools.sat.python import cp_model
 
         self._cp = cp_model
         self._options = options
-        self._phases = phases
+        self._way = way
         self._flat = Flattener()
         self._model = cp_model.CpModel()
         self._columns: list[cp_model.IntVar] = []
@@ -121,32 +124,14 @@ class _CpSatPort:
         model = self._model.clone()
         self._post(model, rows)
         terms = [(factor, column) for column, factor in objective.terms.items()]
-        goal = self._sum(terms) + objective.constant
-        model.minimize(goal)
-        known = None if query.hint is None else self._flat.complete(reader_of(query.hint))
-        return self._in_phases(model, goal, query, known)
-
-    def _in_phases(
-        self, model: cp_model.CpModel, goal: Any, query: Query, known: list[int] | None
-    ) -> PortAnswer:
-        """Solve in several ways, each starting from what the one before has found."""
-        answer = PortAnswer(verdict=Verdict.UNKNOWN)
-        for phase in self._phases:
-            model.clear_hints()  # type: ignore[no-untyped-call]
-            if known is not None:
-                # All columns, or the solver would have to find most of them.
-                for column, value in zip(self._columns, known, strict=True):
-                    model.add_hint(column, value)
-            solver = self._solver(query, phase)
-            status = solver.solve(model, self._recorder(query))
-            latest = self._answer(solver, status)
-            answer = latest if answer.values is None or latest.values is not None else answer
-            if latest.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE) or query.deadline.passed:
-                break
-            known = known if latest.values is None else [solver.value(column) for column in self._columns]
-            if latest.bound is not None:
-                model.add(goal >= latest.bound)
-        return answer
+        model.minimize(self._sum(terms) + objective.constant)
+        if query.hint is not None:
+            # All columns, or the solver would have to find most of them.
+            known = flat.complete(reader_of(query.hint))
+            for column, value in zip(self._columns, known, strict=True):
+                model.add_hint(column, value)
+        solver = self._solver(query)
+        return self._answer(solver, solver.solve(model, self._recorder(query)))
 
     def _sync(self) -> None:
         """Bring columns and rows that the flattener has made since the last time into the model."""
@@ -186,13 +171,18 @@ class _CpSatPort:
 
         return Recorder()
 
-    def _solver(self, query: Query, phase: _Phase) -> cp_model.CpSolver:
+    def _solver(self, query: Query) -> cp_model.CpSolver:
         solver = self._cp.CpSolver()
         parameters = solver.parameters
-        parameters.linearization_level = phase.linearization
-        if phase.effort is not None:
-            parameters.max_deterministic_time = phase.effort
+        parameters.linearization_level = self._way.linearization
         parameters.num_workers = self._options.threads
+        if self._way.turns and self._options.threads == 1:
+            parameters.interleave_search = True
+            parameters.interleave_batch_size = len(self._way.turns)
+            parameters.subsolvers.extend(self._way.turns)
+            # The plan to start from is hard to better: no turns for those who look for plans alone.
+            parameters.use_lns = parameters.use_feasibility_jump = False
+            parameters.num_violation_ls = 0
         parameters.random_seed = self._options.seed
         # CP-SAT 9.15 can claim a false optimum with this presolve step (or-tools issue 5293).
         parameters.presolve_inclusion_work_limit = 0

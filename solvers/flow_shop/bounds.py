@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
@@ -27,6 +27,9 @@ from .ways import UNREACHABLE, Ways
 
 _ROUNDS, _FIRST_STEP, _DECAY = 24, 2.0, 0.88
 """Updates of the prices; exponent of the first one, and by how much it shrinks."""
+
+_MOST_WINDOWS = 8
+"""Times until which requests are due that are looked at."""
 
 _SAMPLES, _SPREADS = 12, (0.15, 0.03)
 """Prices drawn around the best ones for each of some standard deviations of their logarithms."""
@@ -184,10 +187,33 @@ class TermBounds:
     def _kinds(self) -> tuple[Kind, ...]:
         return kinds_of(self._problem, self._networks)
 
-    @property
+    @cached_property
     def possible(self) -> bool:
-        """Whether the rules about single units and layers leave some cuts to each request."""
-        return all(kind.ways.runs for kind in self._kinds)
+        """Whether rules about single units and layers leave some cuts to each request, and deadlines time."""
+        return all(kind.ways.runs for kind in self._kinds) and self._in_time
+
+    @property
+    def _in_time(self) -> bool:
+        """Whether those requests that are due by a time, alone, may be done by then."""
+        due = {
+            index: request.arrival_us + request.deadline_us
+            for index, request in enumerate(self._shop.workload.requests)
+            if request.deadline_us is not None
+        }
+        ends = serial_ends_us(self._shop, self._networks) if due else []
+        if any(ends[request] > latest for request, latest in due.items()):
+            return False
+        times = sorted(set(due.values()))
+        for latest in times[:: -(-len(times) // _MOST_WINDOWS)] if times else ():
+            urgent = [
+                replace(kind, requests=own)
+                for kind in self._kinds
+                if (own := tuple(i for i in kind.requests if i in due and due[i] <= latest))
+            ]
+            found = contention_bound(self._shop, urgent, self._share)
+            if found.bound_us > latest:
+                return False
+        return True
 
     @cached_property
     def prices(self) -> Prices:

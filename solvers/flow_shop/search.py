@@ -8,6 +8,7 @@ constraint is served by moves that know less, and by measuring each proposal in 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
@@ -20,6 +21,7 @@ from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
 from .arrays import build_arrays
 from .bounds import TermBounds
+from .branching import Branching
 from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
@@ -33,6 +35,9 @@ from .ways import Ways
 
 _STEPS, _PER_REQUEST = 1600, 3
 """Steps without a time limit: so many, and for long orders so many for each two requests."""
+
+_NODES = 5_000
+"""Nodes of a proof without a time limit."""
 
 _STARTING = 3
 """One in so many parts of the time that is left may go into schedules to start from."""
@@ -133,7 +138,7 @@ class JointSearch:
 
     @property
     def impossible(self) -> bool:
-        """Whether it is proved that the networks cannot be laid on the units, whatever the order."""
+        """Whether it is proved that the requests do not fit on the units, or not in time, in any order."""
         return not self.contexts and len(self._unit_sets) < MOST_SETS
 
     @cached_property
@@ -178,6 +183,47 @@ class JointSearch:
             self.steps += descent.run(self._early(starts, own), effort, partial(self._is_done, own))
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
+
+    @property
+    def provable(self) -> bool:
+        """Whether all plans are those of the contexts, and the makespan says what is better."""
+        return (
+            len(self._unit_sets) < MOST_SETS
+            and not self._measure.in_columns
+            and self._problem.objective.terms[0] == FlowTerm.MAKESPAN
+            and not self._problem.opaque_rules
+        )
+
+    def prove(self) -> bool:
+        """Look for what is better than the best plan everywhere; return whether nothing was left out.
+
+        Then the best plan is an optimum, and without one there is none.
+        """
+        nodes = _NODES if self._deadline.left_s is None else math.inf
+        for context, bounds in self.contexts:
+            branching = Branching(
+                context,
+                bounds,
+                self._measure,
+                self.kept,
+                alike=self._alike,
+                deadline=self._deadline,
+                most_nodes=nodes,
+            )
+            if not branching.prove():
+                return False
+        if self.kept.best is not None:
+            self.bounds = self.kept.best[1:]
+        return True
+
+    @cached_property
+    def _alike(self) -> list[int | None]:
+        """For each request the last one before it that nothing tells apart from it."""
+        found: list[int | None] = [None] * self._shop.request_count
+        for group in groups_of(self._problem):
+            for earlier, later in itertools.pairwise(group):
+                found[later] = earlier
+        return found
 
     def _early(self, drafts: Iterator[Draft], deadline: Deadline) -> Iterator[Draft]:
         """Yield drafts to start from; once there is a plan, for a share of the time only."""

@@ -1,8 +1,9 @@
 """From a problem with a workload to a claim.
 
 Small spaces are walked whole, larger ones searched by `search.py`, which re-plans requests one at a time and
-compares with lower bounds. A plan is said to be optimal only where it meets the bounds, rules are checked
-rather than lowered, and the time limit is used up unless the bounds are met.
+compares with lower bounds; up to `MOST_BRANCHED` plans, `branching.py` then looks for a proof. A plan is said
+to be optimal only where it meets the bounds or there is a proof, rules are checked rather than lowered, and
+the time limit is used up unless the bounds are met.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from .search import JointSearch
 
 MOST_WALKED = 3_000
 """Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
+
+MOST_BRANCHED = 10**10
+"""Spaces of so many plans are searched for a proof after the local search."""
 
 
 def solve_flow_shop(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -38,8 +42,10 @@ class WorkloadSolve:
 
     def run(self) -> Claim:
         """Solve."""
-        if count_plans(self._problem) <= MOST_WALKED:
+        plans = count_plans(self._problem)
+        if plans <= MOST_WALKED:
             return ExhaustiveBackend().solve(self._problem, self._options)
+        small = plans <= MOST_BRANCHED and self._options.top == 1
         self._search = JointSearch(
             self._problem,
             top=self._options.top,
@@ -47,18 +53,22 @@ class WorkloadSolve:
             most_rejections=self._options.max_rejections,
             on_better=self._publish,
             deadline=Deadline(self._options.time_limit_s),
+            counted=small,
         )
         if self._search.impossible:
-            return Claim(
-                status=SolveStatus.INFEASIBLE,
-                stop=StopReason.COMPLETE,
-                exhausted=True,
-                handling=self._handling,
-            )
+            return self._denial()
         self._search.run()
+        if small and self._search.provable and self._search.prove() and self._search.kept.best is None:
+            return self._denial()
         if not self._search.contexts:
             return Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.SPACE_LIMIT, handling=self._handling)
         return self._claim(self._search.kept.schedules, self._search.stop())
+
+    def _denial(self) -> Claim:
+        """Return the claim that there is no plan."""
+        return Claim(
+            status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE, exhausted=True, handling=self._handling
+        )
 
     def _publish(self, key: Key, schedule: Schedule) -> None:
         """Show a better schedule."""

@@ -1,0 +1,177 @@
+"""Proofs for small workloads: branch and bound over the order and the cuts.
+
+Requests are placed one after the other, each with all its cuts at once. A node is dropped where the units
+cannot be done before the best plan known: at prices of the units, when they are free and what the requests
+to come pay at least; at the prices that know slowdown (`contention_bound`), what all requests pay; and no
+request that is placed ends before the units are done with it without slowdown. Where this is what a plan
+takes, a node is also dropped if another one with the same requests leaves every unit free as early.
+
+Plans are measured in full, so objectives of several terms, deadlines, limits and rules of any kind are kept,
+and a walk that ends without a plan has proved that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..protocol import Deadline
+from .arrays import FORBIDDEN, PRICE_SCALE, Ints
+from .bounds import TermBounds
+from .draft import Draft, DraftContext
+from .kept import KeptSchedules
+from .measure import Measure
+from .ways import Ways
+
+_MOST_CUTS = 20_000
+"""Ways to cut one network that are looked at all at once."""
+
+_MOST_FRONT = 5_000
+"""Nodes with the same requests that others are compared with."""
+
+
+def all_places(network: Ways) -> Ints | None:
+    """Return all cuts of a network as places, shape (P, K + 1), or None if they are too many."""
+    found, (*earlier, final) = np.zeros((1, 1), dtype=np.int64), network.arrays.last
+    for last in earlier:
+        at = found[:, -1]
+        counts = last[at] - at + 1
+        if counts.sum() > _MOST_CUTS:
+            return None
+        rows = np.repeat(np.arange(len(found)), counts)
+        stops = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + at[rows]
+        found = np.column_stack([found[rows], stops])
+    found = found[final[found[:, -1]] == network.size]
+    return np.column_stack([found, np.full(len(found), network.size)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """All cuts of a request: places (P, K + 1), times (P, K), what each pays, and the least that is paid."""
+
+    places: Ints
+    times: Ints
+    contended: Ints
+    least: int
+    least_contended: int
+
+
+class Branching:
+    """The search for a better plan in one context, or for the proof that there is none.
+
+    Parameters
+    ----------
+    context, bounds
+        Units that may be used together, and what bounds the makespan on them.
+    measure, kept
+        How plans compare, and the best one so far; better ones are added.
+    alike
+        For each request one that it need not be placed before, or None.
+    deadline, most_nodes
+        When to give up.
+    """
+
+    def __init__(
+        self,
+        context: DraftContext,
+        bounds: TermBounds,
+        measure: Measure,
+        kept: KeptSchedules,
+        *,
+        alike: Sequence[int | None],
+        deadline: Deadline,
+        most_nodes: float,
+    ) -> None:
+        self._context, self._prices = context, bounds.prices.best
+        self._measure, self._kept, self._alike = measure, kept, alike
+        self._contention = bounds.contention
+        self._deadline, self._nodes = deadline, most_nodes
+        self._fronts: dict[frozenset[int], Ints] = {}
+        self._cuts: dict[int, _Cuts] = {}
+
+    def prove(self) -> bool:
+        """Walk all that can be better; return whether the walk came to its end."""
+        for kind, prices in zip(self._contention.kinds, self._contention.prices, strict=True):
+            places = all_places(kind.ways)
+            if places is None:
+                return False
+            times = kind.ways.arrays.times_us(places)
+            unit_paid, paid = times @ self._prices, times @ prices
+            own = _Cuts(places, times, paid, int(unit_paid.min()), int(paid.min()))
+            self._cuts |= dict.fromkeys(kind.requests, own)
+        free = np.zeros(len(self._prices), dtype=np.int64)
+        paid = sum(own.least_contended for own in self._cuts.values())
+        return self._place((), (), free, paid - self._contention.rounding_us * PRICE_SCALE)
+
+    def _place(self, order: tuple[int, ...], chosen: tuple[int, ...], free: Ints, paid: int) -> bool:
+        """Place one more request in all ways; return False if the time is up."""
+        if len(order) == self._context.shop.request_count:
+            self._take(order, chosen)
+            return True
+        for request in self._next(order):
+            own, longer = self._cuts[request], (*order, request)
+            after, bound = self._after(longer, free)
+            contended = paid - own.least_contended + own.contended
+            bound = np.maximum(bound, -(-contended // PRICE_SCALE))
+            possible = np.flatnonzero(bound <= self._most)
+            for index in possible[np.argsort(bound[possible], kind="stable")].tolist():
+                self._nodes -= 1
+                if self._deadline.passed or self._nodes < 0:
+                    return False
+                if bound[index] > self._most or self._dominated(longer, after[index]):
+                    continue
+                if not self._place(longer, (*chosen, index), after[index], int(contended[index])):
+                    return False
+        return True
+
+    @property
+    def _most(self) -> int:
+        """The largest makespan of a better plan."""
+        best = self._kept.best
+        return FORBIDDEN - 1 if best is None else best[1] - (len(best) == 2)
+
+    def _next(self, order: Sequence[int]) -> Sequence[int]:
+        """Return the requests that may be placed next."""
+        left = [i for i in range(self._context.shop.request_count) if i not in order]
+        if not self._context.shop.order_is_free:
+            return left[:1]
+        return [i for i in left if self._alike[i] not in left]
+
+    def _after(self, order: tuple[int, ...], free: Ints) -> tuple[Ints, Ints]:
+        """Return when each unit is free after the last of the order, shape (P, K), and the bound, (P,)."""
+        request = self._context.shop.workload.requests[order[-1]]
+        times = self._cuts[order[-1]].times
+        at, after = np.full(len(times), request.arrival_us), np.tile(free, (len(times), 1))
+        for unit, own in enumerate(times.T):
+            at = np.where(own > 0, np.maximum(at, free[unit]) + own, at)
+            after[:, unit] = np.where(own > 0, at, free[unit])
+        bound = np.maximum(after.max(axis=1), -(-(after @ self._prices + self._rest(order)) // PRICE_SCALE))
+        if request.deadline_us is not None:
+            bound[at > request.arrival_us + request.deadline_us] = FORBIDDEN
+        return after, bound
+
+    def _rest(self, order: Sequence[int]) -> int:
+        """Return what the requests to come pay at least."""
+        return sum(own.least for request, own in self._cuts.items() if request not in order)
+
+    def _dominated(self, order: Sequence[int], free: Ints) -> bool:
+        """Return whether another way to place these requests is as good, and remember this one if not."""
+        if not self._measure.is_longest_path:
+            return False
+        placed = frozenset(order)
+        front = self._fronts.get(placed, free[None, :0].reshape(0, len(free)))
+        if (front <= free).all(axis=1).any():
+            return True
+        kept = front[(front < free).any(axis=1)][-_MOST_FRONT:]
+        self._fronts[placed] = np.concatenate([kept, free[None, :]])
+        return False
+
+    def _take(self, order: tuple[int, ...], chosen: tuple[int, ...]) -> None:
+        """Keep a plan if it is better than the best one."""
+        places = {i: tuple(self._cuts[i].places[c].tolist()) for i, c in zip(order, chosen, strict=True)}
+        schedule = self._context.schedule(Draft(order, tuple(places[i] for i in sorted(places))))
+        key = self._measure.of(schedule).key
+        if self._kept.wants(key):
+            self._kept.add(key, schedule)
