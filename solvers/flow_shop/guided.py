@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..protocol import NEVER, Deadline
 from .arrays import PRICE_SCALE, Ints
 from .contention_bound import ContentionBound
 from .draft import Draft, DraftContext, Places, slowed
@@ -30,7 +31,9 @@ _MOST_DRAFTS = 3
 """Orders that are played."""
 
 
-def guided_drafts(context: DraftContext, bound: ContentionBound) -> Iterator[Draft]:
+def guided_drafts(
+    context: DraftContext, bound: ContentionBound, deadline: Deadline = NEVER
+) -> Iterator[Draft]:
     """Yield drafts that follow the program behind a bound; with a fixed order its cuts only.
 
     Parameters
@@ -39,10 +42,14 @@ def guided_drafts(context: DraftContext, bound: ContentionBound) -> Iterator[Dra
         What is planned.
     bound
         The bound of the same requests on the same units.
+    deadline
+        When to go without the draft that takes longest to make.
     """
     stretches = _stretches(bound)
     if len(context.arrivals_us) <= _MOST_INSERTED:
-        yield _inserted(context, bound, stretches)
+        inserted = _inserted(context, bound, stretches, deadline)
+        if inserted is not None:
+            yield inserted
     groups = [group for number in range(len(bound.kinds)) for group in _shared_out(bound, number)]
     of_request: dict[int, Places] = {request: cuts for _, cuts, own in groups for request in own}
     places = tuple(of_request[request] for request in range(len(of_request)))
@@ -57,8 +64,13 @@ def guided_drafts(context: DraftContext, bound: ContentionBound) -> Iterator[Dra
         yield Draft(tuple(next(waiting[group]) for group in found), places)
 
 
-def _inserted(context: DraftContext, bound: ContentionBound, stretches: Floats) -> Draft:
-    """Return a draft built by putting in one request after the other where it fits best, dear ones first."""
+def _inserted(
+    context: DraftContext, bound: ContentionBound, stretches: Floats, deadline: Deadline
+) -> Draft | None:
+    """Return a draft built by putting in one request after the other where it fits best, dear ones first.
+
+    None: there was no time for it.
+    """
     rates, paid = {}, {}
     for kind, prices, stretch in zip(bound.kinds, bound.prices, stretches, strict=True):
         rate = tuple((1000 * stretch).astype(np.int64).tolist())
@@ -70,6 +82,8 @@ def _inserted(context: DraftContext, bound: ContentionBound, stretches: Floats) 
     order: list[int] = []
     places: dict[int, Places] = {}
     for request in sorted(paid, key=lambda request: -paid[request]):
+        if deadline.passed:
+            return None
         rows = [slowed(context.row(other, places[other]), rates[other]) for other in order]
         spot = put_back(
             context.ways(request).slowed(rates[request]),

@@ -175,7 +175,7 @@ class JointSearch:
             starts: Iterator[Draft] = iter(())
             prices = bounds.guiding if self._is_guided else bounds.prices
             if self._is_guided:
-                starts = guided_drafts(context, bounds.contention)
+                starts = guided_drafts(context, bounds.contention, own)
             starts = itertools.chain(starts, starting_drafts(context, prices, self._calm_order))
             if self._problem.rules:
                 starts = itertools.chain(starts, serial_drafts(context))
