@@ -24,12 +24,12 @@ from statistics import mean, median
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.pipeline_instances import random_cluster
 from gapless.formulations.pipelines.tables import cluster_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.exact import base
 from gapless.solvers.families import Start
 from gapless.solvers.pipelines.arrays import build_arrays
+from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.pipelines.relaxed import Relaxation
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.registry import get_backend

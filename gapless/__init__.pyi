@@ -8,6 +8,7 @@ from .api.cluster_runs import open_on_cluster as open_on_cluster
 from .api.cluster_runs import profile_on_cluster as profile_on_cluster
 from .api.cluster_runs import stream_on_cluster as stream_on_cluster
 from .api.clusters import cluster_problem as cluster_problem
+from .api.comparison import Comparison as Comparison
 from .api.coordination import Coordination as Coordination
 from .api.coordination import coordinate as coordinate
 from .api.coordination import coordinate_deadlines as coordinate_deadlines
@@ -36,7 +37,6 @@ from .api.links import measure_links as measure_links
 from .api.links import plan_with_traffic as plan_with_traffic
 from .api.models import open_model as open_model
 from .api.models import open_models as open_models
-from .api.planning import Comparison as Comparison
 from .api.planning import compare as compare
 from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem
@@ -140,10 +140,16 @@ from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .serving.server import Server as Server
 from .serving.server import serve as serve
+from .solvers.course import Pace as Pace
 from .solvers.pareto import ParetoFront as ParetoFront
 from .solvers.pareto import ParetoPoint as ParetoPoint
 from .solvers.result import Candidate as Candidate
+from .solvers.result import Milestone as Milestone
 from .solvers.result import SolveResult as SolveResult
+from .sweeps.contest import InstanceAnswer as InstanceAnswer
+from .sweeps.contest import InstanceComparison as InstanceComparison
+from .sweeps.contest import compare_instances as compare_instances
+from .sweeps.instances import InstanceSet as InstanceSet
 from .sweeps.run import SweepResult as SweepResult
 from .sweeps.run import sweep as sweep
 from .sweeps.spec import LimitSet as LimitSet
@@ -154,6 +160,7 @@ from .sweeps.table import SweepRow as SweepRow
 from .version import __version__ as __version__
 from .view.explaining.explain import explain as explain
 from .view.explaining.explanation import Explanation as Explanation
+from .view.page.contest import write_instance_report as write_instance_report
 from .view.page.front import write_front_report as write_front_report
 from .view.page.subjects import subject as subject
 from .view.page.subjects import write_report as write_report

@@ -79,14 +79,14 @@ class Effort:
         return runs >= self.min_repetitions and elapsed_ns >= self.min_seconds * 1e9
 
 
-SETTLING_S = 0.5
+SETTLING_S = 0.25
 """Length of the spans of which medians are compared until times stop drifting."""
 
 MOST_DRIFT = 0.02
 """Largest difference between the medians of three spans in a row that counts as no drift."""
 
-MOST_SETTLING_S = 20.0
-"""Where warming up ends in any case."""
+MOST_SETTLING_S = 5.0
+"""Where warming up ends in any case: a profile has many layers, and they keep the device warm."""
 
 FEWEST_REPETITIONS = 3
 """Runs of something so slow that even these take longer than the longest time allowed."""

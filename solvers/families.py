@@ -37,6 +37,25 @@ class Usual:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Random problems of a formulation, by size and seed.
+
+    Attributes
+    ----------
+    home
+        What draws one, as "module:function" of the sub-package, from its sizes, its switches and `seed`.
+    sizes
+        Names of its sizes: whole numbers.
+    switches
+        Names of what else it takes: yes or no.
+    """
+
+    home: str
+    sizes: tuple[str, ...]
+    switches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """What is known before an exact search begins.
 
@@ -76,6 +95,8 @@ class Family:
         Further backends for them, by name: "module:Class".
     samples
         What returns small instances to compare backends on, likewise (`samples.Samples`).
+    drawn
+        Random problems to compare backends on.
     usual
         What a comparison does when nothing is said.
     package
@@ -88,6 +109,7 @@ class Family:
     over_graph: str | None = None
     backends: Mapping[str, str] = field(default_factory=dict)
     samples: str | None = None
+    drawn: Drawn | None = None
     usual: Usual = Usual(names=EXACT_BACKENDS)
     package: str = ""
 

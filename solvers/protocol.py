@@ -204,6 +204,10 @@ class Capabilities:
         return {problem.formulation.label} if support is None else support.missing(problem)
 
 
+def unwatched(claim: Claim) -> None:
+    """Take no notice of an intermediate claim: what `SolveOptions.publish` does if nothing is said."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveOptions:
     """How to solve, as opposed to what.
@@ -244,7 +248,7 @@ class SolveOptions:
     start: StartMode = StartMode.NATIVE
     max_rejections: int = 10_000
     at_least: int | None = None
-    publish: Callable[[Claim], None] = lambda claim: None
+    publish: Callable[[Claim], None] = unwatched
 
     def later(self, seconds: float) -> SolveOptions:
         """Return the options when so much of the time is used up; a limit stays greater than 0."""

@@ -9,7 +9,8 @@ one. It is bounded, so that a heuristic stays quick, and may fail.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from ..formulations.judge import examined
@@ -24,6 +25,9 @@ MOST_REPAIRED = 3
 _STEPS = 12
 _TRIED = 400
 """Changes after one another, and plans that are tried for each of them: some by chance, if there are more."""
+
+_LOOKED_AT = 10_000
+"""Plans that are drawn from: those of a thousand requests have hundreds of thousands a change away."""
 
 _WHOLE = 1000
 """What counts as much as missing a limit by all of it: a broken fact, or an opaque rule."""
@@ -62,11 +66,8 @@ def repair(
 
 def _downhill(problem: Problem, code: CodeT, key: _Key, deadline: Deadline) -> CodeT | None:
     for step in range(_STEPS):
-        near = list(problem.formulation.neighbours(problem, code))
-        if len(near) > _TRIED:
-            near = random.Random(step).sample(near, _TRIED)
         before = key
-        for other in near:
+        for other in _drawn(problem.formulation.neighbours(problem, code), random.Random(step)):
             if deadline.passed:
                 break
             found = _key(problem, other)
@@ -77,6 +78,18 @@ def _downhill(problem: Problem, code: CodeT, key: _Key, deadline: Deadline) -> C
         if key[0] == before[0]:
             return None
     return None
+
+
+def _drawn(near: Iterator[CodeT], rng: random.Random) -> list[CodeT]:
+    """Return all of a few plans, or as many as are tried of many, each with the same chance."""
+    drawn: list[CodeT] = []
+    for count, other in enumerate(islice(near, _LOOKED_AT)):
+        place = count if count < _TRIED else rng.randrange(count + 1)
+        if place == len(drawn):
+            drawn.append(other)
+        elif place < _TRIED:
+            drawn[place] = other
+    return drawn
 
 
 def _key(problem: Problem, code: Hashable) -> _Key:

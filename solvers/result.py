@@ -60,6 +60,29 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Milestone:
+    """What a backend had at a time: each milestone has a better plan or a better bound than the one before.
+
+    Attributes
+    ----------
+    at_s
+        Seconds from the question.
+    value
+        Of the first objective term, for its best plan until then; None: it had none.
+    bound
+        Its best lower bound until then; None: it had none.
+    plan_source, bound_source
+        Where they come from; None without one.
+    """
+
+    at_s: float
+    value: int | None = None
+    bound: int | None = None
+    plan_source: Source | None = None
+    bound_source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SolveResult:
     """The answer to one problem by one backend.
 
@@ -104,6 +127,8 @@ class SolveResult:
         Why the problem is infeasible, when that was asked for.
     unfiltered
         The best plan without the filters (`Limits`), when the filters make the problem infeasible.
+    course
+        Which plan and which bound it had when; comparisons keep that.
 
     Raises
     ------
@@ -133,6 +158,7 @@ class SolveResult:
     statistics: Statistics = field(default_factory=dict)
     conflict: Conflict | None = None
     unfiltered: Candidate | None = None
+    course: tuple[Milestone, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "handling", MappingProxyType(dict(self.handling)))

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
+from time import monotonic
 
 import gapless
 from gapless.api.device import this_device
@@ -112,44 +114,54 @@ def figure_11(study: Study) -> Iterator[Part]:
     yield table
 
 
-def figure_9(study: Study) -> Iterator[Part]:
-    """Yield the memory of networks that run at once here, beside what the judge counts for them."""
-    pair = cores(this_device())
+@cache
+def memory() -> dict[tuple[str, ...], tuple[tuple[float, int], ...]]:
+    """Return (second, bytes that workers take more than idle ones) over time, by the networks that run."""
+    pair, found = cores(this_device()), {}
     if pair is None:
-        yield "Fig. 9 here: this machine has no two cores that can be told apart."
-        return
-    table = titled(
-        "Fig. 9, here: memory that the workers take more than idle ones, MB, while networks run",
-        "running", "measured, most", "counted (weights and tensors)",
-    )  # fmt: skip
-    with opened(NETWORKS) as found:
+        return {}
+    with opened(NETWORKS) as workers:
         for unit in pair:
-            found.bench.start(unit)
+            workers.bench.start(unit)
         idle = _used()
         for count in (1, 2):
             running = dict(zip(pair[:count], NETWORKS, strict=False))
             first, *others = running
-            with _watched() as most:
-                found.time_ms(first, running[first], _ALONE, beside={each: running[each] for each in others})
-            counted = sum(_counted(running[unit]) for unit in running)
-            words = ", ".join(f"{name} on {unit}" for unit, name in running.items())
-            table.add_row(words, f"{(most[0] - idle) / 1e6:.0f}", f"{counted / 1e6:.0f}")
-    yield table
+            with _watched() as samples:
+                workers.time_ms(
+                    first, running[first], _ALONE, beside={unit: running[unit] for unit in others}
+                )
+            found[NETWORKS[:count]] = tuple((at, used - idle) for at, used in samples)
+    return found
+
+
+def figure_9(study: Study) -> Iterator[Part]:
+    """Yield the memory of networks that run at once here, beside what the judge counts for them."""
+    table = titled(
+        "Fig. 9, here: memory that workers on single cores take more than idle ones, MB, while networks run",
+        "running", "measured, most", "in the end", "counted (weights and tensors)",
+    )  # fmt: skip
+    for names, samples in memory().items():
+        most, last = max(used for _, used in samples), samples[-1][1]
+        counted = sum(map(_counted, names))
+        table.add_row(", ".join(names), *(f"{size / 1e6:.0f}" for size in (most, last, counted)))
+    yield table if memory() else "Fig. 9 here: this machine has no two cores that can be told apart."
 
 
 @contextmanager
-def _watched() -> Iterator[list[int]]:
-    """Keep the most memory that the workers take meanwhile, in the only place of a list."""
-    most, over = [_used()], threading.Event()
+def _watched() -> Iterator[list[tuple[float, int]]]:
+    """Collect (second, bytes of the workers) meanwhile."""
+    begin, over = monotonic(), threading.Event()
+    samples = [(0.0, _used())]
 
     def watch() -> None:
         while not over.wait(_SAMPLE_S):
-            most[0] = max(most[0], _used())
+            samples.append((monotonic() - begin, _used()))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        yield most
+        yield samples
     finally:
         over.set()
         watcher.join()

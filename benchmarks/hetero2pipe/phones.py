@@ -74,7 +74,9 @@ def classes(study: Study) -> Iterator[Part]:
     yield table
     low = [name for name in OBSERVED if not found.interference.is_high(name)]
     yield Statement(
-        "SqueezeNet, GoogLeNet, BERT, VGG16 press much", f"low: {', '.join(low) or 'none'}", not low
+        "SqueezeNet, GoogLeNet, BERT, VGG16 press much",
+        f"low are {', '.join(low) or 'none of them'}",
+        not low,
     )
     ratio = (
         found.interference.of("vit").intensity_permille

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from gapless.formulations.workload import LoadPolicy
 from gapless.view.plots.canvas import PALETTE
 
-from . import phones, planners
+from . import here, phones, planners
 from .playing import ABLATION, KIRIN, OURS, PAPERS, Study, answers
 
 _DPI = 100
@@ -66,6 +66,7 @@ def _scatter(study: Study, above: Axes, below: Axes) -> None:
             shown = [values[name][place] for place in chosen]
             axes.plot(range(len(shown)), shown, mark, ms=5, color=colour, label=name)
         axes.set_title(f"30 % of {platform}")
+        axes.set_yscale("log")  # a few combinations that the NPU runs alone are far from the others
         _finish(axes, "combination", label)
 
 
@@ -109,6 +110,20 @@ def draw_9(study: Study) -> Figure:
     return figure
 
 
+def draw_here9(study: Study) -> Figure:
+    """Draw the memory that workers of this machine take over time."""
+    figure, axes = _one((6, 3.2))
+    for colour, (names, samples) in zip(PALETTE, here.memory().items(), strict=False):
+        axes.plot(
+            [at for at, _ in samples],
+            [used / 1e6 for _, used in samples],
+            color=colour,
+            label=" + ".join(names),
+        )
+    _finish(axes, "s", "MB more than idle workers")
+    return figure
+
+
 def draw_12(study: Study) -> Figure:
     """Draw bubbles against latency of random plans."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
@@ -133,6 +148,7 @@ def draw_13(study: Study) -> Figure:
 
 PICTURES: dict[str, Callable[[Study], Figure]] = {
     "2a": draw_2a, "7": draw_7, "8": draw_8, "9": draw_9, "12": draw_12, "13": draw_13,
+    "here9": draw_here9,
 }  # fmt: skip
 """Figures that can be drawn."""
 

@@ -46,10 +46,10 @@ def settled(schedule: Schedule, groups: Groups) -> Schedule:
     order.
     """
     order, cuts = list(schedule.order), list(schedule.cuts)
+    place = {request: index for index, request in enumerate(schedule.order)}
     for group in groups:
-        served = [request for request in schedule.order if request in group]
-        for request, stands_for in zip(group, served, strict=True):
-            order[schedule.order.index(stands_for)] = request
+        for request, stands_for in zip(group, sorted(group, key=place.__getitem__), strict=True):
+            order[place[stands_for]] = request
             cuts[request] = schedule.cuts[stands_for]
     return Schedule(tuple(order), tuple(cuts))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise, permutations, product
+from itertools import pairwise, permutations, product, zip_longest
 from math import comb, factorial, prod
 
 from .tables import Cuts, FlowShop, Schedule
@@ -43,15 +43,17 @@ def near_schedules(shop: FlowShop, schedule: Schedule) -> Iterator[Schedule]:
 
     A cut pushes those that are in its way along, so that a unit can be left or taken in one change.
     """
-    for request, own in enumerate(schedule.cuts):
-        for cuts in _near_cuts(shop, request, own):
-            yield replace(schedule, cuts=(*schedule.cuts[:request], cuts, *schedule.cuts[request + 1 :]))
     if shop.order_is_free:
         last = shop.request_count - 1
         for place, request in enumerate(schedule.order):
             others = schedule.order[:place] + schedule.order[place + 1 :]
             for there in {0, place - 1, place + 1, last} - {place, -1, last + 1}:
                 yield replace(schedule, order=(*others[:there], request, *others[there:]))
+    # One change of each request after the other, so that the first so many are about all of them.
+    for changes in zip_longest(*(_near_cuts(shop, *one) for one in enumerate(schedule.cuts))):
+        for request, cuts in enumerate(changes):
+            if cuts is not None:
+                yield replace(schedule, cuts=(*schedule.cuts[:request], cuts, *schedule.cuts[request + 1 :]))
 
 
 def _near_cuts(shop: FlowShop, request: int, cuts: Cuts) -> Iterator[Cuts]:

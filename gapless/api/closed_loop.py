@@ -46,7 +46,8 @@ from ..profiler.prediction.corrections import Corrections, fit_corrections
 from ..profiler.prediction.executions import ExecutedPlan
 from ..solvers.pareto import ParetoFront, ParetoSearch
 from ..solvers.protocol import SolveOptions, StopReason
-from .planning import Comparison, compare_backends
+from .comparison import Comparison
+from .planning import compare_backends
 from .rounds import CORRECTED, Loop, LoopStop, Outlook, Round, cut_off
 
 FEWEST_NEW = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,14 @@ from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
+from ..solvers.course import Recorder
 from ..solvers.families import Usual, family_of, runs_of
-from ..solvers.protocol import Backend, Claim, SolveOptions, SolveStatus
+from ..solvers.protocol import Backend, Claim, SolveOptions, unwatched
 from ..solvers.registry import backend_names, get_backend, get_backends
-from ..solvers.result import SolveResult, relative_gap
+from ..solvers.result import SolveResult
 from ..solvers.session import solve
-from ..solvers.sources import Source, StartMode, label_of, start_mode
+from ..solvers.sources import StartMode, label_of, start_mode
+from .comparison import BackendFailure, Comparison, disagreements
 from .problems import given_problem, with_pipelines
 
 if TYPE_CHECKING:
@@ -38,88 +40,6 @@ def default_backend(problem: Problem) -> str:
     workers = (get_backend(name) for name in names)
     able = (w.name for w in workers if w.capabilities.support(problem) is not None and w.availability().ok)
     return next(able, names[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackendFailure:
-    """A backend that gave no answer in a comparison, and why; `start`: as in `SolveResult`."""
-
-    backend: str
-    error: BackendError
-    start: StartMode | None = None
-
-    @property
-    def label(self) -> str:
-        """As that of a `SolveResult`."""
-        return label_of(self.backend, self.start)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Answers of several backends to one problem.
-
-    Attributes
-    ----------
-    problem
-        What was asked.
-    results
-        One for each backend that answered, in the order they were asked for; two for one that was asked to
-        begin with something and with nothing.
-    failures
-        One for each backend that did not.
-    disagreements
-        Proofs that contradict each other, in words. Any entry is a bug in a backend.
-    """
-
-    problem: Problem
-    results: tuple[SolveResult, ...]
-    failures: tuple[BackendFailure, ...]
-    disagreements: tuple[str, ...]
-
-    @property
-    def best(self) -> SolveResult | None:
-        """The result with the best plan; of equals, the one that proves more; None without a plan."""
-        found = [result for result in self.results if result.values is not None]
-        return min(found, key=lambda r: (r.values, r.status is not SolveStatus.OPTIMAL), default=None)
-
-    @property
-    def bound(self) -> int | None:
-        """The best bound on the first term that any backend proved; None without one.
-
-        None, too, if a valid plan refutes it: then it is listed among the disagreements.
-        """
-        bounds = [result.bound for result in self.results if result.bound is not None]
-        least = min((r.objective for r in self.results if r.objective is not None), default=None)
-        bound = max(bounds, default=None)
-        return None if bound is None or (least is not None and bound > least) else bound
-
-    def gap(self, result: SolveResult) -> float | None:
-        """Return how far the best plan of a result may be from the optimum, by the bound of all backends.
-
-        (objective - bound) / objective of the first term; None without a bound or a plan. Heuristics, which
-        prove nothing themselves, have one as well.
-        """
-        return relative_gap(result.objective, self.bound)
-
-    def gap_source(self, result: SolveResult) -> Source | None:
-        """Return where the bound comes from that `gap` measures by: SHARED where the result has none as good.
-
-        None without a gap.
-        """
-        if self.gap(result) is None:
-            return None
-        return result.bound_source if result.bound == self.bound else Source.SHARED
-
-    def above_best(self, result: SolveResult) -> float | None:
-        """Return how much more of the first term a result has than the best one, as a share of the best.
-
-        None without a plan, and where the best one has 0 and the other has not.
-        """
-        best = self.best
-        if result.objective is None or best is None or best.objective is None:
-            return None
-        more = result.objective - best.objective
-        return more / best.objective if best.objective else None if more else 0.0
 
 
 def plan(
@@ -217,7 +137,7 @@ def plan(
         seed=seed,
         threads=threads,
         start=start_mode(start),
-        publish=on_progress or _unwatched,
+        publish=on_progress or unwatched,
     )
     asked = with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines)
     return solve(
@@ -284,7 +204,7 @@ def compare(
         seed=seed,
         threads=threads,
         start=start_mode(start),
-        publish=on_progress or _unwatched,
+        publish=on_progress or unwatched,
     )
     return compare_backends(
         with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines),
@@ -333,20 +253,22 @@ def compare_backends(
     for worker, begun in runs_of(problem, get_backends(backends), options.start):
         if on_backend is not None:
             on_backend(label_of(worker.name, begun))
-        asked = replace(options, start=begun or StartMode.NATIVE)
+        recorder = Recorder(problem, options.publish)
+        asked = replace(options, start=begun or StartMode.NATIVE, publish=recorder.publish)
         try:
             answer = solve(problem, worker, asked, strict_rules=strict_rules)
         except BackendError as error:
             failures.append(BackendFailure(backend=worker.name, error=error, start=begun))
         else:
-            results.append(answer)
+            results.append(replace(answer, course=recorder.course(answer)))
             if on_result is not None:
-                on_result(answer)
+                on_result(results[-1])
     return Comparison(
         problem=problem,
         results=tuple(results),
         failures=tuple(failures),
-        disagreements=tuple(_disagreements(results)),
+        disagreements=tuple(disagreements(results)),
+        time_limit_s=options.time_limit_s,
     )
 
 
@@ -361,32 +283,3 @@ def with_objective_and_rules(
     asked = given_problem(problem)
     asked = asked if pipelines is None else with_pipelines(asked, pipelines)
     return (asked if objective is None else asked.with_objective(objective)).with_rules(*rules)
-
-
-def _unwatched(claim: Claim) -> None:
-    """Take no notice of an intermediate claim."""
-
-
-def _disagreements(results: Sequence[SolveResult]) -> list[str]:
-    """Return the pairs of proofs that cannot both be right."""
-    found = []
-    for index, first in enumerate(results):
-        for second in results[index + 1 :]:
-            names = f"{first.label} and {second.label}"
-            for one, other in ((first, second), (second, first)):
-                if one.status is SolveStatus.INFEASIBLE and other.candidates:
-                    found.append(
-                        f"{one.label} proves that there is no plan, "
-                        f"{other.label} has the valid plan [{other.plan}]"
-                    )
-                elif one.bound is not None and other.objective is not None and other.objective < one.bound:
-                    found.append(
-                        f"{one.label} proves that {one.asked.terms[0]} is at least {one.bound}, "
-                        f"{other.label} has the valid plan [{other.plan}] with {other.objective}"
-                    )
-            both = min(first.proven, second.proven)
-            ours = [c.score.values(first.asked.terms) for c in first.candidates[:both]]
-            theirs = [c.score.values(first.asked.terms) for c in second.candidates[:both]]
-            if ours != theirs and first.asked.present_by is None:
-                found.append(f"{names} rank the best {both} plans differently: {ours} and {theirs}")
-    return found

@@ -38,13 +38,14 @@ from ..profiler.profile import Method, Profile, ProfileOptions
 from ..solvers.pareto import ParetoFront
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
+from .comparison import Comparison
 from .execution import (
     DEFAULT_METHOD,
     open_store,
     resolve_engine,
     take_profile,
 )
-from .planning import Comparison, with_objective_and_rules
+from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import Loop, LoopStop
 from .trade_offs import measured_front

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..api.planning import BackendFailure, Comparison
+from ..api.comparison import BackendFailure, Comparison
 from ..formulations.errors import BackendError
 from ..formulations.files import Schema, load
 from ..formulations.judge import score
 from ..formulations.plan import Chunk, Plan
 from ..formulations.problem import Problem
+from ..solvers.course import Pace
 from ..solvers.protocol import SolveStatus, StopReason
-from ..solvers.result import Candidate, SolveResult
+from ..solvers.result import Candidate, Milestone, SolveResult
 from ..solvers.sources import Source, StartMode, label_of
 
 _LENIENT: dict[str, Any] = {"extra": "ignore"}
@@ -80,6 +81,10 @@ class WrittenResult:
         Its plans, best first.
     proven, exhausted, start, plan_source, bound_source
         As in `SolveResult` (older files do not say the last three).
+    course
+        Which plan and which bound it had when (older files do not say it).
+    first_plan_s, near_best_s, primal_integral_s
+        As in `Pace`; null: not known.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -99,11 +104,24 @@ class WrittenResult:
     start: StartMode | None = None
     plan_source: Source | None = None
     bound_source: Source | None = None
+    course: tuple[Milestone, ...] = ()
+    first_plan_s: float | None = None
+    near_best_s: float | None = None
+    primal_integral_s: float | None = None
 
     @property
     def label(self) -> str:
         """As that of a `SolveResult`."""
         return label_of(self.backend, self.start)
+
+    @property
+    def pace(self) -> Pace:
+        """How fast it came to a good plan."""
+        return Pace(
+            first_plan_s=self.first_plan_s,
+            near_best_s=self.near_best_s,
+            primal_integral_s=self.primal_integral_s,
+        )
 
     @property
     def version(self) -> str:
@@ -169,6 +187,8 @@ class WrittenComparison:
         Those that gave none.
     disagreements
         Proofs that contradict each other.
+    time_limit_s
+        Seconds that each backend had; null: as many as it wanted.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -177,6 +197,7 @@ class WrittenComparison:
     results: tuple[WrittenResult, ...]
     failures: tuple[WrittenFailure, ...]
     disagreements: tuple[str, ...] = ()
+    time_limit_s: float | None = None
 
     def answers(self, problem: Problem) -> Comparison:
         """Return the answers to the problem, judged anew; conflicts and statistics are not kept."""
@@ -188,6 +209,7 @@ class WrittenComparison:
                 for each in self.failures
             ),
             disagreements=self.disagreements,
+            time_limit_s=self.time_limit_s,
         )
 
 
@@ -213,6 +235,7 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         bound_source=written.bound_source,
         proven=written.proven,
         exhausted=written.exhausted,
+        course=written.course,
     )
 
 

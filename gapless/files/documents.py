@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.limits import LIMIT_NAMES
-from ..formulations.registry import data_keys, formulation_names
+from ..formulations.registry import data_keys
 from ..version import __version__
 
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
     from ..api.batches import BatchChoice
-    from ..api.diagnosis import BackendReport, Diagnosis
-    from ..api.kinds import KindResult
-    from ..api.planning import Comparison
+    from ..api.comparison import Comparison
     from ..api.rounds import Loop
     from ..api.streams import TaskStream
     from ..executor.cluster.stream import RunStream
@@ -209,12 +207,16 @@ def comparison_document(comparison: Comparison, *, interrupted: bool = False) ->
         "problem": problem_data(problem),
         "best": None if best is None else best.backend,
         "bound": comparison.bound,
+        "time_limit_s": comparison.time_limit_s,
+        "horizon_s": comparison.horizon_s,
         "results": [
             {
                 **result_data(problem, result),
                 "gap": comparison.gap(result),
                 "gap_source": comparison.gap_source(result),
                 "above_best": comparison.above_best(result),
+                **plain_data(comparison.pace(result)),
+                "course": [plain_data(milestone) for milestone in result.course],
             }
             for result in comparison.results
         ],
@@ -236,25 +238,6 @@ def of_file(text: str) -> Document:
     """Return what stands in a JSON file that gapless writes as a document: with its own version, too."""
     document: Document = json.loads(text)
     return {**document, "gapless": __version__}
-
-
-def kinds_document(found: Sequence[KindResult]) -> Document:
-    """Return the document of `gapless compare --kinds`."""
-    return {
-        **header("kinds"),
-        "kinds": [
-            {
-                "kind": one.kind,
-                "throughput_per_s": one.throughput,
-                "problem": None if one.problem is None else problem_data(one.problem),
-                "result": None
-                if one.problem is None or one.result is None
-                else result_data(one.problem, one.result),
-                "failure": one.failure or None,
-            }
-            for one in found
-        ],
-    }
 
 
 def check_document(
@@ -347,41 +330,6 @@ def error_document(error: BaseException, exit_code: int, text: str) -> Document:
     }
 
 
-def diagnosis_data(diagnosis: Diagnosis) -> Document:
-    """Return what works here."""
-    return {
-        "python": diagnosis.python,
-        "system": diagnosis.system,
-        "device": diagnosis.device,
-        "cores": diagnosis.cores,
-        "engines": [
-            {
-                "name": report.name,
-                "ok": report.found.ok,
-                "reason": report.found.reason,
-                "version": report.found.version or None,
-                "backends": list(report.backends),
-            }
-            for report in diagnosis.engines
-        ],
-        "permissions": [
-            {"name": name, "ok": found.ok, "reason": found.reason} for name, found in diagnosis.permissions
-        ],
-        "backends": [
-            {
-                "name": report.name,
-                "ok": report.ok,
-                "reason": report.reason,
-                "version": report.version or None,
-                "guarantee": _guarantee(report),
-                "formulations": _guarantees(report),
-                "unsupported": list(report.unsupported),
-            }
-            for report in diagnosis.backends
-        ],
-    }
-
-
 def plain_data(value: Any) -> Any:
     """Return a frozen dataclass, with all that is in it, as plain JSON; infinite numbers are null."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -396,17 +344,3 @@ def plain_data(value: Any) -> Any:
 def json_text(document: Mapping[str, Any]) -> str:
     """Return a document as text: plain ASCII, so that it survives any terminal or pipe."""
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
-
-
-def _guarantees(report: BackendReport) -> dict[str, str]:
-    """Return what a backend promises, by formulation."""
-    if report.capabilities is None:
-        return {}
-    can = report.capabilities
-    supports = {name: can.formulations.get(name, can.others) for name in formulation_names()}
-    return {name: str(support.guarantee) for name, support in supports.items() if support is not None}
-
-
-def _guarantee(report: BackendReport) -> str | None:
-    """Return the first promise of a backend: of most, the only one."""
-    return next(iter(_guarantees(report).values()), None)

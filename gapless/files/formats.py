@@ -116,6 +116,13 @@ FORMATS = (
         read_by="sweep, show",
     ),
     FileFormat(
+        name="instances",
+        location="sweeps.instances:INSTANCES",
+        what="problems to compare backends on: files, shipped tables, drawn by size and seed",
+        written_by="you",
+        read_by="compare --instances, show",
+    ),
+    FileFormat(
         name="network",
         location="formulations.files:NETWORK",
         what="layers, tensors and legal cuts of one network",

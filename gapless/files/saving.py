@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..api.planning import Comparison
+from ..api.comparison import Comparison
 from ..api.problems import given_problem
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import dump, dump_plan, dump_plans, dump_problem

@@ -18,8 +18,9 @@ from ..formulations.json_files import Schema
 from ..formulations.network import Network
 from ..formulations.problem import Problem
 from ..formulations.validation import STRICT
+from ..solvers.course import Recorder
 from ..solvers.protocol import SolveOptions
-from ..solvers.result import SolveResult
+from ..solvers.result import Milestone, SolveResult
 from ..solvers.session import solve
 from ..solvers.sources import Source, StartMode, start_mode
 from .tasks import Solving, SweepTask
@@ -69,6 +70,8 @@ class TaskAnswer:
         The plan in words, and its digest.
     plan_file
         The plan as the text of a plan file.
+    course
+        As in `SolveResult`.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -102,6 +105,7 @@ class TaskAnswer:
     plan: str = ""
     plan_id: str = ""
     plan_file: str = ""
+    course: tuple[Milestone, ...] = ()
 
     @property
     def lost(self) -> bool:
@@ -154,14 +158,16 @@ def failed(error: GaplessError, started: float) -> TaskAnswer:
 def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, started: float) -> TaskAnswer:
     """Solve a problem as a task asks; what a backend or the judge refuses is raised."""
     backend = solving.backend or default_backend(problem)
+    recorder = Recorder(problem)
     options = SolveOptions(
         time_limit_s=solving.time_limit_s or default_backends(problem).time_limit_s,
         memory_limit_bytes=solving.memory_limit_bytes,
         seed=solving.seed,
         threads=solving.threads,
         start=start_mode(solving.start),
+        publish=recorder.publish,
     )
-    result = solve(problem, backend, options, explain=False)
+    result = solve(problem, backend, options, isolate=solving.isolate, explain=False)
     return TaskAnswer(
         worker=_this_worker(),
         backend=result.backend,
@@ -183,6 +189,7 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
         bound_source=result.bound_source,
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
+        course=recorder.course(result),
         **_of_plan(problem, result, asked),
         total_s=time.perf_counter() - started,
     )

@@ -66,7 +66,7 @@ def bases_of(sweep: Sweep, defects: list[str]) -> Iterator[Base]:
                     defects.append(text)
     for place, problem in enumerate(sweep.problems):
         try:
-            yield _listed(problem)
+            yield listed(problem)
         except InvalidInputError as error:
             defects.append(f"problems[{place}]: {error}")
 
@@ -160,7 +160,14 @@ def unknown_prices(sweep: Sweep, bases: Sequence[Base]) -> Iterator[str]:
                 yield f"prices: {shown(name)} is no platform of the sweep and no type of devices of one"
 
 
-def _listed(given: str | Mapping[str, str]) -> Base:
+def listed(given: str | Mapping[str, str]) -> Base:
+    """Return a problem that a sweep lists: its name, its file, or what is asked for.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such name or file, or an option is not known.
+    """
     if isinstance(given, str):
         load_problem(given)
         return Base(asked=origin_of(problem=given))

@@ -16,6 +16,7 @@ from .answers import TaskAnswer
 from .tasks import SweepTask
 
 STORE_FILE, CSV_FILE, PARQUET_FILE, PAGE_FILE = "sweep.sqlite", "sweep.csv", "sweep.parquet", "sweep.html"
+CONTEST_FILE = "comparison.html"
 PLANS_FOLDER = "plans"
 
 _SHOWN_DIGITS = 12
@@ -81,7 +82,7 @@ def opened(options: SweepOptions) -> Iterator[Ledger]:
                 stale.unlink(missing_ok=True)
         elif path.exists() and not is_blank(path) and not options.entry.resume:
             raise InvalidInputError(
-                f"{options.out} holds a sweep. Nothing was changed. What you can do:",
+                f"{options.out} holds a sweep, or a comparison. Nothing was changed. What you can do:",
                 [
                     "keep it, and write to another folder (--out)",
                     "go on with it, what is answered is not solved again: --resume",
@@ -94,7 +95,7 @@ def opened(options: SweepOptions) -> Iterator[Ledger]:
 
 def _files(folder: Path) -> list[Path]:
     """Return the files of a sweep in a folder."""
-    names = (STORE_FILE, f"{STORE_FILE}-journal", CSV_FILE, PARQUET_FILE, PAGE_FILE)
+    names = (STORE_FILE, f"{STORE_FILE}-journal", CSV_FILE, PARQUET_FILE, PAGE_FILE, CONTEST_FILE)
     return [
         *(folder / name for name in names),
         *(folder / PLANS_FOLDER).glob(f"{'[0-9a-f]' * _SHOWN_DIGITS}.json"),

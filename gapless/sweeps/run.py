@@ -157,15 +157,9 @@ def run_sweep(asked: SweepFile, options: SweepOptions, report: Report = silent) 
         require_parquet()
     tasks = tasks_of(asked.sweep, asked.problems)
     with opened(options) as store:
-        work = _Progress(tasks, store, report)
-        if options.entry.resume:
-            work.recall()
-        interrupted = False
-        try:
-            work.finish(options)
-        except KeyboardInterrupt:
-            interrupted = True
-        result = work.result(asked.sweep, options, interrupted=interrupted)
+        work = Work(tasks, store, report)
+        work.run(options)
+        result = _result(work, tasks, asked.sweep, options)
         if options.out is not None:
             result.save_csv(options.out / CSV_FILE)
             if options.parquet:
@@ -173,8 +167,27 @@ def run_sweep(asked: SweepFile, options: SweepOptions, report: Report = silent) 
     return result
 
 
-class _Progress:
-    """Tasks and their answers as far as they are known; equal tasks are answered once."""
+class Work:
+    """Tasks and their answers as far as they are known; equal tasks are answered once.
+
+    Parameters
+    ----------
+    tasks
+        What is to be answered.
+    store
+        Where answers are kept at once.
+    report
+        Called when a task is done.
+
+    Attributes
+    ----------
+    notes
+        Which tasks lost their workers, and what came of it.
+    resumed
+        How many of the tasks had an answer before.
+    interrupted
+        Whether the user stopped it.
+    """
 
     def __init__(self, tasks: Sequence[SweepTask], store: Ledger, report: Report) -> None:
         self._tasks = tasks
@@ -182,10 +195,24 @@ class _Progress:
         self._report = report
         self._answers: dict[str, TaskAnswer] = {}
         self._attempts: dict[int, int] = {}
-        self._notes: list[str] = []
-        self._resumed = 0
+        self.notes: list[str] = []
+        self.resumed = 0
+        self.interrupted = False
 
-    def recall(self) -> None:
+    def run(self, options: SweepOptions) -> None:
+        """Have the tasks answered, until they all are or the user stops it."""
+        if options.entry.resume:
+            self._recall()
+        try:
+            self._finish(options)
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def answer(self, task: SweepTask) -> TaskAnswer | None:
+        """Return the answer to a task; None: it has none yet."""
+        return self._answers.get(task.key)
+
+    def _recall(self) -> None:
         """Take the answers that were kept before; what failed is tried again."""
         for task in self._tasks:
             text = self._store.find(_KIND, task.key)
@@ -193,9 +220,9 @@ class _Progress:
                 found = parse(text.encode(), ANSWER, name="an answer of the store")
                 if not found.error:
                     self._answers[task.key] = found
-        self._resumed = sum(task.key in self._answers for task in self._tasks)
+        self.resumed = sum(task.key in self._answers for task in self._tasks)
 
-    def finish(self, options: SweepOptions) -> None:
+    def _finish(self, options: SweepOptions) -> None:
         """Have all tasks answered that are not yet."""
         left: dict[str, int] = {}
         for number, task in enumerate(self._tasks):
@@ -241,7 +268,7 @@ class _Progress:
             reason = outcome.answer.error
         again = tried < MOST_ATTEMPTS
         coming = f"tried again ({tried + 1} of {MOST_ATTEMPTS})" if again else f"given up after {tried} times"
-        self._notes.append(f"task {number + 1} ({self._tasks[number]}): {reason}; {coming}")
+        self.notes.append(f"task {number + 1} ({self._tasks[number]}): {reason}; {coming}")
         return again
 
     def _keep(self, outcome: Outcome) -> None:
@@ -265,21 +292,22 @@ class _Progress:
                     continue  # the task will say so
         return found
 
-    def result(self, sweep: Sweep, options: SweepOptions, *, interrupted: bool) -> SweepResult:
-        """Return everything that is known, and keep the plans as files where that is asked."""
-        prices, rows = dict(sweep.prices or {}), []
-        for number, task in enumerate(self._tasks):
-            found = self._answers.get(task.key)
-            if found is not None:
-                rows.append(row_of(number + 1, task, found, prices, plan_file(task, found, options)))
-        return SweepResult(
-            sweep=sweep,
-            rows=tuple(rows),
-            total=len(self._tasks),
-            resumed=self._resumed,
-            notes=tuple(self._notes),
-            interrupted=interrupted,
-        )
+
+def _result(work: Work, tasks: Sequence[SweepTask], sweep: Sweep, options: SweepOptions) -> SweepResult:
+    """Return everything that is known, and keep the plans as files where that is asked."""
+    prices, rows = dict(sweep.prices or {}), []
+    for number, task in enumerate(tasks, start=1):
+        found = work.answer(task)
+        if found is not None:
+            rows.append(row_of(number, task, found, prices, plan_file(task, found, options)))
+    return SweepResult(
+        sweep=sweep,
+        rows=tuple(rows),
+        total=len(tasks),
+        resumed=work.resumed,
+        notes=tuple(work.notes),
+        interrupted=work.interrupted,
+    )
 
 
 def _model_key(task: SweepTask) -> str | None:

@@ -66,6 +66,8 @@ class SweepRow:
         How often the task was tried.
     error
         Why there is no answer.
+    plan_source, bound_source
+        Where the plan and the bound come from (`Source`); empty without one.
     """
 
     task: int
@@ -103,6 +105,8 @@ class SweepRow:
     worker: str
     attempts: int
     error: str
+    plan_source: str = ""
+    bound_source: str = ""
 
     @property
     def failed(self) -> bool:
@@ -162,6 +166,8 @@ def row_of(
         worker=answer.worker,
         attempts=answer.attempts,
         error=answer.error,
+        plan_source=str(answer.plan_source or ""),
+        bound_source=str(answer.bound_source or ""),
     )
 
 

@@ -38,6 +38,8 @@ class Solving:
         Its name; empty: the usual one of the problem.
     time_limit_s, memory_limit_bytes, seed, threads, start
         As in `SolveOptions`.
+    isolate
+        Whether it works in a child process of its own, as in `gapless.plan`.
     """
 
     backend: str = ""
@@ -46,6 +48,7 @@ class Solving:
     seed: int = 0
     threads: int = 1
     start: str = StartMode.NATIVE
+    isolate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +80,8 @@ class SweepTask:
 
     def __str__(self) -> str:
         asked, made = self.base.asked, self.base.made
-        model = self.base.model or asked.get("workload") or asked.get("problem", "")
-        model = made.networks[0].name if made else model
+        model = self.base.model or (made.networks[0].name if made else "")
+        model = model or asked.get("workload") or asked.get("problem", "")
         platform = self.base.board or (made.platform.name if made else "")
         words = [model, f"on {platform}" if platform else "", self.base.devices]
         return " ".join(filter(None, [*words, self.objective, self.limits, self.solving.backend]))
@@ -171,6 +174,11 @@ def _task(sweep: Sweep, base: Base, objective: str, limits: LimitSet, backend: s
             start=sweep.start,
         ),
     )
+    return keyed(task)
+
+
+def keyed(task: SweepTask) -> SweepTask:
+    """Return a task with the key under which its answer is kept."""
     return replace(task, key=_key(task))
 
 

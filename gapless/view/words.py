@@ -104,9 +104,8 @@ def tier_words(values: Sequence[float | None]) -> tuple[str, ...]:
 
 def tier_legend(name: str) -> str:
     """Return what tiers are, of which value."""
-    return (
-        f"tier: plans whose {name} differs by {100 * TOLERANCE:.0f} % at most, less than predictions can tell"
-    )
+    within = f"{100 * TOLERANCE:.0f} %"
+    return f"tier: plans whose {name} is within {within}, which predictions do not tell apart"
 
 
 def share(part: float, whole: float) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ...formulations.chunking.quantities import Term
-from ..families import Family, Usual
+from ..families import Drawn, Family, Usual
 from ..protocol import EXACT
 
 FAMILY = Family(
@@ -12,6 +12,7 @@ FAMILY = Family(
     starts="start:starts_of",
     backends={"z3-paper": "z3_paper:Z3PaperBackend"},
     samples="samples:samples",
+    drawn=Drawn(home="drawn:random_problem", sizes=("layers", "units")),
     usual=Usual(names=("native", "exhaustive", "cpsat", "z3", "pulp")),
     package=__name__,
 )

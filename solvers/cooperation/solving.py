@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -11,7 +10,17 @@ from ...formulations.cooperation.plans import Parts
 from ...formulations.cooperation.quantities import most_stage_us
 from ...formulations.cooperation.tables import groups_of
 from ...formulations.problem import Problem
-from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support, TimeIsUpError
+from ..protocol import (
+    Claim,
+    Deadline,
+    SolveOptions,
+    SolveStatus,
+    StopReason,
+    Support,
+    TimeIsUpError,
+    unwatched,
+)
+from ..showing import Showing
 from .branching import Branching
 from .deals import MOST_US
 from .kinds import Kinds, kinds_of
@@ -24,8 +33,6 @@ MOST_ENTRIES, MOST_PAIRS = 1_500_000, 3_000_000
 
 _SHARE = 0.7
 """Share of a time limit that is left when the heuristic has to be done."""
-
-_PUBLISH_S = 0.1
 
 
 def solve_groups(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -55,7 +62,7 @@ class GroupSolve:
         self._problem, self._options = problem, options
         self._handling = support.handling(problem)
         self._deadline = Deadline(options.time_limit_s)
-        self._published_s = float("-inf")
+        self._showing = Showing(options)
         self._bound: int | None = None
         self._sets = 0
         self._proposed: list[Parts] = []
@@ -76,7 +83,7 @@ class GroupSolve:
         """Take the plans of a heuristic, for when the time is up before the tables are there."""
         problem = self._problem
         options = self._options.later(_SHARE * (self._options.time_limit_s or 0.0))
-        plans = PicoBackend().solve(problem, replace(options, publish=lambda claim: None)).plans
+        plans = PicoBackend().solve(problem, replace(options, publish=unwatched)).plans
         self._proposed = [problem.formulation.code(problem, plan) for plan in plans]
         self._publish(iter(self._proposed))
 
@@ -114,11 +121,9 @@ class GroupSolve:
         )
 
     def _publish(self, codes: Iterator[Parts]) -> None:
-        """Show the best plans so far, now and then."""
-        if time.monotonic() - self._published_s > _PUBLISH_S:
-            self._published_s = time.monotonic()
-            shown = islice(codes, self._options.top)
-            self._options.publish(self._claim(shown, StopReason.TIME_LIMIT, proven=0))
+        """Show the best plans so far."""
+        shown = islice(codes, self._options.top)
+        self._showing.offer(lambda: self._claim(shown, StopReason.TIME_LIMIT, proven=0))
 
     def _claim(
         self, codes: Iterable[Parts], stop: StopReason, *, proven: int, exhausted: bool = False, **told: str

@@ -1,6 +1,6 @@
 """Native algorithms for workloads: bounds, slicing, ordering, alignment and joint local search."""
 
-from ..families import Family, Usual
+from ..families import Drawn, Family, Usual
 from ..protocol import Guarantee, RuleHandling, Support
 
 FAMILY = Family(
@@ -24,6 +24,7 @@ FAMILY = Family(
         "band": "baselines:BandBackend",
     },
     samples="samples:samples",
+    drawn=Drawn(home="drawn:random_workload", sizes=("requests", "units"), switches=("slowdown", "balanced")),
     usual=Usual(
         names=("native", "cpsat", "pulp", "hetero2pipe", "annealing", "band", "pipe-it", "serial"),
         time_limit_s=10.0,

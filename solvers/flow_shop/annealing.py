@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -30,6 +30,9 @@ from .units import compatible_units
 
 STEPS = 5000
 """Moves that are tried for each set of units."""
+
+SHOWN_EVERY = 100
+"""After so many moves the best schedule is shown, if it is a new one."""
 
 FIRST_PERMILLE, LAST_PERMILLE = 50, 1
 """Temperature at the start and at the end, relative to the value of the first schedule."""
@@ -61,10 +64,8 @@ class AnnealingBackend(WorkloadHeuristic):
             places = slice_requests(shop, networks)
             if places is not None:
                 annealer = _Annealer(problem, networks, places, options.seed)
-                yield annealer.best
-                taken = annealer.run(deadline)
-                steps, left = steps + taken, left + STEPS - taken
-                yield annealer.best
+                yield from annealer.walk(deadline)
+                steps, left = steps + annealer.steps, left + STEPS - annealer.steps
         return {"steps": steps, UNFINISHED: left} if steps or left else {"steps": 0, "reason": _STUCK}
 
 
@@ -79,28 +80,32 @@ class _Annealer:
         self._random = random.Random(seed)
         cuts = tuple(own.cuts_of(found) for own, found in zip(self._arrays, places, strict=True))
         self._here = self.best = Schedule(tuple(range(len(cuts))), cuts)
+        self.steps = 0
         self._terms = problem.objective.terms
         self._energy = 0
         self._least: tuple[int, ...] | None = None
 
-    def run(self, deadline: Deadline) -> int:
-        """Walk until it is cold or time is up; return the number of steps.
+    def walk(self, deadline: Deadline) -> Iterator[Schedule]:
+        """Walk until it is cold or time is up; yield the best schedule at once, now and then, and at the end.
 
         Time is up when it is not enough for another step and for the judge, who takes as long.
         """
-        began = time.monotonic()
+        yield self.best
+        shown, began = self.best, time.monotonic()
         values = WorkloadValues(self._shop, self._here)
         self._energy, self._least = values.term(self._terms[0]), self._valid_terms(values)
         look_s = time.monotonic() - began
         heat, cooling = self._energy * FIRST_PERMILLE / 1000, (LAST_PERMILLE / FIRST_PERMILLE) ** (1 / STEPS)
-        for step in range(STEPS):
-            if deadline.within(2 * look_s):
-                return step
+        while self.steps < STEPS and not deadline.within(2 * look_s):
+            if self.steps % SHOWN_EVERY == 0 and self.best is not shown:
+                shown = self.best
+                yield shown
             began = time.monotonic()
             self._step(heat)
             look_s = max(_FADING * look_s, time.monotonic() - began)
             heat *= cooling
-        return STEPS
+            self.steps += 1
+        yield self.best
 
     def _step(self, heat: float) -> None:
         schedule = self._neighbour()

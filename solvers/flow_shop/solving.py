@@ -8,12 +8,11 @@ the time limit is used up unless the bounds are met.
 
 from __future__ import annotations
 
-import time
-
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..exhaustive import ExhaustiveBackend, count_plans
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from ..showing import Showing
 from .measure import Key
 from .search import JointSearch
 
@@ -22,8 +21,6 @@ MOST_WALKED = 3_000
 
 MOST_BRANCHED = 10**10
 """Spaces of so many plans are searched for a proof after the local search."""
-
-_PUBLISH_S = 0.1
 
 
 def solve_flow_shop(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -41,7 +38,7 @@ class WorkloadSolve:
     def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
         self._problem, self._options = problem, options
         self._handling = support.handling(problem)
-        self._published_s = float("-inf")
+        self._showing = Showing(options)
 
     def run(self) -> Claim:
         """Solve."""
@@ -74,10 +71,8 @@ class WorkloadSolve:
         )
 
     def _publish(self, key: Key, schedule: Schedule) -> None:
-        """Show a better schedule, now and then."""
-        if time.monotonic() - self._published_s > _PUBLISH_S:
-            self._published_s = time.monotonic()
-            self._options.publish(self._claim([schedule], StopReason.TIME_LIMIT))
+        """Show a better schedule."""
+        self._showing.offer(lambda: self._claim([schedule], StopReason.TIME_LIMIT))
 
     def _claim(self, schedules: list[Schedule], stop: StopReason) -> Claim:
         """Return what some valid schedules, best first, allow to claim."""

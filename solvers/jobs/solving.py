@@ -6,7 +6,6 @@ A plan is said to be optimal only where the objective is one term and meets its 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import chain, combinations, count, islice, takewhile
 
@@ -15,6 +14,7 @@ from ...formulations.judge import examined
 from ...formulations.problem import Feature, Problem
 from ..exhaustive import ExhaustiveBackend, count_plans
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from ..showing import Showing
 from .annealing import Annealing, list_schedules
 from .bounds import bound_of
 from .dispatching import dispatched
@@ -37,8 +37,6 @@ _MOST_SETS = 12
 
 _RESTART = 0.25
 """Warmth of rounds that go on from the best plan."""
-
-_PUBLISH_S = 0.1
 
 
 def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -172,7 +170,7 @@ class _JobsSolve:
         self._problem, self._options = problem, options
         self._handling = support.handling(problem)
         self._deadline = Deadline(options.time_limit_s)
-        self._published_s = float("-inf")
+        self._showing = Showing(options)
 
     def run(self) -> Claim:
         """Search until the plan meets the bound, or the time or the rounds are up."""
@@ -185,9 +183,8 @@ class _JobsSolve:
         for better in self._search.rounds(self._deadline):
             if self._proven or self._search.rejected > self._options.max_rejections:
                 break
-            if better and time.monotonic() - self._published_s > _PUBLISH_S:
-                self._published_s = time.monotonic()
-                self._options.publish(self._claim(StopReason.TIME_LIMIT))
+            if better:
+                self._showing.offer(lambda: self._claim(StopReason.TIME_LIMIT))
             left -= not better
             if self._deadline.passed or (self._options.time_limit_s is None and left <= 0):
                 break

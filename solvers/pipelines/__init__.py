@@ -1,6 +1,6 @@
 """Native algorithms for pipelines over devices: programs over sets of devices, and an exact search."""
 
-from ..families import Family, Usual
+from ..families import Drawn, Family, Usual
 from ..protocol import EXACT
 
 FAMILY = Family(
@@ -19,6 +19,7 @@ FAMILY = Family(
         "greedy": "baselines:GreedyBackend",
     },
     samples="samples:samples",
+    drawn=Drawn(home="drawn:drawn_cluster", sizes=("layers", "devices", "types")),
     usual=Usual(
         names=("native", "cpsat", "pulp", "pipeedge", "epipe-ga", "pico-costs", "pipedream", "greedy"),
         time_limit_s=10.0,

@@ -11,7 +11,6 @@ plans to begin with come from parts of the devices (`large`); the search then go
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
@@ -21,6 +20,7 @@ from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import cluster_of
 from ...formulations.problem import Problem
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support, TimeIsUpError
+from ..showing import Showing
 from .arrays import KindArrays, build_arrays, merged
 from .bounds import Bounds
 from .copies import copies
@@ -40,8 +40,6 @@ _STEPS_PER_S = 500_000_000
 
 _SHARE = 0.5
 """Part of the time that is left for what comes before the search."""
-
-_PUBLISH_S = 0.1
 
 
 def solve_pipelines(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -150,7 +148,7 @@ class PipelineSolve:
         self._problem, self._options = problem, options
         self._handling = support.handling(problem)
         self._deadline = Deadline(options.time_limit_s)
-        self._published_s = float("-inf")
+        self._showing = Showing(self._options)
         self._bound: int | None = None
         self._sets = 0
 
@@ -211,10 +209,8 @@ class PipelineSolve:
         return self._claim(plans, search.stop, proven=len(plans) if done else 0, exhausted=exhausted)
 
     def _publish(self, plans: list[Pipes]) -> None:
-        """Show the best plans so far, now and then."""
-        if time.monotonic() - self._published_s > _PUBLISH_S:
-            self._published_s = time.monotonic()
-            self._options.publish(self._claim(plans, StopReason.TIME_LIMIT, proven=0))
+        """Show the best plans so far."""
+        self._showing.offer(lambda: self._claim(plans, StopReason.TIME_LIMIT, proven=0))
 
     def _claim(self, plans: list[Pipes], stop: StopReason, *, proven: int, exhausted: bool = False) -> Claim:
         """Return what some valid plans, best first, allow to claim."""

@@ -66,6 +66,7 @@ COMMANDS = {
         (
             "gapless compare pixel7a/alexnet-sparse",
             "gapless compare pixel7a/octree --backends native,exhaustive --top 3",
+            "gapless compare --instances 'pixel7a/*' --backends native,exhaustive",
         ),
     ),
     "sweep": CommandEntry(

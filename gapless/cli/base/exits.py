@@ -19,7 +19,7 @@ from ...formulations.errors import (
 )
 
 if TYPE_CHECKING:
-    from ...api.planning import Comparison
+    from ...api.comparison import Comparison
     from ...solvers.pareto import ParetoFront
     from ...solvers.result import SolveResult
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 from ...executor.progress import Step
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
+from ...solvers.course import Recorder
 from ...solvers.protocol import Claim
 from ...view.words import term_name, term_value
 from .console import shows_progress
@@ -143,6 +144,7 @@ class Progress(Line):
         self._backends = tuple(backends)
         self._backend = ""
         self._claim: Claim | None = None
+        self._problem, self._recorder = problem, Recorder(problem)
 
     @property
     def backend(self) -> str:
@@ -154,13 +156,20 @@ class Progress(Line):
         """What it has published last."""
         return self._claim
 
+    @property
+    def recorder(self) -> Recorder:
+        """All that it has published, with the times."""
+        return self._recorder
+
     def start(self, backend: str) -> None:
         """Note that a backend starts."""
         self._backend, self._claim, self._started = backend, None, time.monotonic()
+        self._recorder = Recorder(self._problem)
 
     def publish(self, claim: Claim) -> None:
         """Note an intermediate claim."""
         self._claim = claim
+        self._recorder.publish(claim)
 
     def words(self) -> str:
         """Return the line to show: who works, the share of the time limit, and what is known by now."""

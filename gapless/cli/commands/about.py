@@ -44,11 +44,12 @@ def doctor(*, on: OnOption = None, json: JsonOption = False) -> Answer:
     if on is not None:
         return _board(on)
     from ...api.diagnosis import diagnose
+    from ...files.diagnosis_document import diagnosis_document
     from ...view.terminal.describe import doctor_view
 
     diagnosis = diagnose()
     return Answer(
-        document=lambda: {**documents.header("diagnosis"), **documents.diagnosis_data(diagnosis)},
+        document=lambda: diagnosis_document(diagnosis),
         view=lambda: doctor_view(diagnosis),
     )
 

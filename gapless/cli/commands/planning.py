@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +15,23 @@ from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
 from ..base.general_options import JsonOption
-from ..options.problem import Asked, OutOption, TaskSlotsOption, asking, check_writable
+from ..options.instances import (
+    BackendsOption,
+    ContestJobsOption,
+    ContestOutOption,
+    InstancesOption,
+    OneMoreOption,
+    OverwriteContestOption,
+    ResumeContestOption,
+)
+from ..options.problem import (
+    Asked,
+    OutOption,
+    ProblemOptions,
+    TaskSlotsOption,
+    asking,
+    check_writable,
+)
 from ..options.solving import ParetoOption, SolvingOptions, solving_option
 
 if TYPE_CHECKING:
@@ -74,6 +93,70 @@ def plan(
     )
 
 
+def _many_compared(
+    options: ProblemOptions,
+    *,
+    backends: str | None,
+    backend: str | None,
+    kinds: str | None,
+    instances: str,
+    jobs: int | None,
+    resume: bool,
+    overwrite: bool,
+    solving: SolvingOptions,
+    out: Path | None,
+    json: bool,
+) -> Answer:
+    """Answer for `compare --instances`."""
+    from ...files.run import Entry
+    from ...sweeps.contest_document import contest_document
+    from ...sweeps.folder import CONTEST_FILE, CSV_FILE, SweepOptions
+    from ...view.page.contest import write_instance_report
+    from ...view.terminal.contest import contest_view
+    from ..tasks.contest import contest_watched
+
+    stray = [name for name, value in vars(options).items() if value and name != "objective"]
+    stray += [
+        name for name in ("top", "distance", "strict_rules") if getattr(solving, name) not in (1, False)
+    ]
+    stray += ["kinds"] if kinds is not None else []
+    if stray:
+        name = "PROBLEM" if stray[0] == "problem" else f"--{stray[0].replace('_', '-')}"
+        raise InvalidInputError(
+            f"{name} is about one problem, --instances about many: leave one of them away"
+        )
+    folder = out or Path("gapless-comparison")
+    found = contest_watched(
+        instances,
+        _listed(backends),
+        backend,
+        objective=options.objective or "",
+        options=solving.solver_options,
+        kept=SweepOptions(out=folder, entry=Entry(resume=resume, overwrite=overwrite), jobs=jobs or 1),
+    )
+    page, table = folder / CONTEST_FILE, folder / CSV_FILE
+    write_instance_report(found, page, command=shlex.join(["gapless", *sys.argv[1:]]))
+    notes = [*found.notes, f"wrote {table}, {page}"]
+    code = ExitCode.FAILURE if found.failed else ExitCode.OK
+    if found.interrupted:
+        left = found.total - len(found.answers)
+        notes.append(f"interrupted: {left} answers are not there; the same command with --resume goes on")
+    return Answer(
+        document=lambda: contest_document(found),
+        view=lambda: contest_view(found),
+        code=ExitCode.INTERRUPTED
+        if found.interrupted
+        else ExitCode.VERIFICATION
+        if found.disagreements
+        else code,
+        notes=notes,
+    )
+
+
+def _listed(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",")]
+
+
 def _traded(
     asked: Asked, pareto: str, backend: str | None, solving: SolvingOptions, out: Path | None
 ) -> Answer:
@@ -131,21 +214,12 @@ def _plans_written(
 
 
 @command
-@asking
+@partial(asking, of_many=_many_compared)
 def compare(
     asked: Asked,
     *,
-    backends: Annotated[
-        str | None,
-        solving_option(
-            help="Comma-separated, each as for `plan --backend`; otherwise "
-            "native, exhaustive, cpsat, z3, pulp; for pipelines native, cpsat, pulp, pipeedge, epipe-ga, "
-            "pico-costs, pipedream, greedy; for groups native, cpsat, pulp, pico, pico-literal; "
-            "for a workload native, cpsat, pulp, hetero2pipe, annealing, "
-            "band, pipe-it, serial; for single requests native, cpsat, pulp, z3; all but the first with 10 s "
-            "for each.",
-        ),
-    ] = None,
+    backends: BackendsOption = None,
+    backend: OneMoreOption = None,
     kinds: Annotated[
         str | None,
         solving_option(
@@ -155,28 +229,39 @@ def compare(
             "that share chunks), graph (groups with cuts anywhere in the graph).",
         ),
     ] = None,
+    instances: InstancesOption = None,
+    jobs: ContestJobsOption = None,
+    resume: ResumeContestOption = False,
+    overwrite: OverwriteContestOption = False,
     solving: SolvingOptions,
-    out: OutOption = None,
+    out: ContestOutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Solve a problem with several backends and compare what they prove. --out writes the JSON document."""
+    """Solve a problem, or many, with several backends and compare what they find and prove, and how fast."""
+    from ...api.planning import default_backends
     from ...solvers.registry import get_backends
     from ...view.terminal import tables
     from ..tasks.solving import compare_watched
 
+    if jobs is not None or resume or overwrite:
+        raise InvalidInputError(
+            "--jobs, --resume and --overwrite are about many problems: name them with --instances"
+        )
     check_writable(out)
     if kinds is not None:
         return _kinds_compared(asked, kinds, backends, solving, out)
-    named = None if backends is None else get_backends(name.strip() for name in backends.split(","))
-    problem = asked.problem
+    problem, names = asked.problem, _listed(backends)
+    required = [*(names or ()), *([backend] if backend else [])]
+    if backend is not None:
+        names = [*(default_backends(problem).names if names is None else names), backend]
     comparison, interrupted = compare_watched(
         problem,
-        named,
+        None if names is None else get_backends(names),
         solving.solver_options,
         strict_rules=solving.strict_rules,
     )
     document = documents.comparison_document(comparison, interrupted=interrupted)
-    code = code_of_comparison(comparison, required=[each.name for each in named or ()])
+    code = code_of_comparison(comparison, required=[each.name for each in get_backends(required)])
     notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
     return Answer(
         document=lambda: document,
@@ -190,13 +275,14 @@ def _kinds_compared(
     asked: Asked, kinds: str, backends: str | None, solving: SolvingOptions, out: Path | None
 ) -> Answer:
     """Answer for `compare --kinds`."""
+    from ...files.kinds_document import kinds_document
     from ...view.terminal.kinds import kinds_view
     from ..tasks.solving import kinds_watched
 
     if backends is not None:
         raise InvalidInputError("--backends compares who solves, --kinds what plans can be: give one of them")
     found = kinds_watched(asked.origin, kinds, solving.solver_options)
-    document = documents.kinds_document(found)
+    document = kinds_document(found)
     return Answer(
         document=lambda: document,
         view=lambda: kinds_view(found),

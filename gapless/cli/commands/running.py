@@ -94,7 +94,7 @@ SteadyOption = Annotated[
     measuring_option(
         "--steady",
         help="Warm each layer up until its times stop drifting: clocks and temperatures have settled "
-        "then. At least a second and a half, and at most 20, for each layer and unit.",
+        "then. At least three quarters of a second, and at most 5, for each measurement.",
     ),
 ]
 

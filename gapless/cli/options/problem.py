@@ -317,8 +317,10 @@ def _asked(
     )
 
 
-def asking(command: Callable[..., Any]) -> Callable[..., Any]:
+def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Return a command whose first parameter `asked` becomes those of `ProblemOptions`.
+
+    Where its parameter `instances` is given, `of_many` answers in its place, which gets the `ProblemOptions`.
 
     A second parameter `plan` makes the arguments one list, [PROBLEM] PLAN, of which it gets the plan; the
     option --plan chooses one of several. A command that plays plans has a parameter `task_slots`. In the
@@ -341,6 +343,8 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         options = ProblemOptions(**{name: given.pop(name, None) for name in shared})
         if solving:
             given["solving"] = SolvingOptions(**{name: given.pop(name) for name in solving})
+        if of_many is not None and given["instances"] is not None:
+            return of_many(options, **given)
         answer, plan = ask_plan(files, options, number) if takes_plan else (ask(options), None)
         if plays:
             given["task_slots"] = answer.task_slots

@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ...api.planning import Comparison, default_backends
+from ...api.comparison import Comparison
+from ...api.planning import default_backends
 from ...files.origins import asked_problem, problem_of
 from ...files.pareto_file import PARETO, front_of, load_front
 from ...files.plans import named_plan, problem_of_plan

@@ -308,6 +308,7 @@ def _by_schema(asked: _Asked, kind: str) -> Shown:
 
 _VIEWS = {
     "gapless.sweep": "sweeps:spec_view",
+    "gapless.instances": "contest:instance_set_view",
     "gapless.scenario": "scenarios:scenario_view",
     "gapless.behaviour": "scenarios:behaviour_view",
     "gapless.measurement": "running:measurement_view",

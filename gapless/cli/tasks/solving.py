@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...api.planning import Comparison, compare_backends, default_backend, default_backends
+from ...api.comparison import Comparison
+from ...api.planning import compare_backends, default_backend, default_backends
 from ...executor.progress import Step
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
@@ -124,7 +125,13 @@ def compare_watched(
             if progress.backend not in names:  # not even the first one has started
                 raise
             stopped = _so_far(problem, *runs[names.index(progress.backend)], progress, options.top)
-            partial = Comparison(problem=problem, results=(*results, stopped), failures=(), disagreements=())
+            partial = Comparison(
+                problem=problem,
+                results=(*results, stopped),
+                failures=(),
+                disagreements=(),
+                time_limit_s=limit_s,
+            )
             return partial, True
     return done, False
 
@@ -219,4 +226,5 @@ def _so_far(
         bound_source=shown.bound_source,
         handling=handling_of(problem, backend.capabilities),
     )
-    return replace(reconcile(problem, backend, claim, top, progress.elapsed_s), start=begun)
+    result = reconcile(problem, backend, claim, top, progress.elapsed_s)
+    return replace(result, start=begun, course=progress.recorder.course(result))

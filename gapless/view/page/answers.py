@@ -8,6 +8,7 @@ from ...formulations.terms import TermInfo
 from ...solvers.protocol import Guarantee, SolveStatus, StopReason
 from ...solvers.sources import Source
 from ..words import amount, seconds, stop_words
+from .curves import Curves, curves
 from .scale import share
 from .standing import best_bound
 from .subject import SolverAnswer, Subject
@@ -28,12 +29,13 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What the backends answered: in words, as ranges between bound and plan, and as a table."""
+    """What the backends answered: in words, as ranges between bound and plan, as a table, and over time."""
 
     words: str
     ranges: tuple[Reach, ...]
     ends: tuple[str, str]
     table: Table
+    curves: Curves | None
 
 
 _STATUS = {
@@ -57,6 +59,7 @@ def answers(subject: Subject) -> Answers | None:
         ranges=tuple(_reach(a, term, low, high) for a in found if not a.failure) if high > low else (),
         ends=(amount(term.dimension, low), amount(term.dimension, high)),
         table=_table(found, term),
+        curves=curves(found, term),
     )
 
 

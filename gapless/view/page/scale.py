@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _STEPS = (1, 2, 5, 10)
@@ -105,9 +105,13 @@ class Axis:
             Tick(at=self.at(value), text=f"{value / us:g} {name}") for value in self._values(us, most)
         )
 
+    def named(self, words: Callable[[float], str], most: int = 6) -> tuple[Tick, ...]:
+        """Return ticks for values that a function puts into words."""
+        return tuple(Tick(at=self.at(value), text=words(value)) for value in self._values(1, most))
+
     def counts(self, most: int = 6) -> tuple[Tick, ...]:
         """Return ticks for numbers of things."""
-        return tuple(Tick(at=self.at(value), text=f"{value:,g}") for value in self._values(1, most))
+        return self.named(lambda value: f"{value:,g}", most)
 
     def _values(self, us: int, most: int) -> Iterator[float]:
         if not self.logarithmic:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +283,7 @@ class _OtherProblemError(InvalidInputError):
 
 def _answers(found: WrittenComparison, problem: Problem) -> tuple[SolverAnswer, ...]:
     return (
-        *(answer_of(result, problem) for result in found.results),
+        *(replace(answer_of(result, problem), pace=result.pace) for result in found.results),
         *(no_answer(failure.backend, failure.message, problem, failure.start) for failure in found.failures),
     )
 

@@ -12,6 +12,8 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.usage import Usage
+from ...solvers.course import Pace
+from ...solvers.result import Milestone
 from ...solvers.sources import Source, StartMode, label_of
 from ..explaining.explanation import Explanation
 from ..words import observed
@@ -39,6 +41,10 @@ class SolverAnswer:
         Seconds of the search, and until it began.
     plan
         Its best plan in words; empty without one.
+    course
+        Which plan and which bound it had when; empty: not known.
+    pace
+        How fast it came to a good plan, by the best plan of all answers.
     failure
         Why it gave no answer; empty if it did.
     """
@@ -54,6 +60,8 @@ class SolverAnswer:
     runtime_s: float
     startup_s: float
     plan: str
+    course: tuple[Milestone, ...] = ()
+    pace: Pace = Pace()
     failure: str = ""
     start: StartMode | None = None
     plan_source: Source | None = None

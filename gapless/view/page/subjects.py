@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...api.planning import Comparison
+from ...api.comparison import Comparison
 from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
 from ...executor.simulation import charged_for
@@ -145,7 +145,10 @@ def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
     problem = comparison.problem
     failed = ((failure.backend, str(failure.error), failure.start) for failure in comparison.failures)
     return (
-        *(replace(answer_of(result, problem), gap=comparison.gap(result)) for result in comparison.results),
+        *(
+            replace(answer_of(result, problem), gap=comparison.gap(result), pace=comparison.pace(result))
+            for result in comparison.results
+        ),
         *(no_answer(backend, reason, problem, start) for backend, reason, start in failed),
     )
 
@@ -214,6 +217,7 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
         plan="" if result.plan is None else str(result.plan),
+        course=result.course,
         start=result.start,
         plan_source=result.plan_source,
         bound_source=result.bound_source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...api.planning import Comparison
+from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
 from ...formulations.terms import TermInfo
 from ...solvers.protocol import SolveStatus

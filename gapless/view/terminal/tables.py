@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...api.planning import BackendFailure, Comparison
+from ...api.comparison import BackendFailure, Comparison
 from ...formulations.errors import BackendUnavailableError, UnsupportedFeatureError
 from ...formulations.history import History
 from ...formulations.judge import check
@@ -34,6 +34,7 @@ from ..words import (
     tier_legend,
     tier_words,
 )
+from .courses import pace_view
 from .gantt import titled_chart
 
 MAX_PLANS_SHOWN = 50
@@ -191,6 +192,9 @@ def comparison_view(comparison: Comparison) -> Group:
             "native algorithms before it began (the start), or other backends here; (cold): without a start"
         )
     parts.append(Text(legend, style="dim"))
+    pace = pace_view(comparison)
+    if pace is not None:
+        parts += ["", pace]
     if best is None or best.best is None:
         explained = next((result for result in comparison.results if result.conflict), None)
         return Group(*parts, *(_conflict(problem, explained) if explained else ()))

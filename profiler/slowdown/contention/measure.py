@@ -21,6 +21,7 @@ from statistics import fmean
 
 from ....executor.engine import Engine
 from ....executor.joined import join
+from ....executor.machine.counters import counters_availability
 from ....executor.model import Model
 from ....executor.progress import Report, silent
 from ....formulations.costs import Provenance
@@ -30,6 +31,7 @@ from ...probes import Preparer
 from ...quality import MAX_SPREAD
 from ...records import MeasuringProgress, setting_of
 from .bench import ContentionBench
+from .features import EVENTS
 from .observations import CoRun
 from .probe import PROBE, sweep_bytes
 from .rank_one import NetworkFactors, RankOne, fit_rank_one, judged
@@ -74,6 +76,9 @@ def measure_contention(
         As for `gapless.profiler.profile.profile`.
     """
     _require(models, platform, estimated)
+    counters = counters_availability(EVENTS)
+    if estimated and not counters.ok:
+        raise ProfilingError(_no_estimate(estimated[0].network.name, counters.reason))
     everything = [*models, *estimated]
     joined = join(everything)
     setting = setting_of(engine)
@@ -201,13 +206,17 @@ def with_estimated(
         rows = [entry.features.row for entry in counted if entry.network == name]
         if regression is None or not rows or typical <= 0:
             reasons = "; ".join(survey.warnings) or "no network slows the memory probe"
-            raise ProfilingError(
-                f"the intensity of {name!r} cannot be estimated from performance counters ({reasons}); name "
-                "it among the networks that are measured"
-            )
+            raise ProfilingError(_no_estimate(name, reasons))
         intensity = max(0.0, fmean(regression.predict(rows)) / typical)
         more.append(NetworkFactors(network=name, intensity=intensity))
     return replace(fit, networks=(*fit.networks, *more))
+
+
+def _no_estimate(name: str, why: str) -> str:
+    return (
+        f"the intensity of {name!r} cannot be estimated from performance counters ({why}); name it among the "
+        "networks that are measured"
+    )
 
 
 def _probe_fit(networks: Sequence[str], coruns: Sequence[CoRun], among: Sequence[CoRun]) -> RankOne | None:

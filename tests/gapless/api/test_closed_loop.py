@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import gapless
 from gapless.api.closed_loop import FEWEST_NEW, TuningSetup, close_loop, executed_plans
-from gapless.api.planning import Comparison, compare_backends
+from gapless.api.comparison import Comparison
+from gapless.api.planning import compare_backends
 from gapless.api.problems import load_problem, table_problem, with_workload
 from gapless.api.rounds import CORRECTED, LOOP, Loop, LoopStop
 from gapless.api.tuning import Tuned, tune_simulated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import gapless
-from gapless.api.planning import Comparison
+from gapless.api.comparison import Comparison
 from gapless.solvers.protocol import SolveStatus
 
 

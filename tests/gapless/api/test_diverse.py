@@ -51,8 +51,8 @@ def test_backends_agree_on_plans_that_differ(cli: Cli) -> None:
     "arguments",
     [
         ("plan", SPARSE, "--distance", "0"),
-        ("plan", "--workload", "yolov4,bert", "--platform", "kirin990", "--distance", "2"),
-        ("tune", "squeezenet", "--workload", "squeezenetx2", "--distance", "2"),
+        ("plan", SPARSE, "--pipelines", "many", "--distance", "2"),
+        ("tune", "squeezenet", "--groups", "2", "--distance", "2"),
     ],
 )
 def test_distances_that_cannot_be(cli: Cli, tmp_path: Path, arguments: tuple[str, ...]) -> None:

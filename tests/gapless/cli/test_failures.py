@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from gapless.api import diagnosis
-from gapless.api.planning import BackendFailure, Comparison, compare
+from gapless.api.comparison import BackendFailure, Comparison
+from gapless.api.planning import compare
 from gapless.api.problems import load_problem
 from gapless.cli.base.exits import ExitCode, code_of_comparison, code_of_error
 from gapless.formulations.errors import (

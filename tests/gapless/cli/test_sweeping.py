@@ -112,13 +112,13 @@ def test_proofs_that_contradict_each_other_are_a_failure_of_verification(
 def test_ctrl_c_writes_what_there_is(
     cli: Cli, spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = running._Progress._keep
+    kept = running.Work._keep
 
     def stop(self: Any, outcome: Any) -> None:
         kept(self, outcome)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running._Progress, "_keep", stop)
+    monkeypatch.setattr(running.Work, "_keep", stop)
     run = cli("sweep", spec, "--out", tmp_path / "out", "--jobs", "1")
     assert run.code == 130
     assert "1 of 6 plans" in run.out

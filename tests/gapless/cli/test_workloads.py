@@ -13,6 +13,8 @@ from gapless.files.comparison_file import load_comparison
 from gapless.formulations.files import dump_problem, load_plan, save
 from tests.workload_instances import workload_problem
 
+from ..conftest import Cli
+
 TEXT = "a,bx2"
 
 
@@ -174,3 +176,49 @@ def test_a_start_that_is_none_is_refused(tables: Path, capsys: pytest.CaptureFix
     ):
         assert main(asked(tables, command, "--start", start)) == ExitCode.USAGE
         assert message in capsys.readouterr().err
+
+
+def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    asked = ("--workload", "squeezenet,mobilenetv2x2", "--platform", "kirin990", "--time-limit", "0.3")
+    narrow = ("--window", "squeezenet=2..400", "--window", "mobilenetv2=..90.5", "--max-bubbles-us", "900000")
+    run = cli("plan", *asked, *narrow, "--out", out, "--json")
+    assert run.code == 0
+    data = run.document["problem"]["workload"]["requests"]
+    times = {one["name"]: (one["arrival_us"], one["deadline_us"]) for one in data}
+    assert times == {
+        "squeezenet": (2000, 398_000), "mobilenetv2#1": (0, 90_500), "mobilenetv2#2": (0, 90_500)
+    }  # fmt: skip
+    assert cli("check", out).code == 0
+    late = cli("check", out, "--window", "mobilenetv2=..0.2")
+    assert late.code != 0
+    assert "deadline" in late.out
+
+
+def test_sizes_of_batches_are_chosen_and_the_plan_remembers_them(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    run = cli(
+        "plan", "--workload", "squeezenetx4", "--platform", "kirin990", "--batches", "1,4",
+        "--time-limit", "0.4", "--out", out,
+    )  # fmt: skip
+    assert run.code == 0
+    assert "per inference" in run.out
+    assert "squeezenetx4" in run.out
+    assert "squeezenet*4" in run.out
+    assert cli("check", out).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pixel7a/octree", "--batches", "1,2"), "give --workload"),
+        (("--workload", "bert", "--platform", "kirin990", "--batches", "x"), "whole numbers"),
+        (("--workload", "bert", "--platform", "kirin990", "--window", "bert"), "--window is 'bert'"),
+        (("--workload", "bert", "--platform", "kirin990", "--window", "vit=1.."), "no request 'vit'"),
+        (("pixel7a/octree", "--window", "a=1..2"), "is about a workload"),
+    ],
+)
+def test_bad_windows_and_batches_are_refused(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
+    run = cli("plan", *arguments)
+    assert run.code == 2
+    assert words in run.err

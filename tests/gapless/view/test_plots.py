@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
 import gapless
-from gapless.api.planning import BackendFailure
+from gapless.api.comparison import BackendFailure
 from gapless.api.tuning import tune_simulated
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult

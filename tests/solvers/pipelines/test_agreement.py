@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.pipeline_instances import random_cluster
 from gapless.formulations.problem import Problem
+from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve
 from tests.pipeline_instances import drawn_problem, restricted_problem

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.pipeline_instances import random_cluster
 from gapless.formulations.problem import Problem
 from gapless.solvers.families import family_of
+from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.pipelines.genetic import GeneticBackend
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve

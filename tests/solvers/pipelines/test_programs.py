@@ -8,7 +8,6 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from benchmarks.pipeline_instances import random_cluster
 from gapless.formulations.judge import examined
 from gapless.formulations.pipelines.plans import Pipe, Pipes
 from gapless.formulations.pipelines.quantities import PipelineTerm as T
@@ -17,6 +16,7 @@ from gapless.formulations.pipelines.tables import Cluster, cluster_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.pipelines.arrays import NEVER, build_arrays, merged
 from gapless.solvers.pipelines.copies import copies
+from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.pipelines.packing import NONE, Packing, useful_types
 from gapless.solvers.pipelines.program import ADDITIVE, Program, costs_of
 from gapless.solvers.pipelines.relaxed import Relaxation

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.pipeline_instances import random_cluster
 from gapless.formulations.judge import check
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.families import starts_for
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.pipelines import solving
+from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.pipelines.large import interval_bound
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve

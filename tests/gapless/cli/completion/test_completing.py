@@ -73,7 +73,9 @@ def test_names(bash: Complete) -> None:
     assert bash("gapless tune --engine si") == ["simulated"]
     assert bash("gapless tune squ") == ["squeezenet"]
     assert bash("gapless tune squeezenet mobilenetv3") == ["mobilenetv3-large"]
-    assert bash("gapless interference pixel7a") == ["pixel7a", *(n for n in shipped_names() if "pixel" in n)]
+    assert bash("gapless interference pixel7a") == [
+        "pixel7a", "pixel7a-tpu", *(n for n in shipped_names() if "pixel" in n)
+    ]  # fmt: skip
     assert bash("gapless plan --platform kir") == ["kirin990"]
     assert bash("gapless plan --costs inter") == ["interpolated"]
     assert bash("gapless completion z") == ["zsh"]

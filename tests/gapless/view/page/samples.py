@@ -25,6 +25,8 @@ from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Workload
+from gapless.solvers.course import Pace
+from gapless.solvers.result import Milestone
 from gapless.solvers.sources import Source, StartMode
 from gapless.view.page.page import report_page
 from gapless.view.page.subject import SolverAnswer, Subject
@@ -146,22 +148,47 @@ def _workload(problem: Problem, plan: Plan) -> Subject:
     )
 
 
+COURSE = (
+    Milestone(at_s=0.1, value=1_328_226, plan_source=Source.OWN),
+    Milestone(
+        at_s=0.4,
+        value=1_071_029,
+        bound=700_000,
+        plan_source=Source.OWN,
+        bound_source=Source.START,
+    ),
+    Milestone(
+        at_s=1.4,
+        value=1_071_029,
+        bound=789_659,
+        plan_source=Source.OWN,
+        bound_source=Source.OWN,
+    ),
+)
+"""Two better plans; a bound that was handed over, then one of its own."""
+
+
+NATIVE = SolverAnswer(
+    backend="native",
+    guarantee="heuristic",
+    status="feasible",
+    objective=1_071_029,
+    bound=789_659,
+    gap=0.2627,
+    runtime_s=2.0,
+    startup_s=0.3,
+    version="1.0",
+    stop="complete",
+    plan="a plan",
+    course=COURSE,
+    pace=Pace(first_plan_s=0.1, near_best_s=0.4, primal_integral_s=0.158),
+)
+
+
 def _answers() -> tuple[SolverAnswer, ...]:
     """Return what backends could have answered, with everything that can go wrong."""
     return (
-        SolverAnswer(
-            backend="native",
-            guarantee="heuristic",
-            status="feasible",
-            objective=1_071_029,
-            bound=789_659,
-            gap=0.2627,
-            runtime_s=2.0,
-            startup_s=0.3,
-            version="1.0",
-            stop="complete",
-            plan="a plan",
-        ),
+        NATIVE,
         SolverAnswer(
             backend="cpsat",
             guarantee="exact",

@@ -236,9 +236,9 @@ def test_the_scatter_is_walked_by_keys_and_the_theme_is_toggled(opened: Open) ->
     found = opened(
         report_page([subject]),
         """
-        const marks = all('.plot .m');
+        const marks = all('.scatter:not(.curves) .m');
         found.marks = marks.length;
-        document.querySelector('.plot [tabindex="0"]').focus(); found.first = tip();
+        document.querySelector('.scatter:not(.curves) [tabindex="0"]').focus(); found.first = tip();
         key('End'); found.last = tip();
         const theme = document.getElementById('theme');
         found.light = [document.documentElement.dataset.theme || '', theme.textContent];
@@ -252,6 +252,32 @@ def test_the_scatter_is_walked_by_keys_and_the_theme_is_toggled(opened: Open) ->
     assert found["first"] != found["last"]
     assert found["light"] == ["", "Dark"]
     assert found["dark"] == ["dark", "Light", "rgb(15, 18, 23)"]
+
+
+def test_the_curves_of_backends_are_walked_by_keys(opened: Open) -> None:
+    found = opened(
+        report_page([samples.SAMPLES["workload"]()]),
+        """
+        found.marks = all('.curves .m').length;
+        found.lines = all('.curves path.step').length;
+        document.querySelector('.curves [tabindex="0"]').focus(); found.first = tip();
+        key('End'); found.last = tip();
+        """,
+    )
+    # Two better plans and two better bounds, the first of them borrowed: a line each for all three.
+    assert (found["marks"], found["lines"]) == (4, 3)
+    assert found["first"] == {
+        "backend": "native",
+        "plan": "1,328.226 ms",
+        "after": "100.0 ms",
+        "source": "its own",
+    }
+    assert found["last"] == {
+        "backend": "native",
+        "bound": "789.659 ms",
+        "after": "1.40 s",
+        "source": "its own",
+    }
 
 
 def test_the_proofs_of_a_sweep_are_walked_by_keys(opened: Open) -> None:

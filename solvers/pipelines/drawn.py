@@ -1,16 +1,17 @@
-"""Random networks over random clusters, to measure planners of pipelines with."""
+"""Random networks over random clusters, equal for equal seeds."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
-from gapless.formulations.cluster import Link, Pipelines
-from gapless.formulations.costs import CostTable, NetworkCosts
-from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
-from gapless.formulations.problem import Problem
+from ...formulations.cluster import Link, Pipelines
+from ...formulations.costs import CostTable, NetworkCosts
+from ...formulations.errors import InvalidInputError
+from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.network import Layer, Network, Tensor
+from ...formulations.objective import Objective
+from ...formulations.problem import Problem
 
 
 def random_cluster(
@@ -86,3 +87,24 @@ def random_cluster(
             types=tuple(f"t{kind}" for kind in types), links=tuple(links), overlap=overlap, most=most
         ),
     )
+
+
+def drawn_cluster(layers: int, devices: int, types: int, seed: int = 0) -> Problem:
+    """Return what `random_cluster` does, with devices of so many types, as even in number as can be.
+
+    Parameters
+    ----------
+    layers, devices, types
+        How many there are; at least one device of each type.
+    seed
+        Equal seeds give equal problems.
+
+    Raises
+    ------
+    InvalidInputError
+        There are fewer devices than types.
+    """
+    if devices < types:
+        raise InvalidInputError(f"there are {devices} devices for {types} types: one of each at least")
+    counts = [devices // types + (kind < devices % types) for kind in range(types)]
+    return random_cluster(layers, counts, seed)

@@ -1,0 +1,73 @@
+"""Plans and bounds over time: what each backend of a comparison had when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...api.comparison import Comparison
+from ...formulations.errors import InvalidInputError
+from ...solvers.result import Milestone
+from ...solvers.sources import Source
+from ..words import SCALES
+from .canvas import PALETTE, axes_of, plain_decades, with_plain_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LEAST_S = 1e-4
+
+
+@with_plain_names
+def plot_courses(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Draw plans and bounds over time, one colour a backend; the time is logarithmic.
+
+    Solid: the best plan until then. Dashed: the bound that the backend proved; dotted: the one it was given.
+
+    Parameters
+    ----------
+    comparison
+        Of `compare`.
+    ax
+        Where to draw; None: in a new figure.
+
+    Raises
+    ------
+    InvalidInputError
+        No backend has a plan, or matplotlib is not installed.
+    """
+    drawn = [result for result in comparison.results if result.course]
+    if not any(one.value is not None for result in drawn for one in result.course):
+        raise InvalidInputError("no backend has a plan: there is nothing to draw over time")
+    info = comparison.problem.formulation.terms[comparison.problem.objective.terms[0]]
+    scale, unit = SCALES[info.dimension]
+    axes = axes_of(ax, (8, 4.5))
+    first_s = max(_LEAST_S, min(one.at_s for result in drawn for one in result.course))
+    end_s = max(comparison.horizon_s, *(result.course[-1].at_s for result in drawn), 1.1 * first_s)
+    for index, result in enumerate(drawn):
+        colour, course = PALETTE[index % len(PALETTE)], result.course
+        plans = [None if one.value is None else one.value / scale for one in course]
+        _stairs(axes, course, plans, end_s, color=colour, linestyle="-", label=result.label, marker=".")
+        for source, style in ((Source.OWN, "--"), (Source.START, ":")):
+            bounds = [
+                one.bound / scale if one.bound is not None and one.bound_source is source else None
+                for one in course
+            ]
+            _stairs(axes, course, bounds, end_s, color=colour, linestyle=style, gid=f"bound {source}")
+    axes.set_xscale("log")
+    axes.set_xlim(first_s / 1.2, end_s * 1.05)
+    plain_decades(axes.xaxis, first_s, end_s)
+    axes.set_xlabel("time from the question (s), logarithmic")
+    axes.set_ylabel(f"{info.label}{unit}")
+    axes.set_title("Solid: best plan. Dashed: proved bound. Dotted: bound that was handed over")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, fontsize=9)
+    return axes
+
+
+def _stairs(
+    axes: Axes, course: tuple[Milestone, ...], values: list[float | None], end_s: float, **how: str
+) -> None:
+    """Draw values that hold until the next milestone, the last one until the end."""
+    if any(value is not None for value in values):
+        times = [*(max(one.at_s, _LEAST_S) for one in course), end_s]
+        known = [float("nan") if value is None else value for value in [*values, values[-1]]]
+        axes.plot(times, known, drawstyle="steps-post", **how)  # type: ignore[arg-type]
