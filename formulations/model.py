@@ -178,6 +178,9 @@ class Encoded(Generic[CodeT]):
     relaxed
         From a lower bound on the first term to a model that may have a larger one, quickly solved; None:
         there is none.
+    tighter
+        Further rows, which need not be there because plans are judged, for when a solution was worse than the
+        model said; None: there are none.
     """
 
     name: str
@@ -190,3 +193,4 @@ class Encoded(Generic[CodeT]):
     assign: Callable[[CodeT], Mapping[VariableKey, int]] | None = None
     settle: Callable[[CodeT], CodeT] = lambda code: code
     relaxed: Callable[[int], Relaxation] | None = None
+    tighter: Callable[[], tuple[Constraint, ...]] | None = None

@@ -18,6 +18,7 @@ the solvers' search (`solvers/flow_shop/exact.py`) closes what is left plan by p
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..expr import BoolExpr, VariableKey, any_of
 from ..model import Constraint, Encoded, Model, Structure, Values
@@ -54,7 +55,16 @@ def encode_workload(problem: Problem, *, top: int, known: Schedule | None = None
     needs = needs_of(problem)
     one = top == 1 and not problem.opaque_rules
     horizon_us = _horizon_us(problem, known if top == 1 else None)
-    return _Parts(problem, needs, one_plan=one, horizon_us=horizon_us).encoded()
+    encoded = _Parts(problem, needs, one_plan=one, horizon_us=horizon_us).encoded()
+    if needs.exact or encoded.structure is not Structure.SLOWED:
+        return encoded
+
+    def tighter() -> tuple[Constraint, ...]:
+        """Return the rows that forbid waiting, too: it can spare others a slowdown."""
+        exact = _Parts(problem, replace(needs, exact=True), one_plan=one, horizon_us=horizon_us)
+        return exact.encoded().model.constraints
+
+    return replace(encoded, tighter=tighter)
 
 
 def _horizon_us(problem: Problem, known: Schedule | None) -> int:

@@ -190,7 +190,11 @@ class Search(Generic[CodeT]):
             self._learn(prefix, question.learn(answer.bound))
         taken = self._take(answer)
         if answer.verdict is Verdict.OPTIMAL and isinstance(self._levels[index], TermLevel):
-            self._counts["loose"] += taken[: index + 1] > (*prefix, self._least[prefix])
+            loose = taken[: index + 1] > (*prefix, self._least[prefix])
+            if loose and not self._counts["loose"]:
+                for row in self._space.tighter():
+                    self._port.add(row)
+            self._counts["loose"] += loose
         if not self._proven:
             self._options.publish(self._claim())
 

@@ -56,6 +56,11 @@ class Space(Generic[CodeT]):
         """Return the condition, in normal form, that a plan is another one."""
         return self._lowering.truth(self._encoded.exclude(code))
 
+    def tighter(self) -> list[BoolExpr]:
+        """Return further rows in normal form (`Encoded.tighter`)."""
+        rows = () if self._encoded.tighter is None else self._encoded.tighter()
+        return [self._lowering.truth(row.expr) for row in rows]
+
     def plan(self, code: CodeT) -> Plan:
         """Return a plan by name."""
         return self._problem.formulation.plan(self._problem, code)

@@ -28,6 +28,9 @@ from .ways import Ways
 _MOST_CUTS = 20_000
 """Ways to cut one network that are looked at all at once."""
 
+_FIXED = 5_000
+"""Cuts that could be looked at in the time that a node takes besides."""
+
 _MOST_FRONT = 5_000
 """Nodes with the same requests that others are compared with."""
 
@@ -69,8 +72,8 @@ class Branching:
         How plans compare, and the best one so far; better ones are added.
     alike
         For each request one that it need not be placed before, or None.
-    deadline, most_nodes
-        When to give up.
+    deadline, most_cuts
+        When to give up: at a time, or after so many cuts and nodes (which count `_FIXED` cuts).
     """
 
     def __init__(
@@ -82,12 +85,12 @@ class Branching:
         *,
         alike: Sequence[int | None],
         deadline: Deadline,
-        most_nodes: float,
+        most_cuts: float,
     ) -> None:
         self._context, self._prices = context, bounds.prices.best
         self._measure, self._kept, self._alike = measure, kept, alike
         self._contention = bounds.contention
-        self._deadline, self._nodes = deadline, most_nodes
+        self._deadline, self._left = deadline, most_cuts
         self._fronts: dict[frozenset[int], Ints] = {}
         self._cuts: dict[int, _Cuts] = {}
 
@@ -117,8 +120,7 @@ class Branching:
             bound = np.maximum(bound, -(-contended // PRICE_SCALE))
             possible = np.flatnonzero(bound <= self._most)
             for index in possible[np.argsort(bound[possible], kind="stable")].tolist():
-                self._nodes -= 1
-                if self._deadline.passed or self._nodes < 0:
+                if self._deadline.passed or self._left < 0:
                     return False
                 if bound[index] > self._most or self._dominated(longer, after[index]):
                     continue
@@ -143,6 +145,7 @@ class Branching:
         """Return when each unit is free after the last of the order, shape (P, K), and the bound, (P,)."""
         request = self._context.shop.workload.requests[order[-1]]
         times = self._cuts[order[-1]].times
+        self._left -= _FIXED + len(times)
         at, after = np.full(len(times), request.arrival_us), np.tile(free, (len(times), 1))
         for unit, own in enumerate(times.T):
             at = np.where(own > 0, np.maximum(at, free[unit]) + own, at)
