@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ..api.comparison import BackendFailure, Comparison
 from ..formulations.errors import BackendError
-from ..formulations.files import Schema, load
+from ..formulations.files import Origin, Schema, load
 from ..formulations.judge import score
 from ..formulations.plan import Chunk, Plan
 from ..formulations.problem import Problem
+from ..formulations.rule_files import RuleDocument
 from ..solvers.course import Pace
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import Candidate, Milestone, SolveResult
@@ -189,6 +191,8 @@ class WrittenComparison:
         Proofs that contradict each other.
     time_limit_s
         Seconds that each backend had; null: as many as it wanted.
+    asked, rules, opaque_rules
+        As in `Origin`; empty in files of a race and in older ones.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
@@ -198,6 +202,25 @@ class WrittenComparison:
     failures: tuple[WrittenFailure, ...]
     disagreements: tuple[str, ...] = ()
     time_limit_s: float | None = None
+    asked: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[RuleDocument, ...] = ()
+    opaque_rules: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> Origin:
+        """What the file knows of the problem."""
+        return Origin(
+            asked=self.asked,
+            rules=self.rules,
+            opaque_rules=self.opaque_rules,
+            fingerprint=self.problem.fingerprint,
+        )
+
+    @property
+    def plan(self) -> Plan | None:
+        """The best plan of all; None: there is none."""
+        found = [result for result in self.results if result.plan is not None]
+        return min(found, key=lambda result: result.objective or 0).plan if found else None
 
     def answers(self, problem: Problem) -> Comparison:
         """Return the answers to the problem, judged anew; conflicts and statistics are not kept."""

@@ -191,19 +191,26 @@ def batches_data(found: Sequence[BatchChoice]) -> list[Document]:
     ]
 
 
-def comparison_document(comparison: Comparison, *, interrupted: bool = False) -> Document:
+def comparison_document(
+    comparison: Comparison, asked: Mapping[str, str] | None = None, *, interrupted: bool = False
+) -> Document:
     """Return the document of `gapless compare`.
 
     Parameters
     ----------
     comparison
         What was found.
+    asked
+        How the problem was named (`formulations.files.dump_plan`); None: not kept.
     interrupted
         Whether the user stopped it before all backends had answered.
     """
+    from ..formulations.files import origin_fields
+
     problem, best = comparison.problem, comparison.best
     return {
         **header("comparison"),
+        **plain_data(origin_fields(problem, asked)),
         "problem": problem_data(problem),
         "best": None if best is None else best.backend,
         "bound": comparison.bound,

@@ -260,7 +260,7 @@ def compare(
         solving.solver_options,
         strict_rules=solving.strict_rules,
     )
-    document = documents.comparison_document(comparison, interrupted=interrupted)
+    document = documents.comparison_document(comparison, asked.origin, interrupted=interrupted)
     code = code_of_comparison(comparison, required=[each.name for each in get_backends(required)])
     notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
     return Answer(

@@ -239,7 +239,7 @@ class _Reader:
         found = load_comparison(path)
         self.finish()
         if not self.known:
-            self._current(path)
+            self._begin_compared(path, found)
         asked, last = found.problem.fingerprint, self.known[-1]
         if not may_be(asked, last.problem.fingerprint):
             raise _OtherProblemError(
@@ -250,6 +250,19 @@ class _Reader:
             if may_be(asked, known.problem.fingerprint):
                 known.answers = _answers(found, known.problem)
                 known.sources.append(str(path))
+
+    def _begin_compared(self, path: Path, found: WrittenComparison) -> None:
+        """Begin with the best plan of a comparison, on the problem that its file names."""
+        if not found.asked:
+            self._current(path)  # which there is not: the error says so
+        problem, plan = self._resolve(found.origin), found.plan
+        self.notes += forgotten(found.origin, problem)
+        if plan is None:
+            self._begin_problem(str(path), problem)
+            self.finish()
+        else:
+            require_valid(problem, plan, path)
+            self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
     def _current(self, path: Path) -> Problem:
         if self._problem is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -55,6 +56,20 @@ def test_a_run_a_plan_and_a_workload_on_one_page(cli: Cli, tmp_path: Path) -> No
     assert re.findall(r'id="(s\d-race)"', page.read_text()) == ["s1-race"]  # two subjects, one race
     assert "squeezenet#2" in said
     assert "Predicted against simulated" in said
+
+
+def test_a_comparison_says_which_problem_it_is_about(cli: Cli, tmp_path: Path) -> None:
+    compared, page = tmp_path / "compared.json", tmp_path / "page.html"
+    asked = ("--workload", "squeezenet,mobilenetv2", "--platform", "kirin990", "--time-limit", "0.3")
+    assert cli("compare", *asked, "--backends", "native,serial", "--out", compared).code == 0
+    assert cli("report", compared, "--backends", "none", "--out", page).code == 0
+    assert " on kirin990" in page.read_text()
+    assert "serial" in page.read_text()
+    document = json.loads(compared.read_text())
+    compared.write_text(json.dumps({**document, "asked": {}}))
+    run = cli("report", compared, "--out", page)
+    assert run.code == 2
+    assert "does not say which problem it is for" in run.err
 
 
 @pytest.mark.parametrize(
