@@ -67,7 +67,7 @@ def test_deadlines(cli: Cli, tmp_path: Path) -> None:
 
 def test_the_bound(cli: Cli, tmp_path: Path) -> None:
     page = tmp_path / "b.html"
-    words = ("--policy", "lst,sel", "--bound", "0.5", "--bound-frames", "2", "--report", page)
+    words = ("--policy", "lst,sel", "--bound", "3", "--bound-frames", "2", "--report", page)
     found = cli("coordinate", "eagleeye", *SHORT, *words, "--json").document["bound"]
     assert len(found["parts"]) == 2
     for part in (found, *found["parts"]):
