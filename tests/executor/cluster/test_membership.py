@@ -221,7 +221,11 @@ def _listening(pid: int) -> Iterator[str]:
         except OSError:
             continue
     for family in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{family}").read_text().splitlines()[1:]:
+        try:
+            table = Path(f"/proc/{pid}/net/{family}").read_text()
+        except OSError:  # the process ended after it was listed: it listens no more
+            return
+        for line in table.splitlines()[1:]:
             words = line.split()
             if words[3] == "0A" and f"socket:[{words[9]}]" in inodes:
                 yield _readable(words[1])
