@@ -3,13 +3,15 @@
 Calibrated random instances (`benchmarks/workload_instances.py`) by formulation and size, and with `--study N`
 the first N random combinations of networks of Hetero2Pipe's study on kirin990, and the README's. For each
 backend: seconds until it held a plan and a bound within 2 % of each other, until it proved the optimum, those
-of the processor alone (which a busy machine makes little longer), and the gap that was left at the limit.
+of the processor alone (which a busy machine makes little longer), the gap after some seconds (`--after`) and
+the one left at the limit; for the study also the means, and the same for combinations of few requests.
 Backends start from plan and bound of the native search, whose seconds are included, or cold (`--start none`),
 or once so and once so (`both`). Medians over the seeds, with how many of them were proved, and
 where the bounds of the others come from; every run has one thread of its own, in a child process.
 
 Options: `--backends cpsat,pulp,pulp-cbc,z3`, `--sizes 3x3,5x4` (requests x units), `--kinds joint;...`,
-`--seeds 2`, `--start native`, `--study 0`, `--requests 10` (no longer combinations), `--time-limit 60`.
+`--seeds 2`, `--start native`, `--study 0`, `--requests 10` (no longer combinations), `--after 1,10`,
+`--time-limit 60`.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ import argparse
 import os
 import platform
 import resource
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
+from statistics import mean, median
 
 from rich.console import Console
 from rich.table import Table
@@ -66,24 +69,32 @@ SIZES = {
 STUDY, README = "kirin990", "yolov4,bert,mobilenetv2x3"
 LARGEST = {"z3": 3 * 4, "pulp-cbc": 5 * 4}
 """Requests x units up to which a backend is run with clocks; beyond, it does not finish."""
+FEW = 6
+"""Requests of the combinations that the study's table counts apart."""
 
 
 @dataclass(slots=True)
 class Run:
     """What one solve came to."""
 
+    after: tuple[float, ...] = ()
+    requests: int = 0
     close_s: float | None = None
     optimum_s: float | None = None
     cpu_s: float = 0.0
     gap: float | None = None
     source: Source | None = None
+    gaps: dict[float, float] = field(default_factory=dict)
     _started: float = field(default_factory=time.monotonic)
 
     def see(self, claim: Claim) -> None:
-        """Note when plan and bound come close."""
-        if claim.values and claim.bound is not None and self.close_s is None:
-            if claim.values[0] - claim.bound <= CLOSE * claim.values[0]:
-                self.close_s = time.monotonic() - self._started
+        """Note the gap and when plan and bound come close."""
+        if not claim.values or claim.bound is None:
+            return
+        seconds, gap = time.monotonic() - self._started, 1 - claim.bound / claim.values[0]
+        self.gaps.update({mark: gap for mark in self.after if seconds <= mark})
+        if self.close_s is None and gap <= CLOSE:
+            self.close_s = seconds
 
 
 def main() -> None:
@@ -113,6 +124,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--start", type=start_mode, default=StartMode.NATIVE, help="native, none or both")
     parser.add_argument("--study", type=int, default=0, help="so many combinations, and no drawn networks")
     parser.add_argument("--requests", type=int, default=10, help="most requests of a combination")
+    parser.add_argument(
+        "--after", type=lambda text: tuple(float(mark) for mark in text.split(",")), default=(1.0, 10.0)
+    )
     parser.add_argument("--time-limit", type=float, default=60.0)
     return parser.parse_args()
 
@@ -122,15 +136,16 @@ def _sizes(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(requests), int(units)) for requests, units in pairs)
 
 
-def _headed(title: str, *columns: str) -> Table:
+def _headed(options: argparse.Namespace, title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left")
-    for column in (*columns, "backend", "within 2 %", "optimum", "processor", "proved", "gap left"):
+    marks = (f"{mark:g} s" for mark in options.after)
+    for column in (*columns, "backend", "within 2 %", "optimum", "processor", "proved", *marks, "gap left"):
         table.add_column(column, justify="left" if column in (*columns[1:], "backend") else "right")
     return table
 
 
 def _table(kind: str, options: argparse.Namespace) -> Table:
-    table = _headed(kind, "requests x units", "loads")
+    table = _headed(options, kind, "requests x units", "loads")
     clocked = kind not in ("slicing", "ordering")
     for requests, units in options.sizes or SIZES[kind]:
         for balanced in (False, True) if clocked else (False,):
@@ -140,7 +155,7 @@ def _table(kind: str, options: argparse.Namespace) -> Table:
                 problems = (
                     KINDS[kind](requests, units, seed, balanced=balanced) for seed in range(options.seeds)
                 )
-                runs = [_run(problem, name, mode, options.time_limit) for problem in problems]
+                runs = [_run(problem, name, mode, options) for problem in problems]
                 loads = "balanced" if balanced else "mixed"
                 table.add_row(f"{requests} x {units}", loads, label_of(name, mode), *_cells(runs))
     return table
@@ -148,7 +163,7 @@ def _table(kind: str, options: argparse.Namespace) -> Table:
 
 def _study(options: argparse.Namespace) -> Table:
     """Return a table with a row for each combination and backend, and one for all of them."""
-    table = _headed(f"joint, slowdown, {STUDY}", "requests", "networks")
+    table = _headed(options, f"joint, slowdown, {STUDY}", "requests", "networks")
     texts = [
         README,
         *(t for t in random_workloads(STUDY, options.study, 0) if _length(t) <= options.requests),
@@ -156,11 +171,18 @@ def _study(options: argparse.Namespace) -> Table:
     every: dict[str, list[Run]] = {}
     for text in texts:
         for name, mode in _backends(options):
-            run = _run(shipped_workload(STUDY, text), name, mode, options.time_limit)
+            run = _run(shipped_workload(STUDY, text), name, mode, options)
+            run.requests = _length(text)
             every.setdefault(label_of(name, mode), []).append(run)
-            table.add_row(str(_length(text)), text, label_of(name, mode), *_cells([run]))
+            row = (str(run.requests), text, label_of(name, mode), *_cells([run]))
+            print(*row, sep="  ", file=sys.stderr, flush=True)
+            table.add_row(*row)
     for label, runs in every.items():
-        table.add_row("", "all", label, *_cells(runs))
+        for title, some in (
+            ("all", runs),
+            (f"up to {FEW} requests", [run for run in runs if run.requests <= FEW]),
+        ):
+            table.add_row("", title, label, *_cells(some)[:-1], _mean([r.gap for r in some]))
     return table
 
 
@@ -174,19 +196,28 @@ def _backends(options: argparse.Namespace) -> list[tuple[str, StartMode]]:
     return [(name, mode) for name in options.backends for mode in modes]
 
 
-def _run(problem: Problem, name: str, mode: StartMode, limit_s: float) -> Run:
-    run, before_s = Run(), _children_s()
-    options = SolveOptions(time_limit_s=limit_s, start=mode, publish=run.see)
+def _run(problem: Problem, name: str, mode: StartMode, options: argparse.Namespace) -> Run:
+    run, before_s = Run(options.after), _children_s()
+    asked = SolveOptions(time_limit_s=options.time_limit, start=mode, publish=run.see)
     try:
-        result = solve(problem, get_backend(name), options, explain=False)
+        result = solve(problem, get_backend(name), asked, explain=False)
     except BackendError as error:
         print(f"{name}: {error}")
         return run
     run.gap, run.source, run.cpu_s = result.gap, result.bound_source, _children_s() - before_s
+    if result.gap is not None:
+        run.gaps.update({mark: result.gap for mark in run.after if result.runtime_s <= mark})
     if result.status is SolveStatus.OPTIMAL:
         run.optimum_s = result.runtime_s
         run.close_s = min(run.close_s or result.runtime_s, result.runtime_s)
     return run
+
+
+def _mean(gaps: Sequence[float | None]) -> str:
+    """Return the mean gap of those that have one, and how many have none."""
+    known = [gap for gap in gaps if gap is not None]
+    text = f"{100 * mean(known):.2f} %" if known else "-"
+    return text if len(known) == len(gaps) else f"{text} ({len(gaps) - len(known)} none)"
 
 
 def _children_s() -> float:
@@ -204,6 +235,7 @@ def _cells(runs: list[Run]) -> list[str]:
         f"{median(proved):.2f} s" if proved else "-",
         f"{median(run.cpu_s for run in runs):.1f} s",
         f"{len(proved)} of {len(runs)}",
+        *(_mean([run.gaps.get(mark) for run in runs]) for mark in (runs[0].after if runs else ())),
         ", ".join(gaps) or "-",
     ]
 
