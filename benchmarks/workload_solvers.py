@@ -7,7 +7,7 @@ of the processor alone (which a busy machine makes little longer), the gap after
 the one left at the limit; for the study also the means, and the same for combinations of few requests.
 Backends start from plan and bound of the native search, whose seconds are included, or cold (`--start none`),
 or once so and once so (`both`). Medians over the seeds, with how many of them were proved, and
-where the bounds of the others come from; every run has one thread of its own, in a child process.
+where the bounds of the others come from; every run is in a child process, with one thread (`--threads`).
 
 Options: `--backends cpsat,pulp,pulp-cbc,z3`, `--sizes 3x3,5x4` (requests x units), `--kinds joint;...`,
 `--seeds 2`, `--start native`, `--study 0`, `--requests 10` (no longer combinations), `--after 1,10`,
@@ -104,7 +104,7 @@ def main() -> None:
     console.print(
         f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
         f"Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}; "
-        f"limit {options.time_limit:g} s a solve, {options.seeds} seeds"
+        f"limit {options.time_limit:g} s a solve, threads {options.threads}, {options.seeds} seeds"
     )
     if options.study:
         console.print(_study(options))
@@ -128,6 +128,7 @@ def _arguments() -> argparse.Namespace:
         "--after", type=lambda text: tuple(float(mark) for mark in text.split(",")), default=(1.0, 10.0)
     )
     parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--threads", type=int, default=1, help="of each solver")
     return parser.parse_args()
 
 
@@ -198,7 +199,9 @@ def _backends(options: argparse.Namespace) -> list[tuple[str, StartMode]]:
 
 def _run(problem: Problem, name: str, mode: StartMode, options: argparse.Namespace) -> Run:
     run, before_s = Run(options.after), _children_s()
-    asked = SolveOptions(time_limit_s=options.time_limit, start=mode, publish=run.see)
+    asked = SolveOptions(
+        time_limit_s=options.time_limit, start=mode, threads=options.threads, publish=run.see
+    )
     try:
         result = solve(problem, get_backend(name), asked, explain=False)
     except BackendError as error:

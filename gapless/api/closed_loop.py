@@ -24,6 +24,7 @@ from ..executor.runner import Runner
 from ..executor.tuning.candidates import (
     CandidateKind,
     TuningCandidate,
+    asked_pace,
     plan_candidates,
     predicted,
     predicted_us,
@@ -44,6 +45,7 @@ from ..formulations.problem import Problem
 from ..formulations.rules import OpaqueRule
 from ..profiler.prediction.corrections import Corrections, fit_corrections
 from ..profiler.prediction.executions import ExecutedPlan
+from ..profiler.prediction.workload_corrections import fit_workload
 from ..solvers.pareto import ParetoFront, ParetoSearch
 from ..solvers.protocol import SolveOptions, StopReason
 from .comparison import Comparison
@@ -151,21 +153,16 @@ def _written(problem: Problem) -> str:
     return dump_problem(replace(problem, rules=problem.expression_rules))
 
 
-def check_rounds(rounds: int, *, workload: bool, objective: Objective | None = None) -> None:
+def check_rounds(rounds: int, *, objective: Objective | None = None) -> None:
     """Refuse a number of rounds that cannot be done.
 
     Raises
     ------
     InvalidInputError
-        It is less than 1, or more than 1 for a workload or for the latency.
+        It is less than 1, or more than 1 for the latency.
     """
     if rounds < 1:
         raise InvalidInputError(f"rounds is {rounds}, must be at least 1")
-    if rounds > 1 and workload:
-        raise InvalidInputError(
-            f"rounds is {rounds}: corrections are learned for one network, and a workload shares the units "
-            "between several requests; leave the rounds out, or tune its networks one by one"
-        )
     if rounds > 1 and objective is not None and objective.first == "latency":
         raise InvalidInputError(
             f"rounds is {rounds}: corrections are learned from pipelines at work, and for the latency one "
@@ -214,28 +211,39 @@ class _Learned:
 
 
 def _learn(problem: Problem, done: Sequence[Round], setup: TuningSetup) -> _Learned:
-    known = executed_plans([one.result for one in done])
-    corrections = fit_corrections(problem, [one for one in known if len(one.plan.chunks) > 1])
+    known = executed_plans([one.result for one in done], pace=asked_pace(problem))
+    fit = fit_corrections if problem.formulation.one_network else fit_workload
+    corrections = fit(problem, [one for one in known if len(one.plan.chunks) > 1])
     corrected = corrections.applied(problem)
-    tried = {row.candidate.deployment.plan for one in done for row in one.result.rows}
+    plans = (row.candidate.deployment.plan for one in done for row in one.result.rows)
+    tried = {_settled(problem, plan) for plan in plans if plan is not None}
     new = OpaqueRule(
         name="new plan",
-        predicate=lambda plan: plan not in tried and not check(problem, plan),
+        predicate=lambda plan: _settled(problem, plan) not in tried and not check(problem, plan),
         text="it was not measured yet, and breaks nothing by the costs that were given",
     )
-    comparison, plans = setup.plan(corrected.with_rules(new), top=_batch(setup.solving.top))
+    comparison, found = setup.plan(corrected.with_rules(new), top=_batch(setup.solving.top))
     if any(result.stop is StopReason.INTERRUPTED for result in comparison.results):
         raise KeyboardInterrupt
-    plans.sort(key=lambda plan: predicted_us(corrected, plan))
-    return _Learned(corrections=corrections, problem=corrected, plans=tuple(plans))
+    settled = dict.fromkeys(_settled(problem, plan) for plan in found)
+    best_first = sorted(settled, key=lambda plan: predicted_us(corrected, plan))
+    return _Learned(corrections=corrections, problem=corrected, plans=tuple(best_first))
+
+
+def _settled(problem: Problem, plan: Plan) -> Plan:
+    """Return the plan that stands for all that are the same to people."""
+    difference = problem.formulation.difference
+    return plan if difference is None else difference.settle(problem, plan)
 
 
 def _batch(top: int) -> int:
     return max(FEWEST_NEW, top // 2)
 
 
-def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
+def executed_plans(results: Sequence[TuningResult], *, pace: str = "period") -> tuple[ExecutedPlan, ...]:
     """Return every plan that was executed, with its times: the newest ones, and all as if measured today.
+
+    Plans count whose time is of one kind (`Deployment.pace`).
 
     Within a run, times are freed from drift like `TuningRow.comparable_us`; between runs, by the winner of
     the one before, which is executed in both.
@@ -251,8 +259,8 @@ def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
         for row in result.rows:
             plan = row.candidate.deployment.plan
             ran = row.candidate.deployment
-            if plan is None or plan.order or ran.is_divided or ran.pace != "period":
-                continue  # corrections and cost models are about the period of one pipeline
+            if plan is None or ran.is_divided or ran.pace != pace:
+                continue
             if row.comparable_us is not None and row.period_us is not None:
                 today = speed * row.comparable_us / row.period_us.median
                 found.setdefault(
@@ -260,12 +268,21 @@ def executed_plans(results: Sequence[TuningResult]) -> tuple[ExecutedPlan, ...]:
                     ExecutedPlan(
                         plan=plan,
                         period_us=today * row.period_us.median,
-                        chunk_us=tuple(today * time_us for time_us in row.chunk_us),
+                        chunk_us=tuple(today * time_us for time_us in _chunk_us(plan, row)),
                         runs=row.period_us.count,
                     ),
                 )
         after = rows
     return tuple(found.values())
+
+
+def _chunk_us(plan: Plan, row: TuningRow) -> Iterator[float]:
+    """Yield the times of chunks in the order of the plan, where they are known; rows have them by stream."""
+    streams = row.candidate.deployment.streams
+    places = ((stream.name, chunk.start) for stream in streams for chunk in stream.chunks)
+    known = dict(zip(places, row.chunk_us, strict=False))
+    for chunk in plan.chunks if known else ():
+        yield known[chunk.request or streams[0].name, chunk.start]
 
 
 def _outlook(learned: _Learned, last: TuningResult) -> Outlook | None:

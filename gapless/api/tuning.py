@@ -157,7 +157,7 @@ def tune(
         latency counts first: candidates are then run one request at a time, so that units have no company.
     rounds
         Most rounds of the closed loop: with more than one, the costs are corrected by what was measured,
-        planned with again, and so on (`closed_loop`). For one network without a workload.
+        planned with again, and so on (`closed_loop`). Not for the latency.
     sustain_s
         For how many seconds the finalists run in turns after the race (`executor.tuning.endurance`), to see
         whether they slow down and whether their order holds; None: not at all.
@@ -183,8 +183,7 @@ def tune(
     Raises
     ------
     GaplessError
-        As for `profile` and `plan`; InvalidInputError when no backend finds a plan, or several rounds are
-        asked for a workload.
+        As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
@@ -261,10 +260,10 @@ def tune_simulated(
     store, resume, report
         As for `tune`.
     """
-    tables = {
-        problem.costs.provenance.method or "planned": problem,
-        truth.costs.provenance.method or "truth": truth,
-    }
+    names = tuple(table.costs.provenance.method for table in (problem, truth))
+    if not all(names) or len(set(names)) == 1:
+        names = ("planned", "truth")
+    tables = dict(zip(names, (problem, truth), strict=True))
     checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     with ExitStack() as stack:

@@ -50,7 +50,7 @@ def checked(
             f"rounds is {rounds}: corrections are learned from plans of a single pipeline; leave the rounds "
             "out, or the pipelines side by side"
         )
-    check_rounds(rounds, workload=_has_workload(subject), objective=wanted)
+    check_rounds(rounds, objective=wanted)
     if sustain_s is not None and not 0 < sustain_s <= MOST_SUSTAINED_S:
         raise InvalidInputError(f"sustain_s is {sustain_s}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
     return wanted

@@ -6,7 +6,7 @@ the same integers: one a unit, and on top of it one for each layer on each unit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -22,6 +22,8 @@ from ...formulations.validation import STRICT
 from .executions import ExecutedPlan
 
 Array = NDArray[np.float64]
+
+FloatRows = tuple[tuple[float, ...], ...]
 
 _Times = tuple[tuple[int, float], ...]
 """Index of a chunk in its plan, and what it took, microseconds."""
@@ -88,13 +90,13 @@ class Corrections:
     unit_factor
         By unit of the platform: layers and copies alike.
     layer_factor
-        On top of it, by [layer][unit].
+        On top of it, by [layer][unit]; of several networks the layers of one after those of the other.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     unit_factor: tuple[float, ...]
-    layer_factor: tuple[tuple[float, ...], ...]
+    layer_factor: FloatRows
 
     def applied(self, problem: Problem) -> Problem:
         """Return the problem with corrected costs: every table, rounded once to whole microseconds."""
@@ -104,22 +106,27 @@ class Corrections:
         )
 
     def _table(self, table: CostTable) -> CostTable:
-        (costs,) = table.networks
-        corrected = NetworkCosts(
-            network=costs.network,
-            layer_us=self._layers(costs.layer_us),
-            transfer_in_us=self._transfers(costs.transfer_in_us),
-            transfer_out_us=self._transfers(costs.transfer_out_us),
+        factors = iter(self.layer_factor)
+        return replace(
+            table,
+            networks=tuple(
+                NetworkCosts(
+                    network=costs.network,
+                    layer_us=self._layers(costs.layer_us, factors),
+                    transfer_in_us=self._transfers(costs.transfer_in_us),
+                    transfer_out_us=self._transfers(costs.transfer_out_us),
+                )
+                for costs in table.networks
+            ),
         )
-        return replace(table, networks=(corrected,))
 
-    def _layers(self, rows: CostRows) -> CostRows:
+    def _layers(self, rows: CostRows, factors: Iterator[tuple[float, ...]]) -> CostRows:
         return tuple(
             tuple(
                 None if time is None else max(1, round(time * unit * layer))
-                for time, unit, layer in zip(row, self.unit_factor, factors, strict=True)
+                for time, unit, layer in zip(row, self.unit_factor, next(factors), strict=True)
             )
-            for row, factors in zip(rows, self.layer_factor, strict=True)
+            for row in rows
         )
 
     def _transfers(self, rows: TransferRows) -> TransferRows:

@@ -23,6 +23,10 @@ _SHARE = 0.1
 """Share of a time limit that the native bound, and the native search for a plan, may each take."""
 
 
+_FIRST_S = 0.1
+"""After so many seconds of the native search its plan is shown, for whoever watches."""
+
+
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
@@ -42,9 +46,11 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
     if places > _EASY and needs_of(problem).clocks:
         share_s = None if limit_s is None else _SHARE * limit_s
-        found = best_schedule(problem, time_limit_s=share_s, seed=options.seed, counted=True)
-        if found is not None and not examined(problem, found)[1]:
-            yield replace(known, code=found)
+        first = (_FIRST_S,) if share_s is not None and share_s > 2 * _FIRST_S else ()
+        for seconds in (*first, share_s):
+            found = best_schedule(problem, time_limit_s=seconds, seed=options.seed, counted=True)
+            if found is not None and not examined(problem, found)[1]:
+                yield replace(known, code=found)
 
 
 def _whole(problem: Problem, shop: FlowShop) -> Schedule | None:

@@ -111,9 +111,7 @@ class TuneChoice:
         self, subjects: Sequence[str], shape: Sequence[str] | None, granularity: str, *, materialize: bool
     ) -> Model | list[Model] | Problem:
         """Return what to tune: a profiled problem when one JSON file is named, else the models."""
-        check_rounds(
-            self.rounds, workload=self.workload is not None, objective=self.wanted
-        )  # before anything is profiled
+        check_rounds(self.rounds, objective=self.wanted)  # before anything is profiled
         check_distance(self.distance, defined=self.groups is None)
         if self.groups is not None:
             if self.workload is not None:

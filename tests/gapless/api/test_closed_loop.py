@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -20,7 +20,7 @@ import gapless
 from gapless.api.closed_loop import FEWEST_NEW, TuningSetup, close_loop, executed_plans
 from gapless.api.comparison import Comparison
 from gapless.api.planning import compare_backends
-from gapless.api.problems import load_problem, table_problem, with_workload
+from gapless.api.problems import load_problem, table_problem
 from gapless.api.rounds import CORRECTED, LOOP, Loop, LoopStop
 from gapless.api.tuning import Tuned, tune_simulated
 from gapless.executor.measurement import Measurement
@@ -38,7 +38,9 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import load
 from gapless.formulations.judge import check, score
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import LoadPolicy
 from gapless.profiler.platforms.catalog import shipped_names
+from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.profiler.prediction.corrections import Corrections
 from gapless.solvers.protocol import SolveOptions
 from tests.instances import ruled_problems
@@ -316,19 +318,38 @@ def test_a_round_that_was_not_asked_for_changes_nothing() -> None:
     assert replace(loop.rounds[0].result, spent_s=0) == replace(alone.result, spent_s=0)
 
 
-def test_workloads_and_no_rounds_are_refused(cli: Cli, tmp_path: Path) -> None:
-    served = with_workload(load_problem(NAME), "alexnet-sparsex2")
-    with pytest.raises(InvalidInputError, match="corrections are learned for one network"):
-        tune_simulated(served, served, rounds=2)
+def test_no_rounds_are_refused(cli: Cli, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="rounds is 0, must be at least 1"):
         pixel(rounds=0)
-    for words in (
-        ["tune", NAME, "--engine", "simulated", "--workload", "alexnet-sparsex2"],
-        ["tune", "squeezenet", "mobilenetv2", "--workload", "squeezenet,mobilenetv2"],
-    ):
-        run = cli(*words, "--rounds", "2", "--out", tmp_path)
-        assert run.code == 2
-        assert "leave the rounds out" in run.err.replace("\n", " ")
+    run = cli("tune", "squeezenet", "--rounds", "2", "--objective", "latency", "--out", tmp_path)
+    assert run.code == 2
+    assert "leave the rounds out" in run.err.replace("\n", " ")
+
+
+def test_a_loop_of_a_workload_finds_what_one_round_misses() -> None:
+    shipped = shipped_workload("kirin990", "yolov4,bert,mobilenetv2x2")
+    served = replace(shipped, data=replace(shipped.data, load_policy=LoadPolicy.RESIDENT))
+    truth = slower(served, {"npu": 0.8, "cpu_big": 1.6})
+    tuned = tune_simulated(served, truth, rounds=4, top=4, time_limit_s=0.3)
+    assert tuned.loop is not None
+    first, last = tuned.loop.rounds[0].result.winner, tuned.result.winner
+    assert first is not None
+    assert last is not None
+    assert first.comparable_us is not None
+    assert last.comparable_us is not None
+    assert last.comparable_us < first.comparable_us
+    quality = [next(q for q in one.result.quality if q.table == one.costs) for one in tuned.loop.rounds]
+    errors = [one.mape_percent or 0.0 for one in quality]
+    assert errors[-1] < 0.5 * errors[0]
+    settled = [row.candidate.deployment.plan for one in tuned.loop.rounds[1:] for row in one.result.rows]
+    assert all(plan is not None and plan.order for plan in settled)
+
+
+def slower(problem: Problem, units: Mapping[str, float]) -> Problem:
+    """Return a problem with units that take so many times as long."""
+    factors = tuple(units.get(name, 1.0) for name in problem.platform.unit_names)
+    rows = tuple((1.0,) * len(factors) for costs in problem.costs.networks for _ in costs.layer_us)
+    return Corrections(unit_factor=factors, layer_factor=rows).applied(problem)
 
 
 @pytest.mark.slow
