@@ -225,16 +225,19 @@ def run_view(found: RunDocument) -> Group:
 
 def written_comparison_view(found: WrittenComparison) -> Group:
     """Return what backends answered, from the file of a comparison."""
-    numbers = ("objective", "bound", "gap", "time")
+    paced = any(result.first_plan_s is not None for result in found.results)  # older files do not say it
+    times = ("time", "first plan", "within 1 %") if paced else ("time",)
+    numbers = ("objective", "bound", "gap", *times)
     table = plain_table("backend", "status", *numbers, "best plan", numbers=numbers)
     for result in found.results:
+        taken = (result.runtime_s, result.first_plan_s, result.near_best_s)
         table.add_row(
             result.label,
             result.status.replace("_", " "),
             "-" if result.objective is None else f"{result.objective:,}",
             "-" if result.bound is None else f"{result.bound:,}",
             "-" if result.gap is None else f"{100 * result.gap:.2f} %",
-            seconds(result.runtime_s),
+            *("-" if value is None else seconds(value) for value in taken[: len(times)]),
             "-" if result.plan is None else str(result.plan),
         )
     failures = [Text(f"{one.backend}: {one.message}", style="yellow") for one in found.failures]

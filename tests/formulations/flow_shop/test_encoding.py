@@ -17,7 +17,7 @@ from gapless.formulations.flow_shop.space import all_schedules
 from gapless.formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.judge import check
-from gapless.formulations.model import Encoded, Values
+from gapless.formulations.model import Constraint, Encoded, Values
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
@@ -47,6 +47,7 @@ def check_encoding(problem: Problem, top: int) -> None:
     shop, encoded = shop_of(problem), encode_workload(problem, top=top)
     lowering, variables = Lowering(encoded.model), quantities_of(shop)
     rows = [(c.name, lowering.truth(c.expr)) for c in encoded.model.constraints]
+    rows += [("tighter", lowering.truth(row.expr)) for row in _tighter(encoded)]
     rows += [("channel", row) for row in lowering.channels]
     for drawn in islice(all_schedules(shop), 0, 3000, 53):
         schedule = encoded.settle(drawn)
@@ -69,6 +70,10 @@ def check_encoding(problem: Problem, top: int) -> None:
                 assert stated.evaluate(values) <= judged.term(term)
             else:
                 assert stated.evaluate(values) == judged.term(term)
+
+
+def _tighter(encoded: Encoded[Schedule]) -> tuple[Constraint, ...]:
+    return () if encoded.tighter is None else encoded.tighter()
 
 
 def cut_unlike(shop: FlowShop, schedule: Schedule) -> bool:
@@ -94,6 +99,14 @@ def test_schedules_are_solutions(problem: Problem) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_schedules_are_solutions_under_rules(seed: int) -> None:
     check_encoding(random_workload(seed), top=1 + seed % 2)
+
+
+def test_slowed_workloads_have_rows_that_forbid_waiting() -> None:
+    slowed = [random_workload(seed) for seed in range(40)]
+    tighter = [_tighter(encode_workload(problem, top=1)) for problem in slowed]
+    assert sum(map(bool, tighter)) >= 3  # which `test_schedules_are_solutions_under_rules` checks, too
+    for problem, rows in zip(slowed, tighter, strict=True):
+        assert bool(rows) <= shop_of(problem).contended
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,16 @@ def test_files_of_tune_are_shown(cli: Cli, measured: Path, name: str, words: tup
     assert found["document"] == json.loads((measured / name).read_text())
 
 
+def test_a_comparison_is_shown_with_its_times(cli: Cli, tmp_path: Path) -> None:
+    assert cli("compare", SPARSE, "--backends", "native,exhaustive", "--out", tmp_path / "c.json").code == 0
+    run = cli("show", tmp_path / "c.json")
+    assert run.code == 0, run.err
+    words = " ".join(run.out.split())
+    assert "exhaustive optimal" in words
+    assert "first" in words
+    assert "within" in words
+
+
 @pytest.mark.measures
 @pytest.mark.slow
 def test_every_view_stays_in_a_narrow_terminal(
