@@ -21,7 +21,8 @@ from ..profiler.links.samples import MessageSample
 from ..profiler.profile import ProfileOptions
 from ..solvers.protocol import SolveOptions
 from ..solvers.session import solve
-from .execution import models_for, resolve_engine
+from .engines import resolve_engine
+from .execution import models_for
 from .models import open_model
 from .planning import default_backend
 from .problems import given_problem

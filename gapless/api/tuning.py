@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..executor.engine import Engine
+from ..executor.engines.registry import engine_words, engines_on
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
@@ -39,10 +39,10 @@ from ..solvers.pareto import ParetoFront
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
 from .comparison import Comparison
+from .engines import EngineChoice, engines_of
 from .execution import (
     DEFAULT_METHOD,
     open_store,
-    resolve_engine,
     take_profile,
 )
 from .planning import with_objective_and_rules
@@ -114,7 +114,7 @@ def tune(
     subject: Model | Problem | str | Path | Sequence[str | Path],
     *,
     platform: Platform | None = None,
-    engine: str | Engine | None = None,
+    engine: EngineChoice = None,
     backends: Sequence[str] = ("native",),
     top: int = DEFAULT_TOP,
     distance: int = 1,
@@ -140,7 +140,7 @@ def tune(
     subject
         A model or locators (see `profile`), or a problem that was profiled before, e.g. with a workload.
     platform, engine, profile_options
-        As for `profile`.
+        As for `profile`; a problem has its units and their engines already, which one engine may replace.
     backends, top, distance, objective, rules, time_limit_s
         Who plans how many plans of what, and how different; plans of several backends are merged.
     pipelines
@@ -188,7 +188,10 @@ def tune(
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     models = opened(subject, in_pieces=groups is not None)
-    found = resolve_engine(engine, *models.values())
+    if isinstance(subject, Problem):
+        found, units = engines_of(subject, engine, *models.values())
+    else:
+        found, units = units_of(platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
         taken = None
@@ -198,7 +201,7 @@ def tune(
             (model,) = models.values()
             taken = take_profile(
                 model,
-                units_of(platform, found, grouped=groups is not None, traded=traded),
+                units,
                 found,
                 methods=tuple(Method),
                 options=profile_options,
@@ -208,10 +211,11 @@ def tune(
             )
             first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
-        placed = next(iter(tables.values())).platform
+            units = taken.platform
+        engines = engine_words(engines_on(units.units, found).values())
         setup = TuningSetup(
-            runner=stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint()))),
-            device=f"{fingerprint().digest} {found.name} {found.availability().version}",
+            runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
+            device=f"{fingerprint().digest} {engines}",
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=for_fronts(options) if traded else options,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...api.device import engine_for, this_device
+from ...api.device import this_device
+from ...api.engines import resolve_engines
 from ...files import documents
-from ...formulations.errors import InvalidInputError
+from ...formulations.errors import ConversionError, InvalidInputError
 from ...formulations.hardware import Precision
 from ...formulations.spatial import Axis
 from ...solvers.pieces.finding import PieceMethod
@@ -218,16 +219,24 @@ def bench_engine(
     from ..base.progress import StepLine
 
     opened = open_model(model, shapes=parse_shapes(shape or ()))
-    chosen = engine or engine_for(opened)
+    chosen = resolve_engines(engine, opened)
     platform = this_device(
         units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
     )
-    effort, benches = BenchEffort(min_seconds=seconds), []
+    effort, benches, refused = BenchEffort(min_seconds=seconds), [], dict[str, ConversionError]()
     with StepLine() as line:
         for number, unit in enumerate(platform.units):
-            text = f"running {opened.network.name} on {unit.name}"
+            runner = unit.engine.name or chosen[0].name
+            if runner in refused:
+                continue
+            text = f"running {opened.network.name} on {unit.name} by {runner}"
             line.report(Step(text=text, done=number, total=len(platform.units)))
-            benches.append((unit.name, bench(opened, unit, engine=chosen, effort=effort)))
+            try:
+                benches.append((unit.name, bench(opened, unit, engine=runner, effort=effort)))
+            except ConversionError as error:  # another engine may run it
+                refused[runner] = error
+    if not benches:
+        raise next(iter(refused.values()))
     return Answer(
         document=lambda: {
             **documents.header("engine_bench"),
@@ -235,6 +244,7 @@ def bench_engine(
         },
         view=lambda: views.bench_view(benches),
         code=ExitCode.OK if all(result.right for _, result in benches) else ExitCode.VERIFICATION,
+        notes=[f"{name} cannot run the whole model: {error}" for name, error in refused.items()],
     )
 
 

@@ -170,7 +170,7 @@ def tune(
     if _is_simulated(engine, truth, noise):
         return _tuned_there(subjects, choice, out, entry, truth=truth, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-    return _tuned_here(measuring.Target.of(subject, here), choice, out, entry)
+    return _tuned_here(measuring.Target.of(subject, here, competing=groups is None), choice, out, entry)
 
 
 def _entry(*, resume: bool, overwrite: bool) -> Entry:

@@ -64,8 +64,10 @@ EngineOption = Annotated[
     str | None,
     _device_option(
         help="Who runs the layers: a name (`gapless doctor` lists the engines), or module:Class or "
-        "file.py:Class of your own; otherwise mnn for ONNX files, callable for Python functions. `tune`, "
-        "`run` and `trace` also take simulated: no device, a cost table is played.",
+        "file.py:Class of your own; in `profile`, `tune` and `bench-engine` several that compete, with "
+        "commas between. Otherwise mnn for ONNX files, there beside onnxruntime, and callable for Python "
+        "functions; in `run` and `trace` those of the profile. `tune`, `run` and `trace` also take "
+        "simulated: no device, a cost table is played.",
     ),
 ]
 UnitsOption = Annotated[

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...api.closed_loop import check_rounds
-from ...api.device import common_engine, this_device
-from ...api.execution import models_for, profile, resolve_engine
+from ...api.device import this_device
+from ...api.engines import engines_for, engines_of, resolve_engine
+from ...api.execution import models_for, profile
 from ...api.models import open_each, open_models
 from ...api.problems import load_problem, with_workload
 from ...api.slowdown.side_by_side import Together, profile_together
@@ -45,7 +46,7 @@ MAX_WARNINGS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceChoice:
-    """What the command line says of the device; the engine is chosen by the model when None.
+    """What the command line says of the device; the engine, or several, are chosen by the model when None.
 
     `file` is a platform file that describes the units; None: they are detected.
     """
@@ -183,16 +184,20 @@ class Target:
     subject
         A model, several that share the units, or a problem that was profiled before.
     engine, platform
-        Who runs it, and where; no platform: that of the problem.
+        Who runs it, and where; None: the engines of the units, and the units of a problem.
     """
 
     subject: Model | list[Model] | Problem
-    engine: str
+    engine: str | None
     platform: Platform | None = None
 
     @classmethod
-    def of(cls, subject: Model | list[Model] | Problem, device: DeviceChoice) -> Self:
+    def of(
+        cls, subject: Model | list[Model] | Problem, device: DeviceChoice, *, competing: bool = True
+    ) -> Self:
         """Return what the command line asks for.
+
+        Engines compete over one network unless it is said that they may not; several networks have one.
 
         Raises
         ------
@@ -206,12 +211,14 @@ class Target:
                     "--emulate are for models"
                 )
             operation_of(subject).check_executable(subject)
-            return cls(
-                subject=subject, engine=resolve_engine(device.engine, *models_for(subject).values()).name
-            )
+            engines_of(subject, device.engine, *models_for(subject).values())
+            return cls(subject=subject, engine=device.engine)
         models = subject if isinstance(subject, list) else [subject]
-        engine = device.engine or common_engine(models)
-        return cls(subject=subject, engine=engine, platform=device.platform(engine))
+        if isinstance(subject, list) or not competing:
+            engine = resolve_engine(device.engine, *models).name
+            return cls(subject=subject, engine=engine, platform=device.platform(engine))
+        platform = device.platform(device.engine or ",".join(engines_for(subject)))
+        return cls(subject=subject, engine=device.engine, platform=platform)
 
     @property
     def networks(self) -> Problem | list[Network]:

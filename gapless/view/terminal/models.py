@@ -119,8 +119,10 @@ def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
             Text(f"{bench.worst_error:.1e}", style="" if bench.right else "bold red"),
         )
     first = benches[0][1]
+    engines = dict.fromkeys(bench.receipts[0].engine for _, bench in benches)
+    runs = min(bench.run_us.count for _, bench in benches)
     return Group(
-        Text(f"{first.network} by {first.receipts[0].engine}; medians of {first.run_us.count} runs or more"),
+        Text(f"{first.network} by {' and '.join(engines)}; medians of {runs} runs or more"),
         "",
         indented(table),
     )
