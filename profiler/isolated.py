@@ -14,12 +14,14 @@ both say. Simplification: it costs the same in every chunk.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import median
 
 from ..formulations.errors import ExecutionError, LayerNotRunnableError, ProfilingError, UnitLostError
+from ..formulations.hardware import ProcessingUnit
 from ..formulations.network import Network
+from ..formulations.operators import excluded
 from .attribution import LayerOf, attribute, without_callbacks
 from .preparing import Preparer
 from .probes import MAX_PROBES, Probe, Span, blocks
@@ -252,6 +254,20 @@ def span_time(layer_us: Sequence[float | None], span: Span) -> float | None:
             return None
         total += time
     return total
+
+
+def allowed(network: Network, unit: ProcessingUnit, raw: RawTimes) -> tuple[RawTimes, tuple[str, ...]]:
+    """Return the times without those of layers that the platform says a unit cannot run, and notes."""
+    lacks = [bool(excluded(layer.op_types, unit.unsupported)) for layer in network.layers]
+    if not any(lacks):
+        return raw, ()
+    note = (
+        f"unit {unit.name!r} cannot run {sum(lacks)} of {len(lacks)} layers of "
+        f"{network.name!r}, as the platform says ({', '.join(unit.unsupported)})"
+    )
+    times = zip(raw.layer_us, lacks, strict=True)
+    kept = tuple(None if lacking else time_us for time_us, lacking in times)
+    return replace(raw, layer_us=kept, wholes=()), (note,)
 
 
 def able_units(raws: Mapping[str, RawTimes], span: Span) -> list[str]:

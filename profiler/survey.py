@@ -13,10 +13,9 @@ from ..executor.engines.registry import engine_words, engines_on
 from ..executor.model import Model
 from ..executor.progress import Ledger, Report
 from ..formulations.costs import CostTable, Provenance
-from ..formulations.errors import ExecutionError, PlacementError, UnitLostError
-from ..formulations.hardware import Platform, ProcessingUnit
+from ..formulations.errors import ConversionError, ExecutionError, PlacementError, UnitLostError
+from ..formulations.hardware import Platform
 from ..formulations.network import Network
-from ..formulations.operators import excluded
 from ..formulations.plan import Chunk
 from .feed import Feed
 from .isolated import (
@@ -25,6 +24,7 @@ from .isolated import (
     Timed,
     UnitCosts,
     able_units,
+    allowed,
     check_runnable,
     probe_timing,
     seams,
@@ -162,9 +162,14 @@ class Survey:
         each = f" for {' and '.join(engines)}: all is measured with each of them" if len(engines) > 1 else ""
         self.bench.progress.say(f"preparing {self.network.name}{each}")
         self.notes += self.preparers.require(self.network)
-        raws = {unit.name: self._allowed(unit, self._layers(unit.name)) for unit in self.platform.units}
+        raws = {}
+        for unit in self.platform.units:
+            raws[unit.name], notes = allowed(self.network, unit, self._layers(unit.name))
+            self.notes += notes
         check_runnable(self.network, [raw.layer_us for raw in raws.values()], self.notes)
-        idle = {unit for unit, raw in raws.items() if not any(raw.layer_us)}
+        idle = [unit for unit, raw in raws.items() if all(time is None for time in raw.layer_us)]
+        if idle:
+            self.notes.append(f"left out, because they can run no layer: {', '.join(idle)}")
         kept = tuple(unit for unit in self.platform.units if unit.name not in idle)
         self.platform = replace(self.platform, units=kept)
         pieces = self.model.pieces(*self._whole)
@@ -194,7 +199,8 @@ class Survey:
         except ExecutionError as error:
             if len(self.preparers.each) == 1:
                 raise
-            self.notes.append(f"unit {unit!r} is left out, which can run no layer: {error}")
+            if not isinstance(error, ConversionError):  # which is noted once for all units
+                self.notes.append(f"unit {unit!r} can run no layer: {error}")
             return RawTimes(layer_us=(None,) * len(self.network.layers), wholes=())
         self.notes += notes
         return RawTimes(layer_us=times, wholes=runs)
@@ -217,19 +223,6 @@ class Survey:
             self.network, notes = without_refused_cuts(self.network, preparer, spans)
             self.notes += notes
         return self.network is not before
-
-    def _allowed(self, unit: ProcessingUnit, raw: RawTimes) -> RawTimes:
-        """Return the times without those of layers that the platform says the unit cannot run."""
-        lacks = [bool(excluded(layer.op_types, unit.unsupported)) for layer in self.network.layers]
-        if not any(lacks):
-            return raw
-        self.notes.append(
-            f"unit {unit.name!r} cannot run {sum(lacks)} of {len(lacks)} layers of "
-            f"{self.network.name!r}, as the platform says ({', '.join(unit.unsupported)})"
-        )
-        times = zip(raw.layer_us, lacks, strict=True)
-        allowed = tuple(None if lacking else time_us for time_us, lacking in times)
-        return replace(raw, layer_us=allowed, wholes=())
 
     def _choose(
         self, models: Sequence[range], raws: Mapping[str, RawTimes]

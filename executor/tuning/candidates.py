@@ -158,19 +158,31 @@ def predicted_us(problem: Problem, plan: Plan) -> int:
 def baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
     """Return what a plan has to beat, on units that can run every layer: nothing is cut.
 
-    What runs on one unit alone; and what runs on maximal sets of units that share no core: first the sets of
-    processor cores that cover the most cores (at most `MOST_REPLICA_SETS`: one replica a core, then few large
-    units before many small ones), then each of them together with all units that are not made of cores.
+    What runs on one unit alone; and, for each engine, what runs on maximal sets of units that share no core:
+    first the sets of processor cores that cover the most cores (at most `MOST_REPLICA_SETS`: one replica a
+    core, then few large units before many small ones), then each of them together with the accelerators.
     """
     units = [unit for index, unit in enumerate(problem.platform.units) if _runs_all(problem, index)]
-    other = tuple(unit.name for unit in units if not unit.cores)
-    sets = _replica_sets([unit for unit in units if unit.cores])
-    shared = dict.fromkeys([*sets, *(names + other for names in sets or [()])])
+    shared: dict[tuple[str, ...], None] = {}
+    for engine in dict.fromkeys(unit.engine.name for unit in units):
+        other = _accelerators(problem, [unit for unit in units if not unit.cores], engine)
+        sets = _replica_sets([unit for unit in units if unit.cores and unit.engine.name == engine])
+        shared |= dict.fromkeys([*sets, *(names + other for names in sets or [()])])
     chosen = [(unit.name,) for unit in units] + [names for names in shared if len(names) > 1]
     return tuple(
         TuningCandidate(labels=(label,), deployment=deployment, kind=CandidateKind.BASELINE)
         for label, deployment in operation_of(problem).baselines(problem, chosen)
     )
+
+
+def _accelerators(problem: Problem, units: Sequence[ProcessingUnit], engine: str) -> tuple[str, ...]:
+    """Return units without cores of which none excludes another, those of an engine before others."""
+    platform, chosen = problem.platform, set[int]()
+    for unit in sorted(units, key=lambda one: one.engine.name != engine):
+        index = platform.index_of(unit.name)
+        if not platform.exclusive[index] & chosen:
+            chosen.add(index)
+    return tuple(platform.unit_names[index] for index in sorted(chosen))
 
 
 def _runs_all(problem: Problem, unit: int) -> bool:

@@ -160,7 +160,7 @@ def test_a_layer_that_one_unit_cannot_run_is_none_there() -> None:
 
 def test_a_layer_that_no_unit_can_run_is_named() -> None:
     with pytest.raises(
-        LayerNotRunnableError, match="(?s)no unit can run layer 'layer7' of 'fake'.*Frobnicate"
+        LayerNotRunnableError, match=r"(?s)no unit can run layer 'layer7' of 'fake'.*Frobnicate"
     ):
         take(bench(), engine=FakeEngine(unconvertible=[7]))
     nowhere = {unit: [2] for unit in PLATFORM.unit_names}
