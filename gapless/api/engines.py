@@ -6,7 +6,7 @@ has its engine, and costs what that engine takes: all formulations and backends 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..executor.engine import Engine
@@ -187,10 +187,14 @@ def engines_of(problem: Problem, engine: EngineChoice, *models: Model) -> tuple[
     return found[0], with_engines(problem.platform, found)
 
 
-def measured_with(problem: Problem) -> str:
-    """Return the name of the one engine that a problem's times were measured with; empty: not known."""
-    named = {unit.engine.name for unit in problem.platform.units}
-    if len(named) == 1 and named != {""}:
-        return named.pop()
+def measured_with(problem: Problem, units: Collection[str] | None = None) -> str:
+    """Return the name of the one engine that times of some units (None: all) were measured with; or nothing.
+
+    It is empty where several engines were at work, or nothing is known.
+    """
+    chosen = problem.platform.unit_names if units is None else units
+    named = {unit.engine.name for unit in problem.platform.units if unit.name in chosen}
+    if named != {""}:
+        return named.pop() if len(named) == 1 else ""
     told = problem.costs.provenance.engine.partition(" ")[0]
     return told if told in engine_names() else ""

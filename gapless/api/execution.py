@@ -235,10 +235,13 @@ def placed(engine: EngineChoice, platform: Platform | None, *models: Model) -> t
 def resolve_all(
     models: Sequence[Model | str | Path], engine: EngineChoice, platform: Platform | None
 ) -> tuple[list[Model], Engine, Platform]:
-    """Return models from themselves or their locators, their engine, and the units: by default all here."""
+    """Return models from themselves or their locators, their one engine, and the units."""
     opened = [open_model(given) if isinstance(given, str | Path) else given for given in models]
     found = resolve_engine(engine, *opened)
-    return opened, found, this_device(engine=found) if platform is None else platform
+    units = this_device(engine=found) if platform is None else platform
+    if engine is None and any(unit.engine.name for unit in units.units):
+        return opened, found, units
+    return opened, found, with_engines(units, [found])
 
 
 def resolve_model(model: Model | str | Path | Sequence[str | Path]) -> Model:

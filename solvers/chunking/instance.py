@@ -158,9 +158,7 @@ def _lattices(
         for u in range(chain.unit_count)
     ]
     totals = [prefix[-1] for prefix in chain.prefix_us]
-    groupings = dict.fromkeys(
-        group_units(signatures, totals, size, resources) for size in _LATTICE_POINTS
-    )
+    groupings = dict.fromkeys(group_units(signatures, totals, size, resources) for size in _LATTICE_POINTS)
 
     def make(classes: tuple[int, ...]) -> Lattice:
         lattice = Lattice(classes, chain.exclusive)

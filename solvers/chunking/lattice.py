@@ -5,8 +5,9 @@ without any loss. Above a size limit similar units share one too; that forgets w
 used, so that every plan still has its walk through the lattice but some walks are no plans: bounds
 from the lattice stay valid, and the search tracks the real units.
 
-Units that exclude each other and all exclude the same others, such as one core with one engine or another, are
-one *resource*: whichever of them is used, the same units stay free. They share a class, too, without any loss.
+Units that exclude each other and all exclude the same others, such as one core with one engine or another,
+are one *resource*: whichever of them is used, the same units stay free. They share a class, too, without any
+loss.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def group_units(
     for unit, signature in enumerate(signatures):
         classes.setdefault(signature, []).append(unit)
     groups = sorted(classes.values(), key=lambda group: totals[group[0]])
-    while np.prod([len({held[u] for u in group}) + 1.0 for group in groups]) > most_points and len(groups) > 1:
+    while (
+        np.prod([len({held[u] for u in group}) + 1.0 for group in groups]) > most_points and len(groups) > 1
+    ):
         costs = [(totals[b[0]] + 1) / (totals[a[0]] + 1) * (len(a) + len(b)) for a, b in pairwise(groups)]
         at = costs.index(min(costs))
         groups[at : at + 2] = [groups[at] + groups[at + 1]]
