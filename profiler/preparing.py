@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..executor.engine import Engine
@@ -133,8 +133,16 @@ class Preparers:
         """Return whether the engine of a unit can convert some layers."""
         return not self.of(unit).attempt([span])
 
-    def require(self, network: Network) -> list[str]:
-        """Find out, before anything is measured, which engine can convert which layers; return notes.
+    def require(self, network: Network) -> tuple[Network, list[str]]:
+        """Find out, before anything is measured, which engine can convert which layers.
+
+        What an engine cannot convert is another engine's layer. Cuts are closed around layers that an engine
+        converts within the whole, but not alone, so that it need not give up the whole.
+
+        Returns
+        -------
+        tuple of Network and list of str
+            The network with the cuts that are left, and notes.
 
         Raises
         ------
@@ -143,52 +151,38 @@ class Preparers:
         """
         whole = (0, len(network.layers))
         notes: list[str] = []
-        lost: set[Span] | None = None
+        lost = set(blocks(network))
         for preparer in self.each:
             uncut = preparer.attempt([whole])
             refused = preparer.attempt(blocks(network)) if uncut else {}
+            lost &= set(refused)
             notes += _notes(network, preparer, refused or uncut)
-            lost = set(refused) if lost is None else lost & set(refused)
         if lost:
-            names = ", ".join(
-                repr(name) for span in sorted(lost) for name in network.layer_names[slice(*span)]
-            )
+            names = ", ".join(repr(name) for span in sorted(lost) for name in _names(network, span))
             raise LayerNotRunnableError(
                 f"no unit can run layer {names} of {network.name!r}; add an engine that can (--engine "
-                f"{','.join(p.engine for p in self.each)},...):" + "".join(f"\n  - {note}" for note in notes)
+                f"{','.join(preparer.engine for preparer in self.each)},...):"
+                + "".join(f"\n  - {note}" for note in notes)
             )
-        return notes
-
-
-def without_refused_cuts(
-    network: Network, preparer: Preparer, spans: Sequence[Span]
-) -> tuple[Network, list[str]]:
-    """Close cuts at which an engine that converts all layers together cannot convert those between.
-
-    What it can convert in no company is another engine's layer, which needs no cut to be closed.
-
-    Parameters
-    ----------
-    network
-        Where it may be cut.
-    preparer
-        Who converts.
-    spans
-        What has to be converted: where all of it can be, nothing is closed.
-
-    Returns
-    -------
-    tuple of Network and list of str
-        The network with fewer legal cuts, and notes.
-    """
-    notes: list[str] = []
-    if preparer.attempt([(0, len(network.layers))]) or not preparer.attempt(spans):
+        for preparer in self.each:
+            if not preparer.attempt([whole]):
+                network, more = _closed(network, preparer)
+                notes += more
         return network, notes
+
+
+def _closed(network: Network, preparer: Preparer) -> tuple[Network, list[str]]:
+    """Close cuts until an engine that converts the whole converts what lies between them."""
+    notes: list[str] = []
     while refused := preparer.attempt(blocks(network)):
-        notes += _notes(network, preparer, refused, "alone, so no chunk begins or ends there")
+        notes += _notes(network, preparer, refused, " alone, so no chunk begins or ends there")
         shut = {cut for span in refused for cut in span} & set(network.legal_cuts)
         network = replace(network, forbidden_cuts=(*network.forbidden_cuts, *sorted(shut)))
     return network, notes
+
+
+def _names(network: Network, span: Span) -> tuple[str, ...]:
+    return network.layer_names[slice(*span)]
 
 
 def _notes(
@@ -198,10 +192,10 @@ def _notes(
     reasons: dict[str, list[str]] = {}
     for span, error in refused.items():
         for reason in dict.fromkeys(error.problems.values() or [str(error)]):
-            reasons.setdefault(reason, []).extend(network.layer_names[slice(*span)])
+            reasons.setdefault(reason, []).extend(_names(network, span))
     for reason, names in reasons.items():
         listed = ", ".join(map(repr, names)) if len(names) <= MOST_NAMED else f"{len(names)} layers"
-        yield f"{preparer.engine} cannot run {listed}{how and f' {how}'}: {reason}"
+        yield f"{preparer.engine} cannot run {listed}{how}: {reason}"
 
 
 def prepare_whole(preparer: Preparer, network: Network) -> tuple[Probe, ...]:
@@ -215,8 +209,8 @@ def prepare_whole(preparer: Preparer, network: Network) -> tuple[Probe, ...]:
     try:
         return preparer.probes((0, len(network.layers)))
     except ConversionError as error:
-        for (start, stop), cause in preparer.attempt(blocks(network)).items():
-            names = ", ".join(repr(name) for name in network.layer_names[start:stop])
+        for span, cause in preparer.attempt(blocks(network)).items():
+            names = ", ".join(map(repr, _names(network, span)))
             raise LayerNotRunnableError(
                 f"no unit can run layer {names} of {network.name!r}: {cause}"
             ) from error

@@ -35,11 +35,10 @@ from .isolated import (
     unit_costs,
 )
 from .measuring import WorkerBench
-from .preparing import Preparer, Preparers, without_refused_cuts
+from .preparing import Preparers
 from .probes import (
     Probe,
     Span,
-    blocks,
     choose_checks,
     choose_groups,
     choose_shortest,
@@ -161,11 +160,12 @@ class Survey:
         engines = [preparer.engine for preparer in self.preparers.each]
         each = f" for {' and '.join(engines)}: all is measured with each of them" if len(engines) > 1 else ""
         self.bench.progress.say(f"preparing {self.network.name}{each}")
-        self.notes += self.preparers.require(self.network)
+        self.network, notes = self.preparers.require(self.network)
+        self.notes += notes
         raws = {}
         for unit in self.platform.units:
-            raws[unit.name], notes = allowed(self.network, unit, self._layers(unit.name))
-            self.notes += notes
+            raws[unit.name], lacks = allowed(self.network, unit, self._layers(unit.name))
+            self.notes += lacks
         check_runnable(self.network, [raw.layer_us for raw in raws.values()], self.notes)
         idle = [unit for unit, raw in raws.items() if all(time is None for time in raw.layer_us)]
         if idle:
@@ -191,7 +191,6 @@ class Survey:
                 times = time_by_operators(self.bench, unit, wholes, runs, self.model.layer_of)
                 if times is not None:
                     return RawTimes(layer_us=times, wholes=runs)
-            self._close_cuts([preparer], blocks(self.network))
         try:
             times, notes = time_by_chunks(self.bench, unit, self.network, preparer, runs)
         except (PlacementError, UnitLostError):
@@ -216,27 +215,17 @@ class Survey:
             self.notes.append(f"unit {unit!r} cannot run the whole of {self.network.name!r}: {error}")
             return ()
 
-    def _close_cuts(self, preparers: Sequence[Preparer], spans: Sequence[Span]) -> bool:
-        """Close cuts that engines need closed to convert some layers; return whether there were any."""
-        before = self.network
-        for preparer in preparers:
-            self.network, notes = without_refused_cuts(self.network, preparer, spans)
-            self.notes += notes
-        return self.network is not before
-
     def _choose(
         self, models: Sequence[range], raws: Mapping[str, RawTimes]
     ) -> tuple[tuple[Span, ...], tuple[Span, ...], list[Chunk]]:
         """Return groups, shortest chunks and checks, all of them converted."""
         self.bench.progress.say(f"preparing pieces of {self.network.name}")
-        while True:
-            slowest = slowest_us(raws)
-            groups = choose_groups(self.network, slowest, seams(models, raws))
-            shortest = choose_shortest(self.network, slowest, count=SHORTEST)
-            checks = self._choose_checks(raws, {*groups, *shortest})
-            spans = [*groups, *shortest, *((chunk.start, chunk.stop) for chunk in checks)]
-            if not self._close_cuts(self.preparers.each, spans):
-                break
+        slowest = slowest_us(raws)
+        groups = choose_groups(self.network, slowest, seams(models, raws))
+        shortest = choose_shortest(self.network, slowest, count=SHORTEST)
+        checks = self._choose_checks(raws, {*groups, *shortest})
+        for preparer in self.preparers.each:
+            preparer.attempt([*groups, *shortest, *((chunk.start, chunk.stop) for chunk in checks)])
         able = [c for c in checks if self.preparers.converts(c.unit, (c.start, c.stop))]
         return groups, shortest, able
 

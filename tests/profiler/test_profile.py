@@ -196,8 +196,8 @@ def test_several_models_in_a_row_pay_for_the_seam_in_their_layers() -> None:
 def test_pieces_are_converted_in_few_batches() -> None:
     engine = FakeEngine()
     take(bench(), engine=engine)
-    assert engine.batches[0] == 1
-    assert len(engine.batches) == 2
+    assert engine.batches[:2] == [1, LAYERS]  # the whole, and every chunk of one layer
+    assert len(engine.batches) == 3
 
 
 def test_an_interrupted_profile_goes_on_where_it_stopped() -> None:
