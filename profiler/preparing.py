@@ -65,6 +65,11 @@ class Preparer:
             self._convert(new)
         return {span: self._refused[span] for span in wanted if span in self._refused}
 
+    def refuse(self, span: Span, error: ConversionError) -> None:
+        """Take a range for one that cannot be converted."""
+        self._probes.pop(span, None)
+        self._refused[span] = error
+
     def _convert(self, new: Mapping[Span, tuple[Piece, ...]]) -> None:
         flat = [piece for pieces in new.values() for piece in pieces]
         try:

@@ -48,6 +48,7 @@ from .profile import Basis, ChunkCheck, MeasuredChunk, Method, Profile, ProfileO
 from .quality import compare_references
 from .records import ALONE, MeasuringProgress, RecordedBench, setting_of
 from .reduce import reduce
+from .right_numbers import distrust
 from .slowdown.corun import companions, heavy_costs
 
 REFERENCES = 4
@@ -162,6 +163,8 @@ class Survey:
         self.bench.progress.say(f"preparing {self.network.name}{each}")
         self.network, notes = self.preparers.require(self.network)
         self.notes += notes
+        if len(engines) > 1:
+            self.notes += distrust(self.network, self.platform, self.preparers, self.bench.bench)
         raws = {}
         for unit in self.platform.units:
             raws[unit.name], lacks = allowed(self.network, unit, self._layers(unit.name))

@@ -227,6 +227,8 @@ class FakeBench:
     wobble
         By unit: factors on consecutive measurements of the second piece that is measured there, the
         reference (the whole is the first); the last one stays.
+    wrong
+        By engine: layers whose numbers are wrong.
     """
 
     layer_us: Mapping[str, Sequence[float]]
@@ -239,6 +241,7 @@ class FakeBench:
     operator_factor: float | None = 0.95
     callback_us: float = 0.0
     wobble: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    wrong: Mapping[str, Collection[int]] = field(default_factory=dict)
     asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
 
     def start(self, unit: str) -> None:
@@ -277,6 +280,10 @@ class FakeBench:
             )
             for layer in layers_of(prepared.artifact.path)
         )
+
+    def error(self, unit: str, prepared: PreparedPiece) -> float:
+        layers = set(layers_of(prepared.artifact.path))
+        return 0.5 if layers & set(self.wrong.get(prepared.artifact.engine, ())) else 1e-6
 
     def copy_us(self, specs: Sequence[TensorSpec]) -> float:
         return sum(self.per_tensor_us + self.per_kilobyte_us * spec.bytes / 1024 for spec in specs)

@@ -120,6 +120,20 @@ def test_the_load_beside_a_unit_is_of_its_own_engine_where_that_can_run_it() -> 
     assert companions(BOTH, "big", able=("big@sure", "all@sure")) == ()
 
 
+def test_layers_that_an_engine_computes_wrongly_are_the_others() -> None:
+    bench = replace(fake_bench(), wrong={FAST: [2, 6], SURE: [6]})
+    taken = take([FakeEngine(FAST), FakeEngine(SURE)], bench=bench)
+    assert [time is None for time in column(taken, "big")] == [layer == 2 for layer in range(LAYERS)]
+    assert None not in column(taken, "big@sure")  # nobody has layer 6 right, so the reference may be wrong
+    notes = [text for text in taken.warnings if "wrong numbers" in text]
+    assert notes == ["fast cannot run 'layer2': wrong numbers, relative error up to 0.5, allowed is 0.001"]
+
+
+def test_wrong_numbers_of_a_lone_engine_are_no_matter_of_the_profile() -> None:
+    taken = take([FakeEngine(FAST)], bench=replace(fake_bench(), wrong={FAST: [2]}))
+    assert None not in column(taken, "big")
+
+
 def test_variants_that_can_run_nothing_are_left_out() -> None:
     taken = take([FakeEngine(FAST, unconvertible=range(LAYERS)), FakeEngine(SURE)])
     assert taken.platform.unit_names == ("big@sure", "little@sure", "all@sure")

@@ -26,7 +26,7 @@ TERMS = ("period", "latency", "gapness", "idle", "units")
 
 def variants(cores: int, *, together: bool) -> Platform:
     """Return cores, and all of them together, each with two engines."""
-    sets = {f"core{core}": (core,) for core in range(cores)}
+    sets: dict[str, tuple[int, ...]] = {f"core{core}": (core,) for core in range(cores)}
     if together:
         sets["all"] = tuple(range(cores))
     return Platform(

@@ -84,6 +84,9 @@ class WorldBench:
         found = timing(samples, receipt_for(prepared.artifact, ProcessingUnit(name=unit)))
         return replace(found, load_shares=(share,) if self.shares and load else ())
 
+    def error(self, unit: str, prepared: PreparedPiece) -> float:
+        return 0.0
+
     def operators(
         self, unit: str, prepared: PreparedPiece, *, repetitions: int
     ) -> tuple[OperatorTime, ...] | None:
