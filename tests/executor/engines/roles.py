@@ -46,6 +46,7 @@ garbage = _converter(lambda source, target: target.write_bytes(b"garbage" * 100)
 truncated = _converter(lambda source, target: target.write_bytes(other_file()[:-100]))
 other = _converter(lambda source, target: target.write_bytes(other_file()))
 crash = _converter(lambda source, target: os.kill(os.getpid(), signal.SIGSEGV))
+blunder = _converter(lambda source, target: [].pop())
 leave = _converter(lambda source, target: os._exit(0))
 hang = _converter(lambda source, target: time.sleep(60))
 

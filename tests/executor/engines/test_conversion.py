@@ -69,6 +69,14 @@ def test_a_converter_that_hangs_is_ended() -> None:
     assert "no answer within 0.3 s" in wrong.problem
 
 
+def test_a_mistake_of_our_own_is_not_blamed_on_mnn() -> None:
+    wrong, after = converted(bad(), conv(), role="blunder")
+    assert "gapless failed on it" in wrong.problem
+    assert "IndexError: pop from empty list" in wrong.problem
+    assert "MNN's converter" not in wrong.problem
+    assert after.content is not None
+
+
 def test_nothing_stays_open() -> None:
     def descriptors() -> set[str]:
         return set(os.listdir("/proc/self/fd"))
