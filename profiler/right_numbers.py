@@ -1,8 +1,8 @@
 """Right numbers before times: a layer that an engine computes wrongly is left to engines that have it right.
 
 Conversion can change what a layer computes without a word, quantised layers above all. Such an engine looks
-fast in a profile, and every plan with it fails when its numbers are checked. So where several engines compete,
-each runs the whole once, and if that is wrong or cannot be converted, every shortest chunk.
+fast in a profile, and every plan with it fails when its numbers are checked. So where several engines
+compete, each runs the whole once, and if that is wrong or cannot be converted, every shortest chunk.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from gapless.executor.engine import Engine
-from gapless.executor.engines.registry import engine_names, get_engine
+from gapless.executor.engines.registry import engine_names, engine_words, engines_on, get_engine
 from gapless.formulations.errors import EngineUnavailableError, InvalidInputError
+from gapless.formulations.hardware import EngineSettings, ProcessingUnit
 from tests.entry_points import install
 
 
@@ -29,6 +30,23 @@ def test_a_wrong_name_is_refused_with_the_near_one() -> None:
         get_engine("MN")
     with pytest.raises(InvalidInputError, match="no engine 'tensorrt'; choose one of mnn, onnxruntime"):
         get_engine("tensorrt")
+
+
+def test_units_that_name_an_engine_have_it() -> None:
+    def unit(name: str, engine: str = "") -> ProcessingUnit:
+        return ProcessingUnit(name=name, engine=EngineSettings(name=engine))
+
+    given = get_engine("mnn")
+    units = [unit("a"), unit("b", "onnxruntime"), unit("c", "mnn"), unit("d", "onnxruntime")]
+    found = engines_on(units, given)
+    assert [engine.name for engine in found.values()] == ["mnn", "onnxruntime", "mnn", "onnxruntime"]
+    assert found["a"] is found["c"] is given
+    assert found["b"] is found["d"]
+    words = engine_words(found.values())
+    assert words.startswith(f"mnn {given.availability().version} + onnxruntime ")
+    assert words.count("+") == 1
+    with pytest.raises(InvalidInputError, match="no engine 'nowhere'"):
+        engines_on([unit("e", "nowhere")], given)
 
 
 def test_engines_come_as_entry_points_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -75,7 +93,7 @@ def test_engines_come_from_files_if_workers_find_them(tmp_path: Path) -> None:
 def test_engines_load_nothing_heavy() -> None:
     code = (
         "import sys\n"
-        "from gapless.executor.engines.registry import engine_names, get_engine\n"
+        "from gapless.executor.engines.registry import engine_names, engine_words, engines_on, get_engine\n"
         "assert all(get_engine(name).availability().ok for name in engine_names())\n"
         "print(sorted({'MNN', '_mnncengine', '_tools', 'onnxruntime', 'onnx', 'numpy'} & set(sys.modules)))"
     )
