@@ -15,8 +15,8 @@ of the rounds); "spread" is the largest distance of a round from its median. Whe
 it is noise.
 
 PP-OCR are the three models (detection, direction, recognition) that come with `rapidocr_onnxruntime`, one by
-one and, as `make demo-ocr` does, one after the other; where it is not installed they are left out, and it says
-so.
+one and, as `make demo-ocr` does, one after the other; where it is not installed it is said that they are left
+out.
 """
 
 from __future__ import annotations
