@@ -115,6 +115,6 @@ def _unit(unit: ProcessingUnit) -> list[TableCell | str]:
         str(unit.kind),
         ", ".join(map(str, unit.cores)) or "-",
         "-" if unit.threads is None else str(unit.threads),
-        f"{engine.backend}, precision {engine.precision}, memory {engine.memory}",
+        f"{engine.name} {engine.backend}, precision {engine.precision}, memory {engine.memory}".strip(),
         "as it is" if unit.quota_permille is None else f"emulated: {percent(unit.quota_permille)}",
     ]
