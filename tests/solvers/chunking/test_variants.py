@@ -9,6 +9,7 @@ import pytest
 from gapless.formulations.chunking.rules import avoid, busy_cap, forbid
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.demands import SHARED_CORES, demands_of
 from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network
@@ -131,3 +132,14 @@ def test_sixteen_variants_are_planned_to_the_end(counted_time: None) -> None:
     found = solve(problem, "native", SolveOptions(top=10, time_limit_s=20.0))
     assert found.status is SolveStatus.OPTIMAL
     assert len(found.candidates) == 10
+
+
+def test_variants_still_exclude_each_other_where_shared_cores_do_not() -> None:
+    """What a plan could be if cores were not shared says nothing of one core with two engines at once."""
+    platform = variants(2, together=True)
+    problem = problem_on(platform, random.Random(1), layers=3, lacking=0.0)
+    (demand,) = [one for one in demands_of(problem) if one.name == SHARED_CORES]
+    assert demand.text.endswith("exclude each other: core0/all, core1/all")
+    assert demand.without(problem).platform.conflicts == ((0, 3), (1, 4), (2, 5))
+    alone = problem_on(variants(2, together=False), random.Random(1), layers=3, lacking=0.0)
+    assert not [one for one in demands_of(alone) if one.name == SHARED_CORES]
