@@ -88,9 +88,7 @@ def _reach(answer: SolverAnswer, term: TermInfo, low: int, high: int) -> Reach:
         return None if value is None else share(value - low, high - low)
 
     known = {"plan": answer.objective, "bound": answer.bound}
-    parts = [
-        f"{what} {amount(term.dimension, value)}" for what, value in known.items() if value is not None
-    ]
+    parts = [f"{what} {amount(term.dimension, value)}" for what, value in known.items() if value is not None]
     return Reach(
         backend=answer.label,
         guarantee=answer.guarantee,
