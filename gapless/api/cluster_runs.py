@@ -103,7 +103,7 @@ def open_on_cluster(
     model
         The model; None: opened from where the problem says it lies.
     engine
-        Who runs it on the devices; None: the engine that the problem was measured with, else MNN for ONNX files.
+        Who runs it on the devices; None: the engine that the problem was measured with, or else MNN.
     replan
         Whether a lost device or link is made good by a new plan without it; requests that were not
         answered are run again. Otherwise the run fails.
