@@ -196,10 +196,10 @@ def of_engines(problem: Problem, engines: Sequence[str]) -> Problem:
 
 
 def words(found: Contest) -> Iterator[str]:
-    """Yield what each choice of engines runs."""
+    """Yield what each choice of engines runs, and how fast."""
     yield found.network
     for choice, deployment in found.chosen.items():
-        yield f"  {choice}: {deployment}"
+        yield f"  {choice}: {found.rate(choice):.1f}/s by {deployment}"
     for choice, reason in found.lacking.items():
         yield f"  {choice}: no plan, {reason}"
 
