@@ -190,7 +190,7 @@ def plans_measured(tuned: Tuned) -> int:
 def on_this_machine(network: str, emulate: dict[str, int]) -> Table:
     """Return the table of one network."""
     platform = gapless.this_device(emulate=emulate)
-    problem = gapless.profiled_problem(gapless.profile(network, platform=platform))
+    problem = gapless.profiled_problem(gapless.profile(network, platform=platform, engine="mnn"))
 
     def tuned(top: int, rounds: int = 1) -> Tuned:
         return gapless.tune(problem, top=top, rounds=rounds, options=SHORT)

@@ -53,7 +53,7 @@ class Pipeline:
     platform
         Its units.
     engine
-        Runs the pieces.
+        Runs the pieces; on units that name another one, that does.
     device
         On which device, for measurements.
     stall_limit_s
