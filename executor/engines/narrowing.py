@@ -31,7 +31,7 @@ def check_fits(array: NDArray[Any], dtype: np.dtype[Any], *, tensor: str, engine
     ExecutionError
         Some number is beyond the type.
     """
-    if array.size == 0 or array.dtype.kind == "b" or np.can_cast(array.dtype, dtype):
+    if array.size == 0 or "b" in (array.dtype.kind, dtype.kind) or np.can_cast(array.dtype, dtype):
         return
     if dtype.kind == "f":
         finite = array[np.isfinite(array)]

@@ -25,9 +25,9 @@ _TELEMETRY = "openvino_telemetry"
 
 @contextmanager
 def _without_telemetry() -> Iterator[None]:
-    """Hide the package that sends a message, and leaves an id in the home folder, when OpenVINO is imported.
+    """Hide the package that sends a message, and leaves an id in the home folder, on import.
 
-    It does so unless the user has refused before. Where it is not there, OpenVINO uses an empty one of its own.
+    It does so unless the user has refused before. Without it, OpenVINO uses an empty one of its own.
     """
     there = sys.modules.get(_TELEMETRY)
     sys.modules[_TELEMETRY] = None  # type: ignore[assignment]
@@ -44,6 +44,9 @@ with _without_telemetry():
 
 _COMPUTED_AS = {"int64": "int32", "uint64": "int32", "uint32": "int32", "float64": "float32"}
 """Element types that are narrowed inside, without a word."""
+
+_SIXTEEN_BITS = {"FP16": "f16", "BF16": "bf16"}
+"""What devices say that they can, and what to ask for."""
 
 _WARM_UP = 2
 
@@ -171,11 +174,16 @@ class OpenVinoSession:
     def _bound(self, compiled: Any) -> Any:
         """Return a request that works on our arrays."""
         request = compiled.create_infer_request()
-        for index, array in enumerate(self._inputs.values()):
-            request.set_input_tensor(index, ov.Tensor(array, shared_memory=True))
-        for index, (name, array) in enumerate(self._outputs.items()):
-            if name not in self._inputs:
-                request.set_output_tensor(index, ov.Tensor(array, shared_memory=True))
+        try:
+            for index, array in enumerate(self._inputs.values()):
+                request.set_input_tensor(index, ov.Tensor(array, shared_memory=True))
+            for index, (name, array) in enumerate(self._outputs.items()):
+                if name not in self._inputs:
+                    request.set_output_tensor(index, ov.Tensor(array, shared_memory=True))
+        except Exception as error:
+            raise ExecutionError(
+                f"what OpenVINO opened is not {self.artifact.piece!r}: {_said(error)}"
+            ) from error
         return request
 
     def _infer(self, request: Any) -> None:
@@ -188,21 +196,15 @@ class OpenVinoSession:
 
     def _require(self, specs: Sequence[TensorSpec], ports: Sequence[Any]) -> None:
         """Require that a compiled model has the tensors of the artifact, in their order."""
-        found = [(sorted(port.get_names()), str(port.get_partial_shape())) for port in ports]
-        fits = len(specs) == len(found) and all(
-            spec.name in names and shape == f"[{','.join(map(str, spec.shape))}]"
-            for spec, (names, shape) in zip(specs, found, strict=True)
-        )
-        if not fits:
-            wanted = [f"{spec.name} {list(spec.shape)}" for spec in specs]
+        found = [port.get_names() for port in ports]
+        wanted = [spec.name for spec in specs]
+        if len(found) != len(wanted) or any(a not in b for a, b in zip(wanted, found, strict=True)):
             raise ExecutionError(
                 f"what OpenVINO opened is not {self.artifact.piece!r}: it has the tensors "
-                f"{', '.join('/'.join(names) + ' ' + shape for names, shape in found)}, not {', '.join(wanted)}"
+                f"{[sorted(names) for names in found]}, not {wanted}"
             )
 
-    def _sums_us(
-        self, request: Any, repetitions: int, *, already: int = 0
-    ) -> dict[tuple[str, str], float]:
+    def _sums_us(self, request: Any, repetitions: int, *, already: int = 0) -> dict[tuple[str, str], float]:
         """Run, and return the time of each operator in all runs of a request, in order."""
         for _ in range(repetitions):
             self._infer(request)
@@ -259,7 +261,7 @@ def _settings(core: Any, device: str, unit: ProcessingUnit) -> dict[str, object]
 
 def _precision(core: Any, device: str, asked: Precision) -> str:
     can = core.get_property(device, "OPTIMIZATION_CAPABILITIES") if asked is Precision.LOW else ()
-    return next((word.lower() for word in ("FP16", "BF16") if word in can), "f32").replace("fp16", "f16")
+    return next((name for word, name in _SIXTEEN_BITS.items() if word in can), "f32")
 
 
 def _said(error: Exception) -> str:

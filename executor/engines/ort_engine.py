@@ -19,6 +19,7 @@ from .ort_providers import PROVIDERS
 if TYPE_CHECKING:
     from .ort_session import OrtSession
 
+
 class OrtEngine:
     """ONNX Runtime.
 
