@@ -33,6 +33,7 @@ ONLY_IN = {
     "MNN": {"executor/engines/mnn_session.py", "executor/export/sessions.py"},
     "_tools": {"executor/engines/mnn_converter.py"},
     "onnxruntime": {"executor/engines/ort_session.py", "executor/export/sessions.py"},
+    "openvino": {"executor/engines/openvino_session.py"},
     "onnx": {"executor/graph", "profiler/zoo", "profiler/learned/trees.py"},
     "torch": {"profiler/learned/transformer.py"},
     "lightgbm": {"profiler/learned/trees.py"},

@@ -45,7 +45,7 @@ def reference_outputs(
     options = _options(threads=len(os.sched_getaffinity(0)))
     # Fusions that change the order of sums are for speed, not for a reference.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    session = _load(model, options, PROVIDERS["cpu"])
+    session = _load(model, options, PROVIDERS["cpu"], what="the model")
     outputs = [value.name for value in session.get_outputs()]
     names = outputs if wanted is None else list(wanted)
     defects = [
@@ -91,7 +91,8 @@ class OrtSession:
     ) -> None:
         self.artifact = artifact
         before = thread_count()
-        self._session = _load(artifact.path, _options(threads=unit.threads or 1), _provider(unit))
+        options, provider = _options(threads=unit.threads or 1), _provider(unit)
+        self._session = _load(artifact.path, options, provider, what=f"the model of {artifact.piece!r}")
         self.receipt: PlacementReceipt = receipt_of(
             unit,
             artifact.piece,
@@ -190,9 +191,9 @@ _NEWER = (
 )
 
 
-def _load(model: bytes | str, options: ort.SessionOptions, provider: str) -> Any:
+def _load(model: bytes | str, options: ort.SessionOptions, provider: str, *, what: str) -> Any:
     try:
         return ort.InferenceSession(model, options, providers=[provider])
     except Exception as error:
         hint = _NEWER if any(words in str(error) for words in _TOO_NEW) else ""
-        raise ExecutionError(f"ONNX Runtime cannot load the model: {error}{hint}") from error
+        raise ExecutionError(f"ONNX Runtime cannot load {what}: {error}{hint}") from error

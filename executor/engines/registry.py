@@ -27,6 +27,7 @@ ENTRY_POINT_GROUP = "gapless.engines"
 _BUILT_IN = {
     "mnn": ".mnn_engine:MnnEngine",
     "onnxruntime": ".ort_engine:OrtEngine",
+    "openvino": ".openvino_engine:OpenVinoEngine",
     "callable": ".callable_engine:CallableEngine",
 }
 

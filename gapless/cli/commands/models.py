@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...api.device import this_device
-from ...api.engines import resolve_engines
+from ...api.engines import DEFAULT_ENGINE, resolve_engine, resolve_engines
 from ...files import documents
 from ...formulations.errors import ConversionError, InvalidInputError
 from ...formulations.hardware import Precision
@@ -24,6 +25,7 @@ from ..options.models import (
     GranularityOption,
     MaterializeOption,
     ModelArgument,
+    OptionalModelArgument,
     PrecisionOption,
     ShapeOption,
     UnitsOption,
@@ -33,7 +35,9 @@ from ..options.models import (
 
 if TYPE_CHECKING:
     from ...executor.callables import CallablePipeline
+    from ...executor.engines.bench import EngineBench
     from ...executor.model import Model
+    from ...formulations.hardware import ProcessingUnit
     from ...formulations.spatial import SpatialNetwork
 
 
@@ -199,7 +203,7 @@ def _onnx(opened: Model) -> Answer:
 @command
 @on_boards()
 def bench_engine(
-    model: ModelArgument,
+    model: OptionalModelArgument = None,
     *,
     shape: ShapeOption = None,
     engine: EngineOption = None,
@@ -207,34 +211,42 @@ def bench_engine(
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
     seconds: Annotated[float, typer.Option(min=0.0, max=600.0, help="Least time for each unit.")] = 1.0,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Put the engine to the tests that every engine must pass: numbers, receipts, refusals, "
+            "copies, leaks. A MODEL is run besides, and not needed.",
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> Answer:
     """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
     from ...api.models import open_model
-    from ...executor.engines.bench import BenchEffort
-    from ...executor.engines.bench import bench_engine as bench
     from ...executor.graph.shapes import parse_shapes
-    from ...executor.progress import Step
-    from ...view.terminal import models as views
-    from ..base.progress import StepLine
 
-    opened = open_model(model, shapes=parse_shapes(shape or ()))
-    chosen = resolve_engines(engine, opened)
+    if model is None and not check:
+        raise InvalidInputError("name a MODEL to run, or say --check to put the engine to its tests")
+    opened = None if model is None else open_model(model, shapes=parse_shapes(shape or ()))
+    models = () if opened is None else (opened,)
+    chosen = (
+        (resolve_engine(engine or (None if models else DEFAULT_ENGINE), *models),)
+        if check
+        else resolve_engines(engine, *models)
+    )
     platform = this_device(
         units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
     )
-    effort, benches, refused = BenchEffort(min_seconds=seconds), [], dict[str, ConversionError]()
-    with StepLine() as line:
-        for number, unit in enumerate(platform.units):
-            runner = unit.engine.name or chosen[0].name
-            if runner in refused:
-                continue
-            text = f"running {opened.network.name} on {unit.name} by {runner}"
-            line.report(Step(text=text, done=number, total=len(platform.units)))
-            try:
-                benches.append((unit.name, bench(opened, unit, engine=runner, effort=effort)))
-            except ConversionError as error:  # another engine may run it
-                refused[runner] = error
+    if opened is None or check:
+        return _checked(chosen[0].name, platform.units if units or emulate else (), opened)
+    return _benched(opened, chosen[0].name, platform.units, seconds)
+
+
+def _benched(opened: Model, engine: str, units: Sequence[ProcessingUnit], seconds: float) -> Answer:
+    from ...view.terminal import models as views
+
+    refused: dict[str, ConversionError] = {}
+    benches = list(_benches(opened, engine, units, seconds, refused))
     if not benches:
         raise next(iter(refused.values()))
     return Answer(
@@ -245,6 +257,56 @@ def bench_engine(
         view=lambda: views.bench_view(benches),
         code=ExitCode.OK if all(result.right for _, result in benches) else ExitCode.VERIFICATION,
         notes=[f"{name} cannot run the whole model: {error}" for name, error in refused.items()],
+    )
+
+
+def _benches(
+    opened: Model,
+    engine: str,
+    units: Sequence[ProcessingUnit],
+    seconds: float,
+    refused: dict[str, ConversionError],
+) -> Iterator[tuple[str, EngineBench]]:
+    from ...executor.engines.bench import BenchEffort
+    from ...executor.engines.bench import bench_engine as bench
+    from ...executor.progress import Step
+    from ..base.progress import StepLine
+
+    with StepLine() as line:
+        for number, unit in enumerate(units):
+            runner = unit.engine.name or engine
+            if runner in refused:
+                continue
+            text = f"running {opened.network.name} on {unit.name} by {runner}"
+            line.report(Step(text=text, done=number, total=len(units)))
+            try:
+                yield unit.name, bench(opened, unit, engine=runner, effort=BenchEffort(min_seconds=seconds))
+            except ConversionError as error:  # another engine may run it
+                refused[runner] = error
+
+
+def _checked(engine: str, units: Sequence[ProcessingUnit], opened: Model | None) -> Answer:
+    from ...executor.engines.conformance_check import check_engine
+    from ...executor.progress import Step
+    from ...view.terminal import models as views
+    from ..base.progress import StepLine
+
+    with StepLine() as line:
+
+        def report(name: str, done: int, total: int) -> None:
+            line.report(Step(text=f"testing {engine}: {name}", done=done, total=total))
+
+        checks = check_engine(engine, units=tuple(units), model=opened, report=report)
+    passed = all(check.problem is None for check in checks)
+    return Answer(
+        document=lambda: {
+            **documents.header("engine_check"),
+            "engine": engine,
+            "passed": passed,
+            "checks": documents.plain_data(checks),
+        },
+        view=lambda: views.check_view(engine, checks),
+        code=ExitCode.OK if passed else ExitCode.VERIFICATION,
     )
 
 

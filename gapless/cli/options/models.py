@@ -28,6 +28,9 @@ _LOCATOR_HELP = (
 )
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)]
+OptionalModelArgument = Annotated[
+    str | None, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)
+]
 ModelsArgument = Annotated[
     list[str],
     typer.Argument(

@@ -12,6 +12,7 @@ from rich.text import Text
 from ...executor.callable_inspection import PipelineInspection
 from ...executor.engines.bench import EngineBench
 from ...executor.engines.cache import Cache, CacheEntry
+from ...executor.engines.conformance_check import ConformanceCheck
 from ...executor.graph.inspection import Inspection
 from ...executor.model import TensorSpec
 from ..layout import indented, plain_table
@@ -126,6 +127,23 @@ def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
         "",
         indented(table),
     )
+
+
+def check_view(engine: str, checks: Sequence[ConformanceCheck]) -> Group:
+    """Return what `gapless bench-engine --check` shows."""
+    table = plain_table("test", "result", "tried")
+    for check in checks:
+        word = Text("passed") if check.problem is None else Text("FAILED", style="bold red")
+        table.add_row(check.name, word, check.tried)
+    failed = [check for check in checks if check.problem is not None]
+    passed = len(checks) - len(failed)
+    parts: list[RenderableType] = [
+        Text(f"{engine}: {passed} of {len(checks)} tests passed"),
+        "",
+        indented(table),
+    ]
+    parts += [Text(f"{check.name}: {check.problem}", style="red") for check in failed]
+    return Group(*parts[:3], *([""] if failed else []), *parts[3:])
 
 
 def cache_view(cache: Cache) -> Group:

@@ -18,7 +18,7 @@ PINNED = replace(UNIT, cores=(min(os.sched_getaffinity(0)),))
 SHORT = BenchEffort(min_repetitions=4, min_seconds=0.0, warm_up_repetitions=1)
 
 
-@pytest.mark.parametrize("engine", ["mnn", "onnxruntime"])
+@pytest.mark.parametrize("engine", ["mnn", "onnxruntime", "openvino"])
 def test_a_real_model_is_benched(engine: str) -> None:
     bench = bench_engine(direction(), PINNED, engine=engine, effort=SHORT)
     assert bench.network == direction().network.name

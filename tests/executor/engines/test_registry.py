@@ -16,13 +16,17 @@ from tests.entry_points import install
 
 
 def test_the_built_in_engines_work_here() -> None:
-    assert engine_names()[:3] == ("mnn", "onnxruntime", "callable")
-    for name in engine_names()[:3]:
+    assert engine_names()[:4] == ("mnn", "onnxruntime", "openvino", "callable")
+    for name in engine_names()[:4]:
         engine: Engine = get_engine(name)
         assert engine.name == name
         assert engine.availability().ok, engine.availability().reason
         assert engine.availability().version
-    assert [name for name in engine_names() if get_engine(name).takes("onnx")] == ["mnn", "onnxruntime"]
+    assert [name for name in engine_names() if get_engine(name).takes("onnx")] == [
+        "mnn",
+        "onnxruntime",
+        "openvino",
+    ]
 
 
 def test_a_wrong_name_is_refused_with_the_near_one() -> None:
@@ -52,7 +56,7 @@ def test_units_that_name_an_engine_have_it() -> None:
 def test_engines_come_as_entry_points_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     targets = {"mine": "gapless.executor.engines.ort_engine:OrtEngine", "lost": "gapless.nowhere:X"}
     install(monkeypatch, tmp_path, "gapless.engines", targets)
-    assert engine_names()[3:] == ("mine", "lost")
+    assert engine_names()[4:] == ("mine", "lost")
     assert get_engine("mine").name == "onnxruntime"
     with pytest.raises(EngineUnavailableError, match=r"'lost' .*gapless\.nowhere:X: ModuleNotFoundError"):
         get_engine("lost")
@@ -95,7 +99,8 @@ def test_engines_load_nothing_heavy() -> None:
         "import sys\n"
         "from gapless.executor.engines.registry import engine_names, engine_words, engines_on, get_engine\n"
         "assert all(get_engine(name).availability().ok for name in engine_names())\n"
-        "print(sorted({'MNN', '_mnncengine', '_tools', 'onnxruntime', 'onnx', 'numpy'} & set(sys.modules)))"
+        "heavy = {'MNN', '_mnncengine', '_tools', 'onnxruntime', 'openvino', 'onnx', 'numpy'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
