@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..executor.engines.registry import engine_words, engines_on
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
@@ -39,7 +38,7 @@ from ..solvers.pareto import ParetoFront
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
 from .comparison import Comparison
-from .engines import EngineChoice, engines_of
+from .engines import EngineChoice
 from .execution import (
     DEFAULT_METHOD,
     open_store,
@@ -50,7 +49,7 @@ from .problems import with_pipelines
 from .rounds import Loop, LoopStop
 from .trade_offs import measured_front
 from .tuning_checks import check_traded, checked, for_fronts
-from .tuning_subjects import facts_of, opened, tables_of, units_of
+from .tuning_subjects import facts_of, opened, setting_words, tables_of, units_of
 
 DEFAULT_TOP = 10
 
@@ -188,10 +187,7 @@ def tune(
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     models = opened(subject, in_pieces=groups is not None)
-    if isinstance(subject, Problem):
-        found, units = engines_of(subject, engine, *models.values())
-    else:
-        found, units = units_of(platform, engine, models, grouped=groups is not None, traded=traded)
+    found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
         taken = None
@@ -212,10 +208,9 @@ def tune(
             first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             units = taken.platform
-        engines = engine_words(engines_on(units.units, found).values())
         setup = TuningSetup(
             runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
-            device=f"{fingerprint().digest} {engines}",
+            device=setting_words(units, found),
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=for_fronts(options) if traded else options,

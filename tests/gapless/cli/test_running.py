@@ -352,49 +352,6 @@ def test_bench_engine_checks_numbers(cli: Cli, model_file: Path, units: str) -> 
     assert "and ONNX Runtime" in shown
 
 
-WRONG = """
-from gapless.executor.engines.ort_engine import OrtEngine
-
-class Wrong(OrtEngine):
-    name = f"{__file__}:Wrong"
-
-    def open(self, artifact, unit):
-        session = super().open(artifact, unit)
-        copy_out = session.copy_out
-
-        def off(arrays):
-            copy_out(arrays)
-            for array in arrays:
-                array += 1
-
-        session.copy_out = off
-        return session
-"""
-
-
-@pytest.mark.slow
-def test_wrong_numbers_have_one_exit_code(cli: Cli, model_file: Path, tmp_path: Path, units: str) -> None:
-    (tmp_path / "wrong.py").write_text(WRONG)
-    engine = ("--engine", f"{tmp_path / 'wrong.py'}:Wrong")
-    here = (model_file, *engine, "--units", units)
-    assert cli("bench-engine", *here, "--seconds", "0").code == ExitCode.VERIFICATION
-    run = cli("tune", *here, "--budget", "5", "--out", tmp_path / "tuned")
-    assert run.code == ExitCode.VERIFICATION
-    assert "gives wrong numbers" in run.err.replace("\n", " ")
-    out = tmp_path / "profiled"
-    run = cli("profile", model_file, "--engine", "onnxruntime", "--units", units, "--out", out)
-    assert run.code == 0, run.err
-    problem, plan = out / "problem.json", out / "plan.json"
-    assert cli("plan", problem, "--out", plan).code == 0
-    assert cli("run", problem, plan, *engine, "--seconds", "0.1").code == ExitCode.VERIFICATION
-    run = cli("run", problem, plan, "--requests", "3", "--json")  # by the engine of the profile
-    assert run.code == 0, run.err
-    assert run.document["receipts"][0]["engine"].startswith("ONNX Runtime")
-    run = cli("run", problem, plan, "--engine", "mnn,callable")
-    assert run.code == ExitCode.USAGE
-    assert "not profiled for mnn, callable each" in run.err.replace("\n", " ")
-
-
 @pytest.mark.slow
 def test_the_cache_is_shown_and_cleared(
     cli: Cli, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: str
