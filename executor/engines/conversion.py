@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ...formulations.errors import ExecutionError
+from ...formulations.errors import ExecutionError, UnitLostError
 from ..engine import artifact_of
 from ..model import Piece
 from ..workers import Message
@@ -72,6 +72,8 @@ def convert(
                 try:
                     answer = helper.ask({"kind": "convert", "artifact": asdict(artifact)}, limit_s=limit_s)
                 except ExecutionError as error:
+                    if type(error) not in (ExecutionError, UnitLostError):
+                        raise  # a full cache, say, is no fault of MNN
                     yield Conversion(problem=f"MNN's converter failed on it: {error}; {_INSTEAD} run it")
                 else:
                     yield _judged(answer, target.read())
@@ -87,7 +89,10 @@ def _judged(answer: Message, content: bytes) -> Conversion:
             unsupported=operators,
         )
     if _CONTROL_FLOW in words:
-        return Conversion(problem=f"MNN's sessions have no control flow (If, Loop); {_INSTEAD} run it")
+        return Conversion(
+            problem="MNN's sessions have no control flow (If, Loop; MNN makes loops of GRU and LSTM, too); "
+            f"{_INSTEAD} run it"
+        )
     if found := _LOST_WEIGHTS.search(words):
         return Conversion(problem=f"its weights are in another file, {found[1]!r}, which is not there")
     if not content:
