@@ -74,6 +74,8 @@ def convert(
                 except UnitLostError as error:
                     yield Conversion(problem=f"MNN's converter failed on it: {error}; {_INSTEAD} run it")
                 except ExecutionError as error:  # not MNN's fault
+                    if type(error) is not ExecutionError:
+                        raise  # nor the piece's: a full cache, say
                     yield Conversion(problem=f"gapless failed on it: {error}; please report it")
                 else:
                     yield _judged(answer, target.read())
@@ -89,7 +91,10 @@ def _judged(answer: Message, content: bytes) -> Conversion:
             unsupported=operators,
         )
     if _CONTROL_FLOW in words:
-        return Conversion(problem=f"MNN's sessions have no control flow (If, Loop); {_INSTEAD} run it")
+        return Conversion(
+            problem="MNN's sessions have no control flow (If, Loop; MNN makes loops of GRU and LSTM, too); "
+            f"{_INSTEAD} run it"
+        )
     if found := _LOST_WEIGHTS.search(words):
         return Conversion(problem=f"its weights are in another file, {found[1]!r}, which is not there")
     if not content:

@@ -63,7 +63,8 @@ class MnnTensor:
         self._tensor = tensor
         host = _host_copy(tensor)
         self._host = None if _shares_memory(tensor, host) else host
-        self._memory: NDArray[Any] = (tensor if self._host is None else host).getNumpyData()
+        memory = (tensor if self._host is None else host).getNumpyData()
+        self._memory: NDArray[Any] = memory.reshape(spec.shape)  # a view: trailing ones come and go
 
     def take(self, array: NDArray[Any]) -> None:
         """Copy an array into MNN.
@@ -104,7 +105,7 @@ class MnnTensor:
 def tensor_problem(spec: TensorSpec, tensor: Any) -> str | None:
     """Say why a tensor of MNN cannot stand for a tensor of a piece; None when it can."""
     shape = tuple(tensor.getShape())
-    if shape != spec.shape:
+    if _without_trailing_ones(shape) != _without_trailing_ones(spec.shape):
         return f"tensor {spec.name!r} has shape {list(shape)} in MNN, needs {list(spec.shape)}"
     try:
         found = str(tensor.getNumpyData().dtype)
@@ -116,6 +117,13 @@ def tensor_problem(spec: TensorSpec, tensor: Any) -> str | None:
             f"border of a piece; cut elsewhere, or {ELSEWHERE}"
         )
     return None
+
+
+def _without_trailing_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what counts of a shape: MNN has [1,64,1,1] for [1,64,1] after a convolution along one axis."""
+    while shape and shape[-1] == 1:
+        shape = shape[:-1]
+    return shape
 
 
 def _shares_memory(tensor: Any, host: Any) -> bool:
