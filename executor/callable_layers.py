@@ -1,4 +1,4 @@
-"""Pipelines of Python functions: what a user writes in a file, and how one function is called.
+"""Pipelines of Python functions and models: what a user writes in a file, and how one function is called.
 
 >>> from gapless import CallableLayer, CallableModel, TensorSpec
 >>> image = TensorSpec(name="image", shape=(480, 640))
@@ -11,7 +11,8 @@
 ...     ),
 ... )
 
-`gapless tune path.py:PIPELINE` then measures, plans and runs it like a model file.
+`gapless tune path.py:PIPELINE` then measures, plans and runs it like a model file. A `ModelStep` among the
+layers is a whole model, which takes what layers before it give.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +73,11 @@ class CallableLayer:
     outputs: tuple[TensorSpec | str, ...] = ()
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the tensors that it takes, as they are given."""
+        return self.inputs
+
+    @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the tensors that it gives."""
         named = (output.name if isinstance(output, TensorSpec) else output for output in self.outputs)
@@ -86,8 +94,50 @@ class CallableLayer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStep:
+    """A step of a pipeline that is a model of its own, with as many layers as it has.
+
+    It is cut like every model, and its layers and inner tensors are called "step/layer" and "step/tensor".
+    Its open dimensions are fixed by what it is given.
+
+    Attributes
+    ----------
+    name
+        Unique in its pipeline, without "/".
+    model
+        Path of an ONNX file, if relative then from the folder of the Python file; or a built-in network.
+    inputs
+        For each input of the model, the tensor that it is given: an input of the pipeline, or an output of
+        an earlier layer. Empty: the one output of the layer before, for the only input of the model.
+    outputs
+        What each output of the model is called in the pipeline. Empty: the only output of the model is
+        called like the step.
+    """
+
+    name: str
+    model: str | Path
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the tensors that it takes, as they are given."""
+        return tuple(self.inputs.values())
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the tensors that it gives."""
+        return tuple(self.outputs.values()) or (self.name,)
+
+    def file(self, folder: Path) -> Path | None:
+        """Return the path of its file, seen from the folder of the Python file; None: there is no such file."""
+        path = folder / self.model
+        return path if path.is_file() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallableModel:
-    """A pipeline of Python functions.
+    """A pipeline of Python functions, and of models if it has any.
 
     Attributes
     ----------
@@ -96,7 +146,7 @@ class CallableModel:
     inputs
         What comes in with each request.
     layers
-        In the order in which they run.
+        Functions and models, in the order in which they run.
     outputs
         Names of the tensors that are wanted in the end. Empty: all outputs of the last layer.
     sample
@@ -111,7 +161,7 @@ class CallableModel:
 
     name: str
     inputs: tuple[TensorSpec, ...]
-    layers: tuple[CallableLayer, ...]
+    layers: tuple[CallableLayer | ModelStep, ...]
     outputs: tuple[str, ...] = ()
     sample: Callable[[int], Mapping[str, NDArray[Any]]] | None = None
 
@@ -124,8 +174,11 @@ class CallableModel:
         defects.check_unique("layer names", [layer.name for layer in self.layers])
         for spec in self.inputs:
             _check_spec(spec, f"input {spec.name!r}", defects)
-        for layer in self.layers:
-            _check_layer(layer, defects)
+        for index, layer in enumerate(self.layers):
+            if isinstance(layer, ModelStep):
+                _check_step(self, index, layer, defects)
+            else:
+                _check_layer(layer, defects)
         _check_names(self, defects)
         defects.raise_as(InvalidModelError)
 
@@ -142,7 +195,36 @@ class CallableModel:
     def inputs_of(self, index: int) -> tuple[str, ...]:
         """Return the names of the tensors that a layer takes."""
         before = self.layers[index - 1].output_names if index else self.input_names
-        return self.layers[index].inputs or before
+        return self.layers[index].input_names or before
+
+    def functions(self, start: int = 0, stop: int | None = None) -> tuple[CallableLayer, ...]:
+        """Return the layers [start, stop), which are functions.
+
+        Raises
+        ------
+        InvalidModelError
+            One of them is a model.
+        """
+        layers = self.layers[start:stop]
+        for layer in layers:
+            if isinstance(layer, ModelStep):
+                raise InvalidModelError(
+                    f"layer {layer.name!r} of {self.name!r} is a model, no function: open the pipeline with "
+                    "gapless.open_model"
+                )
+        return tuple(layer for layer in layers if isinstance(layer, CallableLayer))
+
+    @property
+    def has_models(self) -> bool:
+        """Whether a layer of it is a model of its own."""
+        return any(isinstance(layer, ModelStep) for layer in self.layers)
+
+    def stretches(self) -> tuple[range, ...]:
+        """Return the indices of its layers in order: of each model alone, of functions between them together."""
+        indices = range(len(self.layers))
+        steps = {index for index, layer in enumerate(self.layers) if isinstance(layer, ModelStep)}
+        groups = (list(group) for _, group in groupby(indices, lambda i: i if i in steps else -1))
+        return tuple(range(group[0], group[-1] + 1) for group in groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,11 +332,14 @@ def protected(array: NDArray[Any]) -> NDArray[Any]:
 def _check_types(model: CallableModel, defects: Defects) -> None:
     """Look for what later checks would stumble over."""
     _check_tuple("inputs", model.inputs, TensorSpec, defects)
-    _check_tuple("layers", model.layers, CallableLayer, defects)
+    _check_tuple("layers", model.layers, CallableLayer | ModelStep, defects)
     _check_tuple("outputs", model.outputs, str, defects)
     defects.raise_as(InvalidModelError)
     for layer in model.layers:
         defects.check_name("name of a layer", layer.name)
+        if isinstance(layer, ModelStep):
+            _check_mappings(layer, defects)
+            continue
         _check_tuple(f"inputs of layer {layer.name!r}", layer.inputs, str, defects)
         _check_tuple(f"outputs of layer {layer.name!r}", layer.outputs, TensorSpec | str, defects)
         if not isinstance(layer.variants, Mapping) or not layer.variants:
@@ -278,6 +363,36 @@ def _check_tuple(field: str, values: object, kind: type | UnionType, defects: De
     elif wrong := [value for value in values if not isinstance(value, kind)]:
         name = kind.__name__ if isinstance(kind, type) else kind
         defects.add(f"{field} must hold {name}, found {type(wrong[0]).__name__}")
+
+
+def _check_mappings(step: ModelStep, defects: Defects) -> None:
+    if not isinstance(step.model, str | Path) or not str(step.model):
+        defects.add(f"model of step {step.name!r} must be a path or a name, got {step.model!r}")
+    for field_name, given in (("inputs", step.inputs), ("outputs", step.outputs)):
+        if not isinstance(given, Mapping) or not all(
+            isinstance(text, str) for pair in given.items() for text in pair
+        ):
+            defects.add(
+                f"{field_name} of step {step.name!r} must say which tensor of the pipeline each tensor of the "
+                f"model is: {{'x': 'photo'}}, got {given!r}"
+            )
+
+
+def _check_step(model: CallableModel, index: int, step: ModelStep, defects: Defects) -> None:
+    if "/" in step.name:
+        defects.add(f"name of step {step.name!r} holds '/', which stands before the names of its layers")
+    taken = model.inputs_of(index)
+    if not step.inputs and len(taken) != 1:
+        defects.add(
+            f"step {step.name!r} has no inputs, and before it come {', '.join(map(repr, taken))}: say which "
+            "input of the model is given which of them"
+        )
+    if len(set(taken)) < len(taken):
+        defects.add(f"step {step.name!r} gives one tensor to several inputs of the model: copy it before")
+    within = f"{step.name}/"
+    for name in dict.fromkeys([*(layer.name for layer in model.layers), *_tensor_names(model)]):
+        if name.startswith(within):
+            defects.add(f"{name!r} is called like something inside step {step.name!r}: choose another name")
 
 
 def _check_layer(layer: CallableLayer, defects: Defects) -> None:

@@ -60,6 +60,7 @@ from .boards.board import Board as Board
 from .boards.board import on as on
 from .executor.callable_layers import CallableLayer as CallableLayer
 from .executor.callable_layers import CallableModel as CallableModel
+from .executor.callable_layers import ModelStep as ModelStep
 from .executor.cluster.actors import join_cluster as join_cluster
 from .executor.cluster.actors import local_cluster as local_cluster
 from .executor.cluster.cluster import Cluster as Cluster

@@ -172,7 +172,7 @@ def _loaded(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[LayerCall, 
     declared = _declared(artifact, document)
     steps, variants = [], []
     for index, outputs in enumerate(document["outputs"], start=document["start"]):
-        layer = declared.layers[index]
+        (layer,) = declared.functions(index, index + 1)
         variant = layer.variant_for(unit.kind)
         if variant is None:
             raise PlacementError(

@@ -19,6 +19,7 @@ from ...formulations.plugins import (
 )
 from ..engine import Engine
 from ..simulation import SIMULATED
+from .by_kind import EngineByKind
 
 ENTRY_POINT_GROUP = "gapless.engines"
 
@@ -40,7 +41,8 @@ def get_engine(name: str) -> Engine:
     Parameters
     ----------
     name
-        A registered name, or "module:Class" or "file.py:Class" of an engine of your own.
+        A registered name, or "module:Class" or "file.py:Class" of an engine of your own; or several, with
+        commas between them: each piece is run by the first that takes its kind.
 
     Raises
     ------
@@ -54,6 +56,8 @@ def get_engine(name: str) -> Engine:
             "nothing can be measured with --engine simulated, which plays a cost table; `gapless tune`, "
             "`run` and `trace` take it"
         )
+    if "," in name:
+        return EngineByKind([get_engine(each.strip()) for each in name.split(",")])
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         engine: Engine = getattr(import_module(module, __package__), attribute)()

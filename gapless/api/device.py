@@ -17,36 +17,26 @@ _ENGINES = {"onnx": DEFAULT_ENGINE, "callable": "callable"}
 """Who runs a kind of content when nothing is said."""
 
 
-def engine_for(model: Model) -> str:
-    """Return the name of the engine that runs a model when nothing is said.
+def common_engine(models: Sequence[Model], asked: str | None = None) -> str:
+    """Return the name of the engine that runs all of some models.
 
-    Raises
-    ------
-    InvalidInputError
-        Its parts need different engines.
+    Where models and Python functions are mixed, that is the names of two engines, with a comma between them.
+
+    Parameters
+    ----------
+    models
+        At least one.
+    asked
+        Who shall run what it takes; None: whoever runs it when nothing is said.
     """
-    kinds = {piece.content.kind for piece in model.pieces(0, len(model.network.layers))}
-    if len(kinds) != 1:
-        raise InvalidInputError(
-            f"{model.network.name!r} joins {' and '.join(sorted(kinds))} models, which no single engine runs"
-        )
-    return _ENGINES[kinds.pop()]
-
-
-def common_engine(models: Sequence[Model]) -> str:
-    """Return the name of the engine that runs all of some models when nothing is said.
-
-    Raises
-    ------
-    InvalidInputError
-        They need different engines, or there are none.
-    """
-    engines = sorted({engine_for(model) for model in models})
-    if len(engines) != 1:
-        raise InvalidInputError(
-            f"the networks need the engines {', '.join(engines) or '(none)'}; name networks of one engine"
-        )
-    return engines[0]
+    whole = (piece for model in models for piece in model.pieces(0, len(model.network.layers)))
+    kinds = dict.fromkeys(piece.content.kind for piece in whole)
+    if asked is None:
+        return ",".join(sorted({_ENGINES[kind] for kind in kinds}, reverse=True))
+    engine = get_engine(asked)
+    taken = [kind for kind in kinds if engine.takes(kind)]
+    left = {_ENGINES[kind] for kind in kinds if kind not in taken} if taken else ()
+    return ",".join([asked, *sorted(left)])
 
 
 def this_device(

@@ -215,9 +215,9 @@ def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) 
 
 def resolve_engine(engine: str | Engine | None, *models: Model) -> Engine:
     """Return the engine that is asked for, or that the models need."""
-    if engine is None:
-        return get_engine(common_engine(models))
-    return get_engine(engine) if isinstance(engine, str) else engine
+    if engine is None or isinstance(engine, str):
+        return get_engine(common_engine(models, engine))
+    return engine
 
 
 def resolve_all(

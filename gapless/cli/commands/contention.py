@@ -122,7 +122,7 @@ def contention(
     others = estimate or []
     models = open_each([*(networks or ()), *others], shapes=parse_shapes(shape or ()))
     first = len(models) - len(others)
-    runner = device.engine or common_engine(models)
+    runner = common_engine(models, device.engine)
     device_platform, notes = device.platform(runner), measuring.busy_notes()
     with StepLine() as line:
         found = measure_contention(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...api.device import engine_for, this_device
+from ...api.device import common_engine, this_device
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
@@ -218,7 +218,7 @@ def bench_engine(
     from ..base.progress import StepLine
 
     opened = open_model(model, shapes=parse_shapes(shape or ()))
-    chosen = engine or engine_for(opened)
+    chosen = common_engine([opened], engine)
     platform = this_device(
         units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
     )

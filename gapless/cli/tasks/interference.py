@@ -83,7 +83,7 @@ class InterferenceChoice:
 
     def _of_models(self) -> tuple[InterferenceRatios, list[str]]:
         models = self._opened()
-        runner = self.device.engine or common_engine(models)
+        runner = common_engine(models, self.device.engine)
         platform, notes = self.device.platform(runner), busy_notes()
         with StepLine() as line:
             found = measure_interference(

@@ -210,7 +210,7 @@ class Target:
                 subject=subject, engine=resolve_engine(device.engine, *models_for(subject).values()).name
             )
         models = subject if isinstance(subject, list) else [subject]
-        engine = device.engine or common_engine(models)
+        engine = common_engine(models, device.engine)
         return cls(subject=subject, engine=engine, platform=device.platform(engine))
 
     @property
