@@ -1,4 +1,4 @@
-"""Pipelines of Python functions and models: what a user writes in a file, and how one function is called.
+"""Pipelines of Python functions and models: what a user writes in a file.
 
 >>> from gapless import CallableLayer, CallableModel, TensorSpec
 >>> image = TensorSpec(name="image", shape=(480, 640))
@@ -17,16 +17,14 @@ layers is a whole model, which takes what layers before it give.
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any
 
-from ..formulations.errors import ExecutionError, InvalidModelError
+from ..formulations.errors import InvalidModelError
 from ..formulations.hardware import UnitKind
 from ..formulations.network import MAX_LAYERS
 from ..formulations.validation import Defects
@@ -130,7 +128,7 @@ class ModelStep:
         return tuple(self.outputs.values()) or (self.name,)
 
     def file(self, folder: Path) -> Path | None:
-        """Return the path of its file, seen from the folder of the Python file; None: there is no such file."""
+        """Return the path of its file, seen from the folder of the Python file; None: there is none."""
         path = folder / self.model
         return path if path.is_file() else None
 
@@ -215,118 +213,16 @@ class CallableModel:
         return tuple(layer for layer in layers if isinstance(layer, CallableLayer))
 
     @property
-    def has_models(self) -> bool:
-        """Whether a layer of it is a model of its own."""
-        return any(isinstance(layer, ModelStep) for layer in self.layers)
+    def steps(self) -> tuple[ModelStep, ...]:
+        """The layers that are models."""
+        return tuple(layer for layer in self.layers if isinstance(layer, ModelStep))
 
     def stretches(self) -> tuple[range, ...]:
-        """Return the indices of its layers in order: of each model alone, of functions between them together."""
+        """Return the indices of its layers in order: each model alone, functions in between together."""
         indices = range(len(self.layers))
         steps = {index for index, layer in enumerate(self.layers) if isinstance(layer, ModelStep)}
         groups = (list(group) for _, group in groupby(indices, lambda i: i if i in steps else -1))
         return tuple(range(group[0], group[-1] + 1) for group in groups)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerCall:
-    """A layer with one of its functions, ready to be called.
-
-    Attributes
-    ----------
-    layer
-        Name of the layer.
-    function
-        What is called.
-    inputs, outputs
-        Names of what it takes; what it has to give.
-    """
-
-    layer: str
-    function: Function
-    inputs: tuple[str, ...]
-    outputs: tuple[TensorSpec, ...]
-
-    def run(self, tensors: dict[str, NDArray[Any]]) -> None:
-        """Call the function on some of the tensors, and add its results to them, write-protected.
-
-        Raises
-        ------
-        ExecutionError
-            It raised an exception, or gave something else than it should; the message names the layer.
-        """
-        arrays = call(self.layer, self.function, [tensors[name] for name in self.inputs])
-        if len(arrays) != len(self.outputs):
-            raise ExecutionError(
-                f"layer {self.layer!r} returned {len(arrays)} arrays, its outputs are {len(self.outputs)}"
-            )
-        for spec, array in zip(self.outputs, arrays, strict=True):
-            require(spec, array, f"output {spec.name!r} of layer {self.layer!r}")
-            tensors[spec.name] = protected(array)
-
-
-def call(layer: str, function: Function, arrays: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-    """Call the function of a layer, and return what it gave: at least one array.
-
-    Raises
-    ------
-    ExecutionError
-        It raised an exception, or gave something else than arrays.
-    """
-    import numpy as np
-
-    result = guarded(f"layer {layer!r}", function, *arrays)
-    results = result if isinstance(result, tuple | list) else (result,)
-    for value in results:
-        if not isinstance(value, np.ndarray | np.generic):
-            raise ExecutionError(
-                f"layer {layer!r} returned {type(value).__name__}, must return a numpy array, "
-                "or a tuple of several"
-            )
-    return tuple(np.asarray(value) for value in results)
-
-
-def guarded(what: str, function: Function, *arguments: Any) -> Any:
-    """Call a function that a user wrote; `what` stands for it in messages.
-
-    What it prints goes to standard error, because standard output may be a JSON document.
-
-    Raises
-    ------
-    ExecutionError
-        It raised an exception; the message says which, and in which line.
-    """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            return function(*arguments)
-    except (Exception, SystemExit) as error:
-        trace = error.__traceback__
-        inner = trace.tb_next if trace is not None else None  # the user's own function
-        where = f" ({inner.tb_frame.f_code.co_filename}, line {inner.tb_lineno})" if inner else ""
-        hint = "; layers must not write into their inputs" if "read-only" in str(error) else ""
-        raise ExecutionError(f"{what} raised {type(error).__name__}: {error}{where}{hint}") from error
-
-
-def require(spec: TensorSpec, array: object, what: str) -> None:
-    """Refuse what is no array of the specified shape and type.
-
-    Raises
-    ------
-    ExecutionError
-        They differ.
-    """
-    import numpy as np
-
-    if not isinstance(array, np.ndarray):
-        raise ExecutionError(f"{what} is {type(array).__name__}, must be a numpy array")
-    if array.shape != spec.shape or array.dtype.name != spec.dtype:
-        raise ExecutionError(f"{what} is {array.dtype.name} {array.shape}, must be {spec.dtype} {spec.shape}")
-
-
-def protected(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to: other layers may need the same tensor."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _check_types(model: CallableModel, defects: Defects) -> None:
@@ -373,8 +269,8 @@ def _check_mappings(step: ModelStep, defects: Defects) -> None:
             isinstance(text, str) for pair in given.items() for text in pair
         ):
             defects.add(
-                f"{field_name} of step {step.name!r} must say which tensor of the pipeline each tensor of the "
-                f"model is: {{'x': 'photo'}}, got {given!r}"
+                f"{field_name} of step {step.name!r} must say which tensor of the pipeline each tensor of "
+                f"the model is: {{'x': 'photo'}}, got {given!r}"
             )
 
 

@@ -14,17 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import ExecutionError, InvalidInputError, InvalidModelError
 from ..formulations.network import Layer, ModelRef, Network, Tensor
+from .callable_calls import LayerCall, call, guarded, protected, require
 from .callable_file import CallableSource, source_of
-from .callable_layers import (
-    CallableLayer,
-    CallableModel,
-    Function,
-    LayerCall,
-    call,
-    guarded,
-    protected,
-    require,
-)
+from .callable_layers import CallableLayer, CallableModel, Function
 from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
 
 if TYPE_CHECKING:
@@ -56,7 +48,7 @@ def load_callable(locator: str, *, name: str | None = None) -> CallablePipeline:
 
 
 def find_pipeline(locator: str) -> tuple[CallableModel, CallableSource, str]:
-    """Return a pipeline as it is written, where it stands, and its name there; errors as for `load_callable`."""
+    """Return a pipeline as it is written, where it stands, its name there; errors as for `load_callable`."""
     where, colon, attribute = locator.rpartition(":")
     if not colon or not where or not attribute.isidentifier():
         raise InvalidModelError(f"{locator!r} names no pipeline; write path.py:NAME")
@@ -312,7 +304,7 @@ def _specs_of(layer: CallableLayer, arrays: Sequence[NDArray[Any]]) -> tuple[Ten
 
 
 def sample_of(declared: CallableModel, seed: int) -> dict[str, NDArray[Any]]:
-    """Return the inputs that the sample of a pipeline gives, or random ones; errors as for `sample_inputs`."""
+    """Return what the sample of a pipeline gives, or random inputs; errors as for `sample_inputs`."""
     if declared.sample is None:
         return _random_arrays(declared.inputs, seed)
     what = f"sample({seed})"

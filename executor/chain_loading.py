@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .chained import Values
 
 StepOpener = Callable[[ModelStep, CallableSource, Mapping[str, tuple[int, ...]]], Model]
-"""Opens the model of a step of a pipeline in a source, with shapes of inputs by name ("": of the only one)."""
+"""Opens the model of a step of a pipeline in a source, with shapes by name of input ("": of the only one)."""
 
 _SAMPLE_SEED = 0
 
@@ -51,7 +51,7 @@ def load_pipeline(
     """
     declared, source, attribute = find_pipeline(locator)
     title = declared.name if name is None else name
-    if not declared.has_models:
+    if not declared.steps:
         return CallablePipeline(declared, source, attribute, name=title)
     loading = _Loading(declared, source, attribute, open_step)
     members = loading.members()
@@ -166,7 +166,8 @@ class _Loading:
         for name, spec in given.items():
             if name not in inputs:
                 self._defects.add(
-                    f"step {step.name!r}: no output of the model depends on {name!r}: do not give it {spec.name!r}"
+                    f"step {step.name!r}: no output of the model depends on {name!r}: do not give it "
+                    f"{spec.name!r}"
                 )
             elif (spec.dtype, spec.shape) != (inputs[name].dtype, inputs[name].shape):
                 own = inputs[name]
@@ -178,8 +179,8 @@ class _Loading:
         called = step.outputs or ({made[0]: step.name} if len(made) == 1 else {})
         if set(called) != set(made):
             self._defects.add(
-                f"step {step.name!r}: the outputs of the model are {', '.join(map(repr, made))}: say in outputs "
-                f"what each of them is called, not {', '.join(map(repr, called)) or 'nothing'}"
+                f"step {step.name!r}: the outputs of the model are {', '.join(map(repr, made))}: say in "
+                f"outputs what each of them is called, not {', '.join(map(repr, called)) or 'nothing'}"
             )
         if len(self._defects.found) > before:
             return None

@@ -1,8 +1,8 @@
 """Pipelines of models and Python functions: what one gives is what the next one takes.
 
-A pipeline is a row of members: a model from an ONNX file, or functions that stand together. Each is a model by
-itself, with names of its own; outside, a tensor that is handed over has the name that the pipeline gives it,
-and what never leaves a model is called "step/tensor".
+A pipeline is a row of members: a model from an ONNX file, or functions that stand together. Each is a model
+by itself, with names of its own; outside, a tensor that is handed over has the name that the pipeline gives
+it, and what never leaves a model is called "step/tensor".
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Member:
     model
         The model; of functions that stand together, a `CallablePipeline`.
     prefix
-        What precedes the names of its layers, and of tensors that the pipeline gives no name; empty for functions.
+        What precedes the names of its layers, and of tensors that the pipeline gives no name; empty for
+        functions.
     names
         What the pipeline calls inputs and outputs of the model.
     """
@@ -64,7 +65,7 @@ class Member:
         return self.model.layer_of(own) if self.outer(own) == name else None
 
     def run(self, values: Arrays, *, also: Collection[str] = ()) -> Values:
-        """Return the right outputs, and further tensors if they are its own, by their names in the pipeline."""
+        """Return the right outputs, and further tensors if they are its own, by the names of the pipeline."""
         inputs = {spec.name: values[self.outer(spec.name)] for spec in self.model.inputs}
         wanted = [self.inner(name) for name in also if self.layer_of(name) is not None]
         found = self.model.reference(inputs, also=wanted)

@@ -92,7 +92,8 @@ class JoinedModel:
 
     def layer_of(self, tensor: str) -> int | None:
         """Return the layer that makes a tensor; None: no model knows it."""
-        for model, prefix, offset in zip(self.models, self.prefixes, layer_offsets(self.models), strict=False):
+        offsets = layer_offsets(self.models)
+        for model, prefix, offset in zip(self.models, self.prefixes, offsets, strict=False):
             if tensor.startswith(prefix):
                 layer = model.layer_of(tensor.removeprefix(prefix))
                 return None if layer is None else layer + offset

@@ -2,10 +2,10 @@
 
     gapless tune docs/examples/ocr.py:OCR
 
-Detection finds lines of text, Python cuts them out, classification says which of them are upside down, Python
-turns these, recognition reads them, and Python takes the most likely letters. How many lines a photo has is
-known when it has been looked at, but shapes are fixed: there is room for `LINES`, what is missing is grey, and
-`count` says how many there are. Needs `pip install rapidocr-onnxruntime`, which holds the models.
+Detection finds lines of text, Python cuts them out, classification says which of them are upside down,
+Python turns these, recognition reads them, and Python takes the most likely letters. How many lines a photo
+has is known when it has been looked at, but shapes are fixed: there is room for `LINES`, what is missing is
+grey, and `count` says how many there are. Needs `pip install rapidocr-onnxruntime`, which holds the models.
 """
 
 from importlib.util import find_spec
@@ -49,9 +49,9 @@ def normalised(photo: NDArray[np.uint8]) -> Pixels:
 
 
 def cut_out(photo: NDArray[np.uint8], likely: Pixels) -> tuple[Pixels, NDArray[np.int32], NDArray[np.int32]]:
-    """Return lines (LINES, 3, ROWS, COLUMNS), their boxes (top, bottom, left, right), and how many there are.
+    """Return lines (LINES, 3, ROWS, COLUMNS), their boxes (top, bottom, left, right), and their number.
 
-    Borders lie on multiples of 8 pixels: engines differ in the last digits, and a box must not depend on them.
+    Borders lie on multiples of 8 pixels: engines differ in the last digits; boxes must not depend on them.
     """
     lines = np.zeros((LINES, 3, ROWS, COLUMNS), dtype=np.float32)
     boxes = np.zeros((LINES, 4), dtype=np.int32)
@@ -75,12 +75,12 @@ def beginnings(lines: Pixels) -> Pixels:
 def upright(lines: Pixels, turned: Pixels) -> Pixels:
     """Return the lines, turned round where classification is sure that they are upside down."""
     over = turned[:, 1] > 0.9
-    return np.where(over[:, None, None, None], lines[:, :, ::-1, ::-1], lines)
+    return np.asarray(np.where(over[:, None, None, None], lines[:, :, ::-1, ::-1], lines))
 
 
 def most_likely(letters: Pixels, count: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the letters of each line by their numbers, without repetitions; 0 is no letter."""
-    best = letters.argmax(axis=2).astype(np.int32)
+    best: NDArray[np.int32] = letters.argmax(axis=2).astype(np.int32)
     best[:, 1:][best[:, 1:] == best[:, :-1]] = 0
     best[int(count[0]) :] = 0
     return best

@@ -73,6 +73,6 @@ class EngineByKind:
             if engine.takes(piece.content.kind):
                 return engine
         raise InvalidInputError(
-            f"piece {piece.name!r} holds {piece.content.kind!r}, which none of the engines {self.name} takes: "
-            "name another one in --engine"
+            f"piece {piece.name!r} holds {piece.content.kind!r}, which none of the engines {self.name} "
+            "takes: name another one in --engine"
         )

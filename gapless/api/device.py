@@ -8,7 +8,6 @@ from dataclasses import replace
 from ..executor.engine import Engine
 from ..executor.engines.registry import get_engine
 from ..executor.model import Model
-from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import EngineSettings, MemoryMode, Platform, Precision
 
 DEFAULT_ENGINE = "mnn"

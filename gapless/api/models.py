@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..executor.callable_layers import ModelStep
     from ..executor.graph.onnx_model import OnnxModel, PieceFinder
     from ..executor.graph.opening import Opener, OpeningLimits
+    from ..executor.graph.shapes import Shapes as FixedShapes
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -119,7 +120,7 @@ def _opened(
 def _open_onnx(
     where: str,
     name: str | None,
-    fixed: Shapes,
+    fixed: FixedShapes,
     opener: Opener,
     granularity: Granularity,
     *,
@@ -317,7 +318,7 @@ def _open_callable(
     if shapes:
         raise InvalidInputError(f"{where} has fixed shapes in its TensorSpecs; --shape is for ONNX files")
 
-    def open_step(step: ModelStep, source: CallableSource, fixed: Shapes) -> Model:
+    def open_step(step: ModelStep, source: CallableSource, fixed: FixedShapes) -> Model:
         file = step.file(source.path.parent)
         found = f"{ZOO_PREFIX}{step.model}" if file is None else str(file)
         return _open_onnx(found, step.name, fixed, opener, granularity, materialize=materialize)

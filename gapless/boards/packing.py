@@ -150,10 +150,33 @@ class Packing:
 
             there = self.file(Path(where), external_files(where, materialize=materialize))
         elif colon and source.endswith(".py") and os.path.isfile(source):
-            there = f"{self.code(Path(source))}:{attribute}"
+            there = f"{self.pipeline(where, Path(source))}:{attribute}"
         else:
             return str(locator)
         return there if name is None else f"{name}={there}"
+
+    def pipeline(self, locator: str, path: Path) -> str:
+        """Take the file of a pipeline along, with its models below its folder; return its path there.
+
+        What stands at an absolute path, such as a model inside an installed package, the board has itself.
+        """
+        from ..executor.callables import find_pipeline
+        from ..executor.graph.model_file import external_files  # loads onnx
+
+        beside = dict.fromkeys(_modules(path))
+        declared, _, _ = find_pipeline(locator)
+        for step in declared.steps:
+            file = step.file(path.parent)
+            if file is None or Path(step.model).is_absolute():
+                continue
+            if ".." in Path(step.model).parts:
+                raise InvalidInputError(
+                    f"step {step.name!r} of {locator} is {step.model}: only models below the folder of the "
+                    "file can be taken to a board"
+                )
+            weights = external_files(file, materialize=True)
+            beside |= dict.fromkeys([str(step.model), *(str(Path(step.model).parent / w) for w in weights)])
+        return self.file(path, beside)
 
     def code(self, path: Path) -> str:
         """Take a Python file along, with the modules beside it that it imports; return its path there."""
