@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..formulations.errors import InvalidModelError
 from ..formulations.hardware import UnitKind
@@ -257,8 +257,8 @@ def _check_tuple(field: str, values: object, kind: type | UnionType, defects: De
     if not isinstance(values, tuple):
         defects.add(f"{field} must be a tuple, got {type(values).__name__} (a tuple of one: (x,))")
     elif wrong := [value for value in values if not isinstance(value, kind)]:
-        name = kind.__name__ if isinstance(kind, type) else kind
-        defects.add(f"{field} must hold {name}, found {type(wrong[0]).__name__}")
+        names = " or ".join(each.__name__ for each in get_args(kind) or (kind,))
+        defects.add(f"{field} must hold {names}, found {type(wrong[0]).__name__}")
 
 
 def _check_mappings(step: ModelStep, defects: Defects) -> None:

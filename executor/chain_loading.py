@@ -77,7 +77,7 @@ class _Loading:
         self._source = source
         self._attribute = attribute
         self._open_step = open_step
-        self._defects = Defects(f"{self.place}: models and functions do not fit together")
+        self._defects = Defects(f"pipeline {self.place}")
         self._specs: dict[str, TensorSpec] = {spec.name: spec for spec in declared.inputs}
         self._last_functions = max((s[-1] for s in declared.stretches() if not self._is_step(s)), default=-1)
 

@@ -28,14 +28,14 @@ class EngineByKind:
 
     @property
     def name(self) -> str:
-        """Names of all, with commas between them."""
-        return ",".join(engine.name for engine in self._engines)
+        """Names of all, with "+" between them."""
+        return "+".join(engine.name for engine in self._engines)
 
     def availability(self) -> Availability:
         """Say whether all of them work here."""
         found = [engine.availability() for engine in self._engines]
         missing = next((each for each in found if not each.ok), None)
-        return missing or Availability(ok=True, version=",".join(each.version for each in found))
+        return missing or Availability(ok=True, version="+".join(each.version for each in found))
 
     def backends(self) -> tuple[str, ...]:
         """Return the backends that any of them reaches; profiling finds out what runs where."""

@@ -41,8 +41,8 @@ def get_engine(name: str) -> Engine:
     Parameters
     ----------
     name
-        A registered name, or "module:Class" or "file.py:Class" of an engine of your own; or several, with
-        commas between them: each piece is run by the first that takes its kind.
+        A registered name, or "module:Class" or "file.py:Class" of an engine of your own; or two of
+        them, such as "mnn+callable": each piece is run by the first that takes its kind.
 
     Raises
     ------
@@ -56,8 +56,9 @@ def get_engine(name: str) -> Engine:
             "nothing can be measured with --engine simulated, which plays a cost table; `gapless tune`, "
             "`run` and `trace` take it"
         )
-    if "," in name:
-        return EngineByKind([get_engine(each.strip()) for each in name.split(",")])
+    first, plus, last = name.rpartition("+")
+    if plus and last in engine_names():
+        return EngineByKind([get_engine(first), get_engine(last)])
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         engine: Engine = getattr(import_module(module, __package__), attribute)()

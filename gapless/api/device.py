@@ -19,7 +19,7 @@ _ENGINES = {"onnx": DEFAULT_ENGINE, "callable": "callable"}
 def common_engine(models: Sequence[Model], asked: str | None = None) -> str:
     """Return the name of the engine that runs all of some models.
 
-    Where models and Python functions are mixed, that is the names of two engines, with a comma between them.
+    Where models and Python functions are mixed, that is two of them, such as "mnn+callable".
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def common_engine(models: Sequence[Model], asked: str | None = None) -> str:
     whole = (piece for model in models for piece in model.pieces(0, len(model.network.layers)))
     kinds = dict.fromkeys(piece.content.kind for piece in whole)
     if asked is None:
-        return ",".join(sorted({_ENGINES[kind] for kind in kinds}, reverse=True))
+        return "+".join(sorted({_ENGINES[kind] for kind in kinds}, reverse=True))
     engine = get_engine(asked)
     taken = [kind for kind in kinds if engine.takes(kind)]
     left = {_ENGINES[kind] for kind in kinds if kind not in taken} if taken else ()
-    return ",".join([asked, *sorted(left)])
+    return "+".join([asked, *sorted(left)])
 
 
 def this_device(
