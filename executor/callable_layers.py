@@ -29,6 +29,7 @@ from ..formulations.hardware import UnitKind
 from ..formulations.network import MAX_LAYERS
 from ..formulations.validation import Defects
 from .model import ITEM_BYTES, TensorSpec
+from .opencl_functions import OPENCL, OpenClFunction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +56,8 @@ class CallableLayer:
         Unique in its pipeline.
     variants
         Functions by kind of unit ("cpu", "gpu", "npu", ...); "*" is for every kind that is not named.
-        A unit of a kind without a function cannot run the layer.
+        A unit of a kind without a function cannot run the layer. Under "opencl" stands an `OpenClFunction`,
+        for units with an OpenCL backend, which run nothing else.
     inputs
         Names of the tensors that it takes, in the order of the parameters: inputs of the pipeline, and
         outputs of earlier layers. Empty: all outputs of the layer before.
@@ -81,9 +83,10 @@ class CallableLayer:
         named = (output.name if isinstance(output, TensorSpec) else output for output in self.outputs)
         return tuple(named) or (self.name,)
 
-    def variant_for(self, kind: str) -> str | None:
-        """Return under which key the function for a kind of unit stands, or None."""
-        return next((key for key in (kind, ANY_UNIT) if key in self.variants), None)
+    def variant_for(self, kind: str, backend: str = "cpu") -> str | None:
+        """Return under which key the function for a kind of unit and its backend stands, or None."""
+        keys = (OPENCL,) if backend.startswith(OPENCL) else (kind, ANY_UNIT)
+        return next((key for key in keys if key in self.variants), None)
 
     @property
     def reference_variant(self) -> str:
@@ -292,8 +295,12 @@ def _check_step(model: CallableModel, index: int, step: ModelStep, defects: Defe
 
 
 def _check_layer(layer: CallableLayer, defects: Defects) -> None:
-    known = (*UnitKind, ANY_UNIT)
+    known = (*UnitKind, ANY_UNIT, OPENCL)
+    if set(layer.variants) == {OPENCL}:
+        defects.add(f"layer {layer.name!r} has an OpenCL function alone: numbers are compared with another")
     for kind, function in layer.variants.items():
+        if (kind == OPENCL) != isinstance(function, OpenClFunction):
+            defects.add(f"variants of layer {layer.name!r}: an OpenClFunction stands under {OPENCL!r}, alone")
         if kind not in known:
             defects.add(f"variant {kind!r} of layer {layer.name!r} is no kind of unit: {', '.join(known)}")
         if not callable(function):

@@ -72,6 +72,7 @@ from .executor.coordination.requests import Served as Served
 from .executor.coordination.tally import Statistics as Statistics
 from .executor.measurement import Measurement as Measurement
 from .executor.model import TensorSpec as TensorSpec
+from .executor.opencl_functions import OpenClFunction as OpenClFunction
 from .executor.pipeline.pipeline import Pipeline as Pipeline
 from .executor.runner import Budget as Budget
 from .executor.tuning.options import Rung as Rung

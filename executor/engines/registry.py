@@ -27,6 +27,7 @@ _BUILT_IN = {
     "mnn": ".mnn_engine:MnnEngine",
     "onnxruntime": ".ort_engine:OrtEngine",
     "callable": ".callable_engine:CallableEngine",
+    "opencl": ".opencl_engine:OpenClEngine",
 }
 
 
