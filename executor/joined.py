@@ -83,7 +83,7 @@ class JoinedModel:
         check_range(self.network, start, stop)
         found = []
         for model, prefix, (first, last) in zip(
-            self.models, self.prefixes, pairwise(_offsets(self.models)), strict=True
+            self.models, self.prefixes, pairwise(layer_offsets(self.models)), strict=True
         ):
             if first < stop and start < last:
                 pieces = model.pieces(max(start, first) - first, min(stop, last) - first)
@@ -92,7 +92,8 @@ class JoinedModel:
 
     def layer_of(self, tensor: str) -> int | None:
         """Return the layer that makes a tensor; None: no model knows it."""
-        for model, prefix, offset in zip(self.models, self.prefixes, _offsets(self.models), strict=False):
+        offsets = layer_offsets(self.models)
+        for model, prefix, offset in zip(self.models, self.prefixes, offsets, strict=False):
             if tensor.startswith(prefix):
                 layer = model.layer_of(tensor.removeprefix(prefix))
                 return None if layer is None else layer + offset
@@ -117,13 +118,13 @@ class JoinedModel:
         return right
 
 
-def _offsets(models: Sequence[Model]) -> list[int]:
+def layer_offsets(models: Sequence[Model]) -> list[int]:
     """Return where the layers of each model begin, and where the last ones end."""
     return list(accumulate((len(model.network.layers) for model in models), initial=0))
 
 
 def _network(models: Sequence[Model], prefixes: Sequence[str], name: str) -> Network:
-    offsets = _offsets(models)
+    offsets = layer_offsets(models)
     layers: list[Layer] = []
     tensors: list[Tensor] = []
     forbidden: list[int] = []

@@ -60,6 +60,7 @@ from .boards.board import Board as Board
 from .boards.board import on as on
 from .executor.callable_layers import CallableLayer as CallableLayer
 from .executor.callable_layers import CallableModel as CallableModel
+from .executor.callable_layers import ModelStep as ModelStep
 from .executor.cluster.actors import join_cluster as join_cluster
 from .executor.cluster.actors import local_cluster as local_cluster
 from .executor.cluster.cluster import Cluster as Cluster
@@ -71,6 +72,7 @@ from .executor.coordination.requests import Served as Served
 from .executor.coordination.tally import Statistics as Statistics
 from .executor.measurement import Measurement as Measurement
 from .executor.model import TensorSpec as TensorSpec
+from .executor.opencl_functions import OpenClFunction as OpenClFunction
 from .executor.pipeline.pipeline import Pipeline as Pipeline
 from .executor.runner import Budget as Budget
 from .executor.tuning.options import Rung as Rung

@@ -21,6 +21,7 @@ from ...formulations.plugins import (
 )
 from ..engine import Engine
 from ..simulation import SIMULATED
+from .by_kind import EngineByKind
 
 ENTRY_POINT_GROUP = "gapless.engines"
 
@@ -29,6 +30,7 @@ _BUILT_IN = {
     "onnxruntime": ".ort_engine:OrtEngine",
     "openvino": ".openvino_engine:OpenVinoEngine",
     "callable": ".callable_engine:CallableEngine",
+    "opencl": ".opencl_engine:OpenClEngine",
 }
 
 
@@ -43,7 +45,8 @@ def get_engine(name: str) -> Engine:
     Parameters
     ----------
     name
-        A registered name, or "module:Class" or "file.py:Class" of an engine of your own.
+        A registered name, or "module:Class" or "file.py:Class" of an engine of your own; or two of
+        them, such as "mnn+callable": each piece is run by the first that takes its kind.
 
     Raises
     ------
@@ -57,6 +60,9 @@ def get_engine(name: str) -> Engine:
             "nothing can be measured with --engine simulated, which plays a cost table; `gapless tune`, "
             "`run` and `trace` take it"
         )
+    first, plus, last = name.rpartition("+")
+    if plus and last in engine_names():
+        return EngineByKind([get_engine(first), get_engine(last)])
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         engine: Engine = getattr(import_module(module, __package__), attribute)()

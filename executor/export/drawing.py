@@ -156,8 +156,8 @@ def _pieces(order: Order) -> dict[Chunk, tuple[Piece, ...]]:
         found[chunk] = order.models[chunk.network].pieces(chunk.start, chunk.stop)
         if any(piece.content.kind != "onnx" for piece in found[chunk]):
             raise InvalidInputError(
-                f"network {chunk.network!r} is made of Python functions, which have no ONNX form: it cannot "
-                f"be exported; run it with `gapless run`, or with gapless.open_pipeline"
+                f"network {chunk.network!r} holds Python functions, which have no ONNX form: it cannot be "
+                f"exported; run it with `gapless run`, or with gapless.open_pipeline"
             )
     return found
 

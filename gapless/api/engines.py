@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..executor.engine import Engine
+from ..executor.engines.by_kind import EngineByKind
 from ..executor.engines.registry import engine_names, get_engine
 from ..executor.model import Model
 from ..formulations.errors import InvalidInputError
@@ -28,29 +29,37 @@ _ENGINES: Mapping[str, tuple[str, ...]] = {"onnx": (DEFAULT_ENGINE, "onnxruntime
 def engines_for(*models: Model) -> tuple[str, ...]:
     """Return the names of the engines that run all of some models when nothing is said, the usual one first.
 
+    Where models and Python functions are mixed that is one of each, such as "mnn+callable".
+
     Raises
     ------
     InvalidInputError
-        They need different engines, or there are none.
+        There is no engine for them.
     """
-    asked = {model.network.name: _engines_of(model) for model in models}
-    different = set(asked.values())
-    if len(different) != 1:
-        needed = ", ".join(sorted(names[0] for names in different))
-        raise InvalidInputError(
-            f"the networks need the engines {needed or '(none)'}; name networks of one engine"
-        )
-    names = different.pop()
+    kinds = _kinds_of(models)
+    if len(kinds) > 1:
+        return ("+".join(_installed(kind)[0] for kind in kinds),)
+    return _installed(kinds[0])
+
+
+def _kinds_of(models: Sequence[Model]) -> list[str]:
+    """Return the kinds of content of some models, in the order of `_ENGINES`."""
+    wholes = (piece for model in models for piece in model.pieces(0, len(model.network.layers)))
+    found = {piece.content.kind for piece in wholes}
+    return [kind for kind in _ENGINES if kind in found]
+
+
+def _installed(kind: str) -> tuple[str, ...]:
+    names = _ENGINES[kind]
     return tuple(name for name in names if get_engine(name).availability().ok) or names[:1]
 
 
-def _engines_of(model: Model) -> tuple[str, ...]:
-    kinds = {piece.content.kind for piece in model.pieces(0, len(model.network.layers))}
-    if len(kinds) != 1:
-        raise InvalidInputError(
-            f"{model.network.name!r} joins {' and '.join(sorted(kinds))} models, which no single engine runs"
-        )
-    return _ENGINES[kinds.pop()]
+def _completed(engine: Engine, kinds: Sequence[str]) -> Engine:
+    """Return an engine together with the usual ones for those kinds of content that it does not take."""
+    left = [kind for kind in kinds if not engine.takes(kind)]
+    if len(left) in (0, len(kinds)):
+        return engine
+    return EngineByKind([engine, *(get_engine(_installed(kind)[0]) for kind in left)])
 
 
 def resolve_engines(engine: EngineChoice, *models: Model) -> tuple[Engine, ...]:
@@ -62,7 +71,9 @@ def resolve_engines(engine: EngineChoice, *models: Model) -> tuple[Engine, ...]:
         There is no such engine, or one is named twice.
     """
     asked = engines_for(*models) if engine is None else _listed(engine)
-    found = tuple(get_engine(one) if isinstance(one, str) else one for one in asked)
+    kinds = _kinds_of(models)
+    given = (get_engine(one) if isinstance(one, str) else one for one in asked)
+    found = tuple(_completed(one, kinds) for one in given)
     names = [one.name for one in found]
     if not names or len(set(names)) < len(names):
         raise InvalidInputError(f"engines must be named, and each once; got {', '.join(names) or 'none'}")
@@ -79,7 +90,7 @@ def resolve_engine(engine: EngineChoice, *models: Model) -> Engine:
     """
     if engine is None:
         return get_engine(engines_for(*models)[0])
-    found = resolve_engines(engine)
+    found = resolve_engines(engine, *models)
     if len(found) > 1:
         raise InvalidInputError(
             f"engines compete where one network is profiled, tuned or run; here one of "

@@ -16,8 +16,11 @@ from ..formulations.network import ModelRef, Network
 from ..profiler.applications.catalog import application_named, applications
 
 if TYPE_CHECKING:
+    from ..executor.callable_file import CallableSource
+    from ..executor.callable_layers import ModelStep
     from ..executor.graph.onnx_model import OnnxModel, PieceFinder
     from ..executor.graph.opening import Opener, OpeningLimits
+    from ..executor.graph.shapes import Shapes as FixedShapes
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -106,9 +109,24 @@ def _opened(
     fixed = {key: tuple(shape) for key, shape in shapes.items()}
     if not os.path.exists(where):
         if _CALLABLE.fullmatch(where):
-            return _open_callable(where, name, fixed)
+            return _open_callable(where, name, fixed, opener, granularity, materialize=materialize)
         if application := application_named(where):
-            return _open_callable(application.locator, name or where, fixed)
+            return _open_callable(
+                application.locator, name or where, fixed, opener, granularity, materialize=materialize
+            )
+    return _open_onnx(where, name, fixed, opener, granularity, materialize=materialize, pieces=pieces)
+
+
+def _open_onnx(
+    where: str,
+    name: str | None,
+    fixed: FixedShapes,
+    opener: Opener,
+    granularity: Granularity,
+    *,
+    materialize: bool,
+    pieces: PieceFinder | None = None,
+) -> Model:
     from ..executor.graph.onnx_model import load_onnx
     from .pieces import labels_of
 
@@ -286,12 +304,26 @@ def _joined_names(network: Network) -> list[str]:
     return list(dict.fromkeys(layer.name.partition("/")[0] for layer in network.layers))
 
 
-def _open_callable(where: str, name: str | None, shapes: Shapes) -> Model:
-    from ..executor.callables import load_callable
+def _open_callable(
+    where: str,
+    name: str | None,
+    shapes: Shapes,
+    opener: Opener,
+    granularity: Granularity,
+    *,
+    materialize: bool,
+) -> Model:
+    from ..executor.chain_loading import load_pipeline
 
     if shapes:
         raise InvalidInputError(f"{where} has fixed shapes in its TensorSpecs; --shape is for ONNX files")
-    return load_callable(where) if name is None else load_callable(where, name=name)
+
+    def open_step(step: ModelStep, source: CallableSource, fixed: FixedShapes) -> Model:
+        file = step.file(source.path.parent)
+        found = f"{ZOO_PREFIX}{step.model}" if file is None else str(file)
+        return _open_onnx(found, step.name, fixed, opener, granularity, materialize=materialize)
+
+    return load_pipeline(where, open_step, name=name, granularity=str(granularity))
 
 
 def _granularity(text: str | Granularity) -> Granularity:

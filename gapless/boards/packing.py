@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,10 +150,17 @@ class Packing:
 
             there = self.file(Path(where), external_files(where, materialize=materialize))
         elif colon and source.endswith(".py") and os.path.isfile(source):
-            there = f"{self.code(Path(source))}:{attribute}"
+            there = f"{self.pipeline(Path(source))}:{attribute}"
         else:
             return str(locator)
         return there if name is None else f"{name}={there}"
+
+    def pipeline(self, path: Path) -> str:
+        """Take the file of a pipeline along, with models below its folder that it names; return its path.
+
+        What it finds elsewhere, such as a model inside an installed package, the board has itself.
+        """
+        return self.file(path, dict.fromkeys([*_modules(path), *_named_models(path)]))
 
     def code(self, path: Path) -> str:
         """Take a Python file along, with the modules beside it that it imports; return its path there."""
@@ -309,6 +316,27 @@ def _modules(path: Path) -> list[str]:
             asked += new
     found.pop(path.name, None)
     return sorted(found)
+
+
+def _named_models(path: Path) -> Iterator[str]:
+    """Yield the ONNX files that a Python file names as text, and their weights, as seen from its folder.
+
+    The file is only read: what it needs to be executed may be on the board alone.
+    """
+    from ..executor.graph.model_file import external_files  # loads onnx
+
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):  # who runs it says what is wrong with it
+        return
+    for node in ast.walk(tree):
+        name = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        file = path.parent / name
+        inside = not os.path.isabs(name) and ".." not in Path(name).parts
+        if name.endswith(".onnx") and inside and file.is_file():
+            yield name
+            for weights in external_files(file, materialize=True):
+                yield str(Path(name).parent / weights)
 
 
 def _imported(tree: ast.Module) -> set[str]:

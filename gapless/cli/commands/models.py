@@ -35,6 +35,7 @@ from ..options.models import (
 
 if TYPE_CHECKING:
     from ...executor.callables import CallablePipeline
+    from ...executor.chained import ChainedModel
     from ...executor.engines.bench import EngineBench
     from ...executor.model import Model
     from ...formulations.hardware import ProcessingUnit
@@ -92,6 +93,7 @@ def inspect(
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
     from ...api.models import open_model
     from ...executor.callables import CallablePipeline
+    from ...executor.chained import ChainedModel
     from ...executor.graph.shapes import parse_shapes
 
     opened = open_model(
@@ -108,7 +110,7 @@ def inspect(
         if split is not None:
             return _split(spatial, split, Axis[axis.name])
         return _pieces(spatial, pieces, time_limit)
-    return _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
+    return _pipeline(opened) if isinstance(opened, CallablePipeline | ChainedModel) else _onnx(opened)
 
 
 def _spatial(opened: Model) -> SpatialNetwork:
@@ -168,7 +170,7 @@ def _pieces(network: SpatialNetwork, method: PieceMethod | None, time_limit_s: f
     )
 
 
-def _pipeline(opened: CallablePipeline) -> Answer:
+def _pipeline(opened: CallablePipeline | ChainedModel) -> Answer:
     from ...executor.callable_inspection import inspect_pipeline
     from ...view.terminal.models import pipeline_view
 

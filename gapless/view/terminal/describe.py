@@ -184,7 +184,7 @@ def networks_view(
     for application, model in applications:
         name = Text(application.name, style="bold")
         functions.add_row(name, _inputs(model.inputs), str(len(model.layers)), application.about)
-    what = "Pipelines of numpy functions: they run on CPU cores, whatever kind of unit calls them."
+    what = "Pipelines of numpy functions, run on CPU cores; with --engine opencl also on OpenCL devices."
     return Group(table, "", Text(note, style="dim"), "", functions, "", Text(what, style="dim"))
 
 

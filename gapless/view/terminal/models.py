@@ -49,16 +49,17 @@ def inspection_view(found: Inspection, problem: str) -> Group:
 
 
 def pipeline_view(found: PipelineInspection) -> Group:
-    """Return what `gapless inspect` shows of a pipeline of Python functions."""
+    """Return what `gapless inspect` shows of a pipeline of functions and models."""
     head = Text(found.network, style="bold")
-    head.append(f": {len(found.layers)} layers, {len(found.cuts)} legal cuts", style="not bold")
+    count = sum(layer.layers for layer in found.layers)
+    head.append(f": {count} layers, {len(found.cuts)} legal cuts", style="not bold")
     numbers = ("#", "alive before", "tensors")
     table = plain_table("#", "layer", "functions", "takes", "gives", *numbers[1:], numbers=numbers)
     cuts = {cut.cut: cut for cut in found.cuts}
-    for index, layer in enumerate(found.layers):
-        cut = cuts.get(index)
+    for layer in found.layers:
+        cut = cuts.get(layer.layer)
         table.add_row(
-            str(index),
+            str(layer.layer) if layer.layers == 1 else f"{layer.layer}-{layer.layer + layer.layers - 1}",
             layer.name,
             ", ".join(f"{kind}: {name}" for kind, name in zip(layer.kinds, layer.functions, strict=True)),
             ", ".join(layer.inputs),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gapless.executor.callables import CallableContent
 from gapless.executor.engine import Engine
+from gapless.executor.engines.probe import TINY
 from gapless.executor.engines.registry import engine_names, engine_words, engines_on, get_engine
 from gapless.formulations.errors import EngineUnavailableError, InvalidInputError
 from gapless.formulations.hardware import EngineSettings, ProcessingUnit
@@ -104,3 +107,30 @@ def test_engines_load_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def test_two_engines_share_pieces_by_kind(tmp_path: Path) -> None:
+    both = get_engine("onnxruntime+callable")
+    assert both.name == "onnxruntime+callable"
+    assert get_engine(both.name).takes("onnx")
+    assert both.takes("callable")
+    assert not both.takes("other")
+    assert both.availability().version == "+".join(
+        get_engine(name).availability().version for name in ("onnxruntime", "callable")
+    )
+    assert both.backends()[0] == "cpu"
+    pieces = [TINY, replace(TINY, content=CallableContent(document="{}"), digest="d", name="functions")]
+    assert [artifact.engine for artifact in both.prepare([*pieces, TINY], folder=tmp_path)] == [
+        "onnxruntime",
+        "callable",
+        "onnxruntime",
+    ]
+    foreign = replace(TINY, content=CallableContent(document="{}", kind="other"))
+    with pytest.raises(
+        InvalidInputError, match=r"holds 'other', which none of the engines onnxruntime\+call"
+    ):
+        both.prepare([foreign])
+    with pytest.raises(InvalidInputError, match="no engine 'lost'"):
+        get_engine("lost+callable")
+    with pytest.raises(InvalidInputError, match=r"no engine 'mnn\+lost'"):
+        get_engine("mnn+lost")
