@@ -270,6 +270,7 @@ def executed_plans(results: Sequence[TuningResult], *, pace: str = "period") -> 
                         period_us=today * row.period_us.median,
                         chunk_us=tuple(today * time_us for time_us in _chunk_us(plan, row)),
                         runs=row.period_us.count,
+                        run_us=tuple(today * time_us for time_us in row.visit_us),
                     ),
                 )
         after = rows

@@ -238,7 +238,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, after: int, how: type[BaseException])
 def test_a_loop_that_was_cut_off_anywhere_is_resumed(
     how: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = pixel(top=4)
+    whole = pixel(top=5)
     assert whole.loop is not None
     assert len(whole.loop.rounds) >= 3
     visits = [
@@ -248,7 +248,7 @@ def test_a_loop_that_was_cut_off_anywhere_is_resumed(
         store = tmp_path / f"{number}.db"
         try:
             with dying(monkeypatch, after, how):
-                tuned = pixel(top=4, store=store)
+                tuned = pixel(top=5, store=store)
         except Killed:
             pass
         else:
@@ -257,7 +257,7 @@ def test_a_loop_that_was_cut_off_anywhere_is_resumed(
             assert tuned.loop.stop is LoopStop.INTERRUPTED
             done = tuned.loop.rounds[:-1]
             assert tuned.result == (done[-1] if done else tuned.loop.rounds[0]).result
-        again = pixel(top=4, store=store, resume=True)
+        again = pixel(top=5, store=store, resume=True)
         assert again.loop is not None
         assert sum(one.result.reused for one in again.loop.rounds) == after
         assert timeless(again) == timeless(whole)
