@@ -29,7 +29,8 @@ from rich.table import Table
 import gapless
 from benchmarks.instances import SPREADS, distorted
 from gapless.api.execution import models_for, resolve_engine
-from gapless.api.tuning import Tuned, tune_simulated
+from gapless.api.tuned import Tuned
+from gapless.api.tuning import tune_simulated
 from gapless.cli.options.models import parse_emulation
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget

@@ -52,11 +52,9 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.profiler.prediction.evaluation import (
     MULTI,
-    Fit,
     evaluation_of,
-    left_out_us,
     plans_of,
-    usable_models,
+    ways_of,
 )
 from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions
 from gapless.profiler.prediction.published import load_executions
@@ -76,7 +74,7 @@ def main() -> None:
         every = [load_executions(file) for file in files]
         for file, executions in zip(files, every, strict=True):
             console.print(f"\n{file}:")
-            console.print(prediction_view(executions, evaluation_of(executions)))
+            console.print(prediction_view(executions, evaluation_of(executions, own_share=True)))
     except GaplessError as error:
         raise SystemExit(str(error)) from None
     if len(every) > 1:
@@ -181,19 +179,18 @@ def _plans(problem: Problem, options: argparse.Namespace, rng: random.Random) ->
 def _together(every: Sequence[Executions]) -> Table:
     """Return the table of all files together, for plans of several chunks."""
     rows = []
-    for model in usable_models(every[0]):
-        if not all(model in usable_models(one) for one in every):
+    for way in ways_of(every[0], own_share=True):
+        if not all(way in ways_of(one, own_share=True) for one in every):
             continue
-        for fit in Fit:
-            measured = [one.period_us for executions in every for one in plans_of(executions, MULTI)]
-            predicted = [
-                period_us
-                for executions in every
-                for period_us in left_out_us(executions.problem(model), plans_of(executions, MULTI), fit)
-            ]
-            found = quality(predicted, measured, table=model, scope=MULTI)
-            # What the fastest plan of several networks is means nothing.
-            rows.append((str(fit), None, replace(found, regret_percent=())))
+        measured = [one.period_us for executions in every for one in plans_of(executions, MULTI)]
+        predicted = [
+            period_us
+            for executions in every
+            for period_us in way.left_out_us(executions, plans_of(executions, MULTI))
+        ]
+        found = quality(predicted, measured, table=way.model, scope=MULTI)
+        # What the fastest plan of several networks is means nothing.
+        rows.append((str(way.fit), None, replace(found, regret_percent=())))
     return quality_table(f"{MULTI} of all {len(every)} files together, leave one out", rows)
 
 

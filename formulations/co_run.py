@@ -173,7 +173,7 @@ BUILT_IN_MODELS = tuple(_BUILT_IN)
 """Names of the models that come with gapless."""
 
 _UNTAUGHT = Interpolated(LEARNED)
-"""What `learned` is where no plan was executed yet; executed plans make more of it (`profiler.prediction.learned`)."""
+"""What `learned` is before any plan was executed (`profiler.prediction.learned`)."""
 
 _REGISTERED: dict[str, CoRunModel] = {}
 

@@ -73,9 +73,9 @@ class Problem:
     interference
         How much units slow each other down while several run, or None; for formulations that know of it.
     co_run_costs
-        Tables for plans on several units: more company, other times (formulations, section 2). `costs` is then
-        for plans on one unit. None: `costs` holds for all plans. Either one table for each number of units
-        from 2 on, or one for each *set* of units that can run at once, whose columns are these units.
+        Tables for plans on several units: more company, other times (formulations, section 2). `costs` is
+        then for plans on one unit. None: `costs` holds for all plans. Either one table for each number of
+        units from 2 on, or one for each *set* of units that can run at once, whose columns are these units.
 
         The judge reads the table of the units that a plan uses. Encoders and native algorithms never see
         more than one table: the session has each part "exactly k units", or "exactly these units", solved
@@ -222,7 +222,7 @@ class Problem:
         return tuple(parts_of(self.costs, self.co_run_costs or (), self.platform, self.unit_counts))
 
     def using(self, units: Collection[str] | int) -> Problem:
-        """Return the problem of the plans that use exactly some units, or so many: it has one table of costs."""
+        """Return the problem of the plans that use exactly some units, or so many: with one table."""
         used = units if isinstance(units, int) else len(units)
         limits = self.limits
         least = max(used, limits.min_units or 0)
@@ -264,7 +264,7 @@ class Problem:
             return self
         key = units if self.by_set else len(units)
         if key not in self._charged:
-            # Rules are evaluated on plans only: the bounds that their quantities were made with do not matter.
+            # Rules are evaluated on plans only: the bounds that their quantities have do not matter.
             self._charged[key] = replace(self, costs=self._table(units), co_run_costs=None)
         return self._charged[key]
 

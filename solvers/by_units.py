@@ -1,14 +1,15 @@
 """One solve for each number, or each set, of used units: how every backend handles co-run costs, exactly.
 
-With co-run costs (`Problem.co_run_costs`) a plan is charged by the table of the units that it uses. Every plan
-uses exactly one number of units, and exactly one set of them, so the plans fall apart into at most M problems
-"exactly k units, with the table of k", or into one problem for each set, each with one table like any other
-problem. Their answers are merged: the best plan of all is the best of the bests, the least bound bounds all,
-and a leading plan of the merged list is proven as long as every part still has something proven to compare
-it with.
+With co-run costs (`Problem.co_run_costs`) a plan is charged by the table of the units that it uses. Every
+plan uses exactly one number of units, and exactly one set of them, so the plans fall apart into at most M
+problems "exactly k units, with the table of k", or into one problem for each set, each with one table like
+any other problem. Their answers are merged: the best plan of all is the best of the bests, the least bound
+bounds all, and a leading plan of the merged list is proven as long as every part still has something proven
+to compare it with.
 
-Parts with a bound that is cheap (`solvers.cheap_bounds`) are solved from the least bound on. Once as many plans
-are known as are wanted, a part whose bound lies beyond the last of them is not solved: its bound says enough.
+Parts with a bound that is cheap (`solvers.cheap_bounds`) are solved from the least bound on. Once as many
+plans are known as are wanted, a part whose bound lies beyond the last of them is not solved: its bound says
+enough.
 
 What the parts publish on the way is passed on as what is known about the whole.
 """
@@ -161,7 +162,11 @@ def _merged(
         handling=next((part.handling for part in parts if part.handling), {}),
         statistics={
             **({"parts_solved": len(parts), "parts_pruned": len(pruned)} if pruned else {}),
-            **{f"{key}: {name}": value for key, part in answers.items() for name, value in part.statistics.items()},
+            **{
+                f"{key}: {name}": value
+                for key, part in answers.items()
+                for name, value in part.statistics.items()
+            },
         },
     )
 

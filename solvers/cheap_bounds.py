@@ -1,4 +1,4 @@
-"""Bounds of the first term for each set of units, in the time of a few sums: which sets cannot have the best plan.
+"""Bounds of the first term for each set of units, by a few sums: which sets cannot have the best plan.
 
 Every unit in use is busy for at most a period. So with any weights w_u >= 0 of the units of a set S
 

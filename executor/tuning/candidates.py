@@ -25,7 +25,7 @@ MOST_REPLICA_SETS = 6
 _MOST_EXPLORED = 1000
 
 FIRST_APART, APART = 3, 4
-"""So many plans are measured first that place so many layers differently: what the costs get wrong about one of
+"""So many plans are measured first that place so many layers differently: what costs get wrong about one of
 them they may get right about another, and what is learned from them holds for more plans than what is learned
 from three neighbours."""
 
@@ -62,6 +62,9 @@ class TuningCandidate:
         The period that each cost table predicts for it; empty where nothing predicts it.
     rank
         Its place among the plans of the solver, from 1; None for a baseline that no solver proposed.
+    interval_us
+        What was learned from executed plans says that it lies between these two with 90 % probability; empty:
+        nothing was learned, or nothing can be said.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -71,6 +74,7 @@ class TuningCandidate:
     kind: CandidateKind
     predicted_us: tuple[Prediction, ...] = ()
     rank: int | None = None
+    interval_us: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:

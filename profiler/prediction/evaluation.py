@@ -1,8 +1,8 @@
 """How well cost models foretell executed plans: as they are, and with what was learned from other plans.
 
-Nothing is ever judged by what it was learned from: each plan is foretold from all others (leave one out), or the
-first few of the order in which tuning measures are learned from, and the rest is foretold. No constant of any
-model is fitted here either.
+Nothing is ever judged by what it was learned from: each plan is foretold from all others (leave one out), or
+the first few of the order in which tuning measures are learned from, and the rest is foretold. No constant
+of any model is fitted here either.
 """
 
 from __future__ import annotations
@@ -185,9 +185,7 @@ class Evaluation:
     foretold: tuple[PlanForetold, ...] = ()
 
 
-def evaluation_of(
-    executions: Executions, *, own_share: bool = False, report: Report = silent
-) -> Evaluation:
+def evaluation_of(executions: Executions, *, own_share: bool = False, report: Report = silent) -> Evaluation:
     """Judge all cost models by executed plans, in every way.
 
     Parameters
@@ -242,8 +240,8 @@ def learning_curve(
 ) -> tuple[Evaluated, ...]:
     """Judge how many plans of several chunks must be executed before learning helps.
 
-    For each size the first plans of an `Order` are learned from at once, and all others are foretold. Sizes that
-    leave no plan to judge are passed over.
+    For each size the first plans of an `Order` are learned from at once, and all others are foretold. Sizes
+    that leave no plan to judge are passed over.
     """
     return tuple(
         _from_first(executions, way, order, size, report)

@@ -60,7 +60,9 @@ class ExecutedPlan:
         for chunk in self.plan.chunks:
             if not self.layers_run(chunk.start, chunk.stop):
                 defects.add(f"its chunk [{chunk}] ran no layer: skipped_layers has all of them")
-        beyond = set(self.skipped_layers) - {l for c in self.plan.chunks for l in range(c.start, c.stop)}
+        beyond = set(self.skipped_layers) - {
+            layer for chunk in self.plan.chunks for layer in range(chunk.start, chunk.stop)
+        }
         if beyond:
             defects.add(f"skipped_layers has {min(beyond)}, which is in no chunk")
         defects.raise_as(InvalidInputError)

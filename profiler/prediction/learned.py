@@ -1,4 +1,4 @@
-"""The learned co-run model: what chunks take beside each other, from executed plans (formulations, section 5).
+"""The learned co-run model: what chunks take beside each other, from executed plans (section 5).
 
 It starts from `interpolated`, and without executed plans it is `interpolated`. What plans took says who slows
 whom (`noisy_or`), on which layers, and how sure that is. Sums of layers stay sums of layers, one table for
@@ -101,6 +101,12 @@ class Lessons:
     earlier_plans: int
     companies: tuple[Company, ...]
     layer_factor: tuple[tuple[float, ...], ...]
+
+    @property
+    def unit_factors(self) -> tuple[float, ...]:
+        """The factor of each unit in its largest company."""
+        largest = {one.unit: one.factor for one in sorted(self.companies, key=lambda one: len(one.beside))}
+        return tuple(largest[unit] for unit in dict.fromkeys(one.unit for one in self.companies))
 
     @property
     def basis(self) -> str:
@@ -325,7 +331,10 @@ def _observed(known: Learned, session: Session, number: int) -> tuple[Items, Arr
     mean = np.bincount(
         cells.owner, cells.time_us * np.exp(deviation) / time_us[cells.owner] * deviation, cells.count
     )
-    rows, taken, noise, first = [], [], [], 0
+    rows: list[int] = []
+    taken: list[float] = []
+    noise: list[float] = []
+    first = 0
     for one, pieces in zip(session.executed, listed, strict=True):
         own = range(first, first + len(pieces))
         first += len(pieces)

@@ -1,4 +1,4 @@
-"""Gaussian prior of what chunks take beside each other: who is busy matters, not how many (formulations, section 5).
+"""Gaussian prior of what chunks take beside each other: who is busy matters, not how many (section 5).
 
 By how much a chunk c on unit u differs from what was expected of it, in a plan that uses the set S of units:
 
@@ -11,8 +11,9 @@ Probabilistic Reasoning in Intelligent Systems, 1988, section 4.3.2): each busy 
 isolated to its heavy time with its own probability, and several saturate. Everything else is Gaussian, and
 so is Omega here: its first two moments are kept, so that all is one linear solve.
 
-The standard deviations are constants. They were set on executions of other devices, with the model; halving or
-doubling any of them moved the mean error by half a point at most. Nothing here is fitted to what is judged.
+The standard deviations are constants. They were set on executions of other devices, with the model; halving
+or doubling any of them moved the mean error by half a point at most. Nothing here is fitted to what is
+judged.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NOISE = 0.1
 their share of it."""
 
 OTHER_NETWORK, SAME_NETWORK = 0.7, 0.9
-"""Correlation of the terms of two sessions on one device. Layers are shared by sessions of one network only."""
+"""Correlation of the terms of two sessions on one device; layers are shared within one network only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +69,12 @@ class Items:
         return Items(**{name: getattr(self, name)[kept] for name in Items.__dataclass_fields__})
 
     def merged(self, owner: Indices, weight: Array, count: int) -> Items:
-        """Return weighted means of rows that differ in slope and shares only: of each owner, with weights of 1.
+        """Return weighted means of the rows of each owner, which differ in slope and shares only.
 
         Parameters
         ----------
         owner, weight
-            Of each row.
+            Of each row; the weights of an owner add up to 1.
         count
             Number of owners, each of which has a row.
         """
@@ -155,5 +156,5 @@ def solved(seen: Items, beyond: Array, noise: Array) -> Posterior:
     beyond, noise
         Of each: what it took beyond expectation, and the standard deviation of what nothing explains.
     """
-    root = np.linalg.cholesky(covariance(seen, seen) + np.diag(noise**2))
+    root = np.asarray(np.linalg.cholesky(covariance(seen, seen) + np.diag(noise**2)), np.float64)
     return Posterior(seen, root, np.linalg.solve(root.T, np.linalg.solve(root, beyond)))

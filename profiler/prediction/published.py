@@ -3,8 +3,8 @@
 `columns` names the units; `isolated_ms` and `heavy_ms` are tables by [layer][unit], null where a unit cannot
 run a layer, and one of both may be missing; `schedules` are executed plans, each with `chunks` (`unit`, and
 `layers` counted from 1), `interval_ms` (time between two outputs) and, where known, `runs`,
-`run_us` (that time in each run, microseconds) and `chunk_mean_ms` in the order of the chunks. Layers that chunks
-left out when they ran are named by `skipped_layers`, counted from 1. Anything else is passed over.
+`run_us` (that time in each run, microseconds) and `chunk_mean_ms` in the order of the chunks. Layers that
+chunks left out when they ran are named by `skipped_layers`, counted from 1. Anything else is passed over.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """The tables of a session as arrays; of its cells, the layers come first, then copies in, then copies out.
+    """The tables of a session as arrays: of its cells, layers come first, then copies in, then copies out.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class Cells:
         Pieces are linearised there: each is the mean of its cells, weighted by their times.
         """
         time_us = self.time_us * np.exp(deviation)
-        whole = np.bincount(self.owner, time_us, self.count)
+        whole = np.bincount(self.owner, time_us, self.count).astype(np.float64)
         return self.items.merged(self.owner, time_us / whole[self.owner], self.count), whole
 
 

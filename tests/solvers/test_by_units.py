@@ -100,7 +100,7 @@ def test_the_best_plan_may_leave_units_out() -> None:
 
 
 def test_the_papers_encoding_knows_no_limits() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"limits \(co-run costs are solved for each number, or set"):
+    with pytest.raises(UnsupportedFeatureError, match=r"limits \(co-run costs are solved for each number"):
         solve(load_problem(SPARSE, costs="interpolated").with_objective("paper"), "z3-paper")
 
 

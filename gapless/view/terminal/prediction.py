@@ -15,10 +15,13 @@ from ...profiler.prediction.evaluation import ALL, MULTI, SCOPES, Evaluated, Eva
 from ...profiler.prediction.executions import Executions
 from ...profiler.prediction.learned import Lessons
 from ..layout import plain_table
-from ..words import millis
+from ..words import interval_words, microseconds
 
 _TOPS_SHOWN = (1, 5)
 """Numbers of plans that a table of qualities speaks of; JSON has all."""
+
+_NO_BETTER = 0.5
+"""Points of mean error by which what was learned must be better than a table as it is to be trusted."""
 
 _MOST_PLANS = 10
 """Most plans that are shown with their intervals; JSON has all."""
@@ -28,9 +31,9 @@ Row = tuple[str, int | None, PredictionQuality]
 
 _LEGEND = Text(
     "learned: corrections, from so many other plans; top 1, top 5: by how much the best of so many plans "
-    "with the least prediction is slower than the fastest of all, where one fit predicts them all (--json has "
-    "more); half of the runs, same chunks in other plans: how well executions foretell each other, which no "
-    "cost model can do much better",
+    "with the least prediction is slower than the fastest of all, where one fit predicts all of them "
+    "(--json has more); half of the runs, same chunks in other plans: how well executions foretell each "
+    "other, which no cost model can do much better",
     style="dim",
 )
 
@@ -57,8 +60,11 @@ def _conclusion(found: Evaluation) -> str:
     ]
     if not known:
         return "Too few plans to say which costs foretell them: `gapless tune` executes more."
+    plain = [entry for entry in known if entry[2].fit is Fit.NONE]
     off, _, best = min(known)
-    model, plain = best.quality.table, [entry for entry in known if entry[2].fit is Fit.NONE]
+    if plain and min(plain)[0] <= off + _NO_BETTER:
+        off, _, best = min(plain)  # what nothing has to be learned for is as good
+    model = best.quality.table
     why = f"plans that they knew nothing of took {off:.1f} % more or less on average"
     if best.fit is not Fit.NONE and plain:
         other_off, _, other = min(plain)
@@ -73,15 +79,17 @@ def _conclusion(found: Evaluation) -> str:
 
 def _foretold(found: Evaluation) -> Table:
     """Return the fastest plans with what the learned model foretells of them."""
-    table = plain_table("plan", "measured", "foretold", "90 % between", numbers=("measured", "foretold", "90 % between"))
+    table = plain_table(
+        "plan", "measured", "foretold", "90 % within", numbers=("measured", "foretold", "90 % within")
+    )
     table.title, table.title_justify = "\nfastest plans, foretold from all others by learned costs", "left"
     for one in found.foretold[:_MOST_PLANS]:
         told = one.foretold
         table.add_row(
             one.plan,
-            millis(round(one.measured_us)),
-            millis(round(told.period_us)),
-            f"{millis(round(told.low_us))} and {millis(round(told.high_us))}",
+            microseconds(one.measured_us),
+            microseconds(told.period_us),
+            interval_words(told.low_us, told.high_us),
         )
     return table
 
@@ -136,7 +144,9 @@ def lessons_view(executions: Executions, learned: Corrections | Lessons) -> Rend
     for one in learned.companies:
         layers = [row[names.index(one.unit)] for row in learned.layer_factor]
         spread = f"{min(layers):.2f} to {max(layers):.2f}"
-        table.add_row(one.unit, ", ".join(one.beside) or "-", f"{one.loaded:.2f}", f"{one.factor:.3f}", spread)
+        table.add_row(
+            one.unit, ", ".join(one.beside) or "-", f"{one.loaded:.2f}", f"{one.factor:.3f}", spread
+        )
     note = Text(
         "load: from isolated times (0) to heavy ones (1); factor: what is left beyond that; layers: how much "
         "single layers differ on top of both",
