@@ -322,7 +322,9 @@ def _nothing(places: Places, session: Session) -> Posterior:
 def _observed(known: Learned, session: Session, number: int) -> tuple[Items, Array, Array]:
     """Return the chunks of one session, what they took beyond expectation, and how noisy that is.
 
-    Where the times of chunks are not known, the one that is expected to be the longest took the period.
+    The longest chunk of a plan is taken to have lasted the period, and the others as much in proportion: what
+    passes between two runs of a chunk (hand-over, waiting for a core) delays outputs, too. Where the times of
+    chunks are not known, the one that is expected to be the longest took the period.
     """
     listed = [session.pieces(one, own_share=known.own_share) for one in session.executed]
     cells = known._places.cells(session, number, [piece for pieces in listed for piece in pieces])
@@ -340,9 +342,10 @@ def _observed(known: Learned, session: Session, number: int) -> tuple[Items, Arr
         first += len(pieces)
         longest = max(own, key=time_us.__getitem__)
         measured = dict(zip(own, one.chunk_us, strict=True)) if one.chunk_us else {longest: one.period_us}
-        rows += measured.keys()
-        taken += measured.values()
-        noise += [NOISE * max(measured.values()) / time for time in measured.values()]
+        share = {row: time / max(measured.values()) for row, time in measured.items()}
+        rows += share.keys()
+        taken += [one.period_us * of_longest for of_longest in share.values()]
+        noise += [NOISE / of_longest for of_longest in share.values()]
     kept = np.array(rows)
     beyond = np.log(taken) - np.log(time_us[kept]) + mean[kept]
     return chunks.rows(kept), beyond, np.array(noise)

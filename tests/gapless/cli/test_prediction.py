@@ -78,7 +78,7 @@ def test_who_slows_whom_is_written_as_a_problem_with_a_table_for_each_set(cli: C
     )
     assert after < before / 2
     shown = cli("predict", path, "--costs", "learned")
-    for words in ("Trust learned costs", "learned from 24 executed plans", "beside"):
+    for words in ("Trust interpolated costs with corrections", "learned from 24 executed plans", "beside"):
         assert words in shown.out
     assert cli("plan", out, "--top", "3").code == 0
     assert "units in use" in cli("show", out).out
