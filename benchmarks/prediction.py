@@ -8,12 +8,13 @@ A file holds what gapless recorded ("gapless.executions"), or is of the form in 
 measurements are shared. Recorded are, for each network, the best plans of several chunks by the heavy table
 and some random ones, all in turns, several visits each, medians; the files stay in DIR.
 
-"learned" says which corrections were learned, "from" from how many other plans: all others (leave one out),
-or a few drawn at random (medians of many draws). "top 1" and so on: by how much the best of so many plans
-with the least prediction is slower than the fastest of all. How well executions foretell each other says
-what no cost model can be much better than: "half of the runs" foretells the other half of each plan, "same
-chunks in other plans" foretells plans whose chunks all ran there, too. Several files are also judged
-together, where the differences between networks inflate correlations.
+"learned" says what was learned, "from" from how many other plans: all others (leave one out), or the first
+few in the order in which tuning measures them. "top 1" and so on: by how much the best of so many plans with
+the least prediction is slower than the fastest of all, where one fit predicts them all. At the end: how good
+the first three candidates of tuning are, among the plans that were executed. How well executions foretell
+each other says what no cost model can be much better than: "half of the runs" foretells the other half of
+each plan, "same chunks in other plans" foretells plans whose chunks all ran there, too. Several files are
+also judged together, where the differences between networks inflate correlations.
 
 On two cores every plan of several chunks uses all units, and "interpolated" is the same as "heavy": units
 are cores of their own here, and units that share a core cannot be in one plan.
@@ -52,16 +53,24 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.profiler.prediction.evaluation import (
     MULTI,
+    Order,
     evaluation_of,
     plans_of,
+    ranked_by,
     ways_of,
 )
-from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions
+from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions, charged_us
+from gapless.profiler.prediction.learned import learn
 from gapless.profiler.prediction.published import load_executions
+from gapless.profiler.prediction.session import Session
 from gapless.profiler.profile import Profile, ProfileOptions
+from gapless.view.layout import plain_table
 from gapless.view.terminal.prediction import prediction_view, quality_table
 
 NETWORKS = "squeezenet,mobilenetv1,mobilenetv2,resnet18"
+FIRSTS = ("best by heavy", "far apart", "learned from the other files", "learned from the three far apart")
+"""Which three candidates are first: before and after; the last ones are the three after those that were learned from."""
+
 PROFILING = ProfileOptions(checks=0, most_far=2.0)
 
 
@@ -79,6 +88,7 @@ def main() -> None:
         raise SystemExit(str(error)) from None
     if len(every) > 1:
         console.print(_together(every))
+    console.print(_first_three(every))
 
 
 def _arguments() -> argparse.Namespace:
@@ -192,6 +202,28 @@ def _together(every: Sequence[Executions]) -> Table:
         # What the fastest plan of several networks is means nothing.
         rows.append((str(way.fit), None, replace(found, regret_percent=())))
     return quality_table(f"{MULTI} of all {len(every)} files together, leave one out", rows)
+
+
+def _first_three(every: Sequence[Executions]) -> Table:
+    """Return for each file by how much the best of the first three candidates is slower than the fastest."""
+    table = plain_table("first three candidates of", *FIRSTS, numbers=FIRSTS)
+    table.title, table.title_justify = "\nby how much the best of the first three is slower than the
+    fastest", "left" for number, executions in enumerate(every):
+        plans = plans_of(executions, MULTI)
+        least = min((one.period_us for one in plans), default=0.0)
+        if len(plans) <= 3 or len(executions.tables) < 2:
+            continue
+        known = Session.of(executions)
+        others = [Session.of(one) for one in every[:number] + every[number + 1 :]]
+        best, apart = (ranked_by(executions, "heavy", order) for order in Order)
+        lists = [best[:3], apart[:3]]
+        for seen, earlier in (((), others), (tuple(apart[:3]), [])):
+            problem = learn(replace(known, executed=seen), earlier).problem()
+            rest = [one for one in plans if one not in seen]
+            lists.append(sorted(rest, key=lambda one: max(charged_us(problem, one)))[:3])
+        losses = [min(one.period_us for one in chosen) / least - 1 for chosen in lists]
+        table.add_row(executions.network.name, *(f"{loss:.1%}" for loss in losses))
+    return table
 
 
 if __name__ == "__main__":

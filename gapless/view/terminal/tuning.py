@@ -9,7 +9,6 @@ from rich.text import Text
 
 from ...api.rounds import Loop, LoopStop
 from ...api.tuned import Tuned
-from ...executor.tuning.candidates import TuningCandidate
 from ...executor.tuning.result import TuningResult, TuningRow
 from ...executor.tuning.statistics import PredictionQuality
 from ...executor.tuning.tables import outcome
@@ -18,6 +17,7 @@ from ..layout import indented, plain_table
 from ..verdict import (
     effort,
     evidence_rows,
+    expected_words,
     next_step,
     place_words,
     quality_notes,
@@ -25,7 +25,7 @@ from ..verdict import (
     sustained_rows,
     sustained_words,
 )
-from ..words import interval_words, microseconds, observed, tier_legend, tier_words
+from ..words import microseconds, observed, tier_legend, tier_words
 from .running import simulated_line
 from .trade_offs import front_view
 
@@ -181,7 +181,7 @@ def _rows(result: TuningResult) -> list[RenderableType]:
     pace = result.pace
     numbers = ("#", *(f"{name} says" for name in tables), result.pace_name, "ratio")
     numbers += () if pace == "latency" else (f"{result.latency_name} p50",)
-    told = ("90 % within",) if any(row.candidate.interval_us for row in result.rows) else ()
+    told = ("90 % within",) if result.has_intervals else ()
     numbers = (*numbers[: 1 + len(tables)], *told, *numbers[1 + len(tables) :])
     found = tier_words([row.candidate.predicted(name) for row in result.rows for name in tables[:1]])
     tier = ("tier",) if found else ()
@@ -205,11 +205,6 @@ def _rows(result: TuningResult) -> list[RenderableType]:
         indented(table),
         *(Text(tier_legend(f"{result.pace_name} ({tables[0]})"), style="dim") for _ in tier),
     ]
-
-
-def expected_words(candidate: TuningCandidate) -> str:
-    """Return between what the period of a candidate is expected to lie; "-": nothing was learned of it."""
-    return interval_words(*candidate.interval_us) if candidate.interval_us else "-"
 
 
 def _style(row: TuningRow, result: TuningResult) -> str:
