@@ -60,7 +60,7 @@ from gapless.profiler.prediction.evaluation import (
     ways_of,
 )
 from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions, charged_us
-from gapless.profiler.prediction.learned import learn
+from gapless.profiler.prediction.learned import Learned, learn
 from gapless.profiler.prediction.published import load_executions
 from gapless.profiler.prediction.session import Session
 from gapless.profiler.profile import Profile, ProfileOptions
@@ -68,8 +68,8 @@ from gapless.view.layout import plain_table
 from gapless.view.terminal.prediction import prediction_view, quality_table
 
 NETWORKS = "squeezenet,mobilenetv1,mobilenetv2,resnet18"
-FIRSTS = ("best by heavy", "far apart", "learned from the other files", "learned from the three far apart")
-"""Which three candidates are first: before and after; the last ones are the three after those that were learned from."""
+FIRSTS = ("3 by heavy", "3 apart", "3 learned from others", "6 by heavy", "3 apart, 3 learned from them")
+"""Which candidates are first: by the heavy table, far apart, by what other files or the first three teach."""
 
 PROFILING = ProfileOptions(checks=0, most_far=2.0)
 
@@ -206,24 +206,30 @@ def _together(every: Sequence[Executions]) -> Table:
 
 def _first_three(every: Sequence[Executions]) -> Table:
     """Return for each file by how much the best of the first three candidates is slower than the fastest."""
-    table = plain_table("first three candidates of", *FIRSTS, numbers=FIRSTS)
-    table.title, table.title_justify = "\nby how much the best of the first three is slower than the
-    fastest", "left" for number, executions in enumerate(every):
+    table = plain_table("first candidates of", *FIRSTS, numbers=FIRSTS)
+    title = "by how much the best of the first candidates is slower than the fastest"
+    table.title, table.title_justify = f"\n{title}", "left"
+    for number, executions in enumerate(every):
         plans = plans_of(executions, MULTI)
         least = min((one.period_us for one in plans), default=0.0)
         if len(plans) <= 3 or len(executions.tables) < 2:
             continue
         known = Session.of(executions)
-        others = [Session.of(one) for one in every[:number] + every[number + 1 :]]
+        others = [Session.of(one) for one in [*every[:number], *every[number + 1 :]]]
         best, apart = (ranked_by(executions, "heavy", order) for order in Order)
-        lists = [best[:3], apart[:3]]
-        for seen, earlier in (((), others), (tuple(apart[:3]), [])):
-            problem = learn(replace(known, executed=seen), earlier).problem()
-            rest = [one for one in plans if one not in seen]
-            lists.append(sorted(rest, key=lambda one: max(charged_us(problem, one)))[:3])
+        before = _next_three(executions, learn(replace(known, executed=()), others), ())
+        after = _next_three(executions, learn(replace(known, executed=tuple(apart[:3]))), apart[:3])
+        lists = [best[:3], apart[:3], before, best[:6], [*apart[:3], *after]]
         losses = [min(one.period_us for one in chosen) / least - 1 for chosen in lists]
         table.add_row(executions.network.name, *(f"{loss:.1%}" for loss in losses))
     return table
+
+
+def _next_three(executions: Executions, learned: Learned, seen: Sequence[ExecutedPlan]) -> list[ExecutedPlan]:
+    """Return the three plans of which least is expected, among those that were not learned from."""
+    problem = learned.problem()
+    rest = [one for one in plans_of(executions, MULTI) if one not in seen]
+    return sorted(rest, key=lambda one: max(charged_us(problem, one)))[:3]
 
 
 if __name__ == "__main__":
