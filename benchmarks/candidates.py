@@ -5,7 +5,8 @@
 
 Lists of 20 candidates are made from the same costs: BetterTogether's (III-D: the 20 plans of least gapness,
 shown by period), the 20 of least period, the same with three that are four layers apart first (as `gapless
-tune` does), and with a distance of 2, 3 and 6 layers between any two plans. Whoever tunes measures a list from the top, and keeps what is fastest on the device.
+tune` does), and with a distance of 2, 3 and 6 layers between any two plans. Whoever tunes measures a list
+from the top, and keeps what is fastest on the device.
 
 Simulated: every shipped problem is planned with a table, on a device that obeys another one: the
 interpolated model, with a random factor for each unit and another for each layer on each unit. Then random

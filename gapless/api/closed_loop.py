@@ -25,7 +25,6 @@ from ..executor.runner import Runner
 from ..executor.tuning.candidates import (
     CandidateKind,
     TuningCandidate,
-    asked_pace,
     plan_candidates,
     predicted,
     predicted_us,
@@ -238,7 +237,7 @@ def _taught(problem: Problem, executed: Sequence[ExecutedPlan], setup: TuningSet
 
 
 def _learn(problem: Problem, done: Sequence[Round], setup: TuningSetup) -> _Learned:
-    known = executed_plans([one.result for one in done], pace=asked_pace(problem))
+    known = executed_plans([one.result for one in done], problem)
     learned = _taught(problem, [one for one in known if len(one.plan.chunks) > 1], setup)
     corrected = learned.problem
     plans = (row.candidate.deployment.plan for one in done for row in one.result.rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..executor.tuning.candidates import asked_pace
 from ..executor.tuning.result import TuningResult, TuningRow
 from ..formulations.co_run import possible_models
 from ..formulations.costs import CostTable
@@ -12,14 +13,17 @@ from ..formulations.problem import Problem
 from ..profiler.prediction.executions import ExecutedPlan, Executions
 
 
-def executed_plans(results: Sequence[TuningResult], *, pace: str = "period") -> tuple[ExecutedPlan, ...]:
+def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[ExecutedPlan, ...]:
     """Return every plan that was executed, with its times: the newest ones, and all as if measured today.
 
-    Plans count whose time is of one kind (`Deployment.pace`).
+    Plans count whose time is of the kind that the problem is about, a period where there is one network; then
+    several pipelines of it are no plan of the problem.
 
     Within a run, times are freed from drift like `TuningRow.comparable_us`; between runs, by the winner of
     the one before, which is executed in both.
     """
+    alone = problem.formulation.one_network
+    pace = "period" if alone else asked_pace(problem)
     found: dict[Plan, ExecutedPlan] = {}
     speed = 1.0
     after: dict[str, TuningRow] = {}
@@ -31,7 +35,7 @@ def executed_plans(results: Sequence[TuningResult], *, pace: str = "period") -> 
         for row in result.rows:
             plan = row.candidate.deployment.plan
             ran = row.candidate.deployment
-            if plan is None or ran.is_divided or ran.pace != pace:
+            if plan is None or ran.is_divided or ran.pace != pace or (alone and plan.order):
                 continue
             if row.comparable_us is not None and row.period_us is not None:
                 today = speed * row.comparable_us / row.period_us.median
@@ -75,7 +79,7 @@ def executions_of(
     results
         Of all rounds.
     """
-    found = executed_plans(results)
+    found = executed_plans(results, problem)
     known = possible_models([table.provenance.method for table in tables])
     if not problem.formulation.one_network or not found or not known:
         return None

@@ -184,7 +184,7 @@ def _error(problem: Problem, plans: tuple[ExecutedPlan, ...]) -> float:
 
 
 def _pairwise() -> Document:
-    """Return plans in which big takes its heavy time beside the gpu only, and the others their isolated one."""
+    """Return plans in which big takes its heavy time beside the gpu only; all others run as if alone."""
     made = document(plans=24)
     rng = np.random.default_rng(3)
     isolated = rng.uniform(2, 9, (LAYERS, len(UNITS)))
