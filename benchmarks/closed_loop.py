@@ -30,7 +30,8 @@ import gapless
 from benchmarks.instances import SPREADS, distorted
 from gapless.api.engines import resolve_engine
 from gapless.api.execution import models_for
-from gapless.api.tuning import Tuned, tune_simulated
+from gapless.api.tuned import Tuned
+from gapless.api.tuning import tune_simulated
 from gapless.cli.options.models import parse_emulation
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget

@@ -92,7 +92,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """What its problems can ask of a backend, beyond `Feature`."""
 
     co_run_costs: ClassVar[bool] = False
-    """Whether costs can depend on the number of units that a plan uses (`Problem.co_run_costs`)."""
+    """Whether costs can depend on the units that a plan uses (`Problem.co_run_costs`)."""
 
     one_network: ClassVar[bool] = False
     """Whether its problems have exactly one network."""

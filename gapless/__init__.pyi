@@ -53,7 +53,7 @@ from .api.streams import TaskStream as TaskStream
 from .api.streams import task_stream as task_stream
 from .api.support import model_support as model_support
 from .api.trade_offs import pareto as pareto
-from .api.tuning import Tuned as Tuned
+from .api.tuned import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
 from .boards.board import Board as Board

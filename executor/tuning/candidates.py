@@ -9,6 +9,7 @@ from itertools import islice
 from math import inf
 from typing import Any, ClassVar
 
+from ...formulations.chunking.distance import plan_distance
 from ...formulations.deployment import Deployment, side_by_side
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.judge import score
@@ -22,6 +23,11 @@ MOST_REPLICA_SETS = 6
 """Most sets of cores on which a network is replicated: one replica a core, one a cluster, mixtures."""
 
 _MOST_EXPLORED = 1000
+
+FIRST_APART, APART = 3, 4
+"""So many plans are measured first that place so many layers differently: what costs get wrong about one of
+them they may get right about another, and what is learned from them holds for more plans than what is learned
+from three neighbours."""
 
 Prediction = tuple[str, int]
 """Name of a cost table, and the time from one result to the next (`Deployment.pace`) that it predicts, us."""
@@ -56,6 +62,9 @@ class TuningCandidate:
         The period that each cost table predicts for it; empty where nothing predicts it.
     rank
         Its place among the plans of the solver, from 1; None for a baseline that no solver proposed.
+    interval_us
+        What was learned from executed plans says that it lies between these two with 90 % probability; empty:
+        nothing was learned, or nothing can be said.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -65,6 +74,7 @@ class TuningCandidate:
     kind: CandidateKind
     predicted_us: tuple[Prediction, ...] = ()
     rank: int | None = None
+    interval_us: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:
@@ -120,6 +130,20 @@ def plan_candidates(
         )
         for rank, deployment in enumerate(deployed, start=first_rank)
     )
+
+
+def apart_first(plans: Sequence[Plan]) -> list[Plan]:
+    """Return plans of one network, best first, with the first `FIRST_APART` of them `APART` layers apart.
+
+    Each of these is the best one that is far enough from those before; the rest stays in its order.
+    """
+    chosen: list[Plan] = []
+    for plan in plans:
+        if len(chosen) == FIRST_APART:
+            break
+        if all(plan_distance(plan, other) >= APART for other in chosen):
+            chosen.append(plan)
+    return [*chosen, *(plan for plan in plans if plan not in chosen)]
 
 
 def ranked(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:

@@ -31,7 +31,7 @@ from ..options.problem import ObjectiveOption, PipelinesOption, RulesOption, Wor
 from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimitOption, TopOption
 
 if TYPE_CHECKING:
-    from ...api.tuning import Tuned
+    from ...api.tuned import Tuned
     from ...files.run import Entry
     from ..tasks.measuring import Target, TuneChoice
 
@@ -44,15 +44,16 @@ BackendsOption = Annotated[
 PlannedCostsOption = Annotated[
     str | None,
     _tuning_option(
-        help="Co-run cost model that plans are made from: heavy (the default), isolated (the default where "
-        "latency comes first: one request is run at a time), interpolated, or a registered one."
+        help="Co-run cost model that plans are made from: learned (the default where the store has plans "
+        "that were executed on this device before), heavy (the default where it has none), isolated (the "
+        "default where latency comes first: one request is run at a time), interpolated, or a registered one."
     ),
 ]
 RoundsOption = Annotated[
     int,
     _tuning_option(
         min=1,
-        help="Most rounds of measuring, correcting the costs by what was measured, and planning again; ends "
+        help="Most rounds of measuring, learning from what was measured, and planning again; ends "
         "earlier when the best plan stands and none is predicted to be faster.",
         show_default=True,
     ),
@@ -188,7 +189,8 @@ def _tuned_there(
 
     planned, obeyed = measuring.simulated_problems(subjects, choice, truth=truth)
     with measuring.begun("tune", planned, out, entry, simulated=True) as run:
-        tuned = measuring.tune_simulated_watched(planned, obeyed, choice, run, noise=noise)
+        measured = measuring.simulated_tables(subjects, choice)
+        tuned = measuring.tune_simulated_watched(planned, obeyed, choice, run, noise=noise, measured=measured)
         return _answer(tuned, run_files.write_found(tuned, run))
 
 

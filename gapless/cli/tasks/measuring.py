@@ -16,7 +16,8 @@ from ...api.execution import models_for, profile
 from ...api.models import open_each, open_models
 from ...api.problems import load_problem, with_workload
 from ...api.slowdown.side_by_side import Together, profile_together
-from ...api.tuning import Tuned, default_costs, tune, tune_simulated
+from ...api.tuned import Tuned
+from ...api.tuning import default_costs, tune, tune_simulated
 from ...executor.graph.grouping import Granularity
 from ...executor.graph.shapes import parse_shapes
 from ...executor.machine.load import machine_load
@@ -25,6 +26,8 @@ from ...executor.tuning.options import TuningMode, TuningOptions
 from ...files.origins import parse_permille
 from ...files.rules_file import load_rules
 from ...files.run import Entry, Run, begin
+from ...formulations.co_run import LEARNED
+from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLATFORM, load
 from ...formulations.hardware import Platform, Precision
@@ -32,6 +35,7 @@ from ...formulations.network import Network
 from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
+from ...profiler.platforms.catalog import is_shipped_name, shipped_tables
 from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile, ProfileOptions
 from ...solvers.diverse import check_distance
@@ -303,14 +307,28 @@ def simulated_problems(
     return planned, obeyed
 
 
+def simulated_tables(subjects: Sequence[str], choice: TuneChoice) -> tuple[CostTable, ...]:
+    """Return the tables that tuning on a simulated device learns from: those of a shipped problem."""
+    (name,) = subjects
+    shipped = is_shipped_name(name) and not Path(name).exists()
+    return shipped_tables(name) if shipped and choice.costs in (None, LEARNED) else ()
+
+
 def tune_simulated_watched(
-    planned: Problem, obeyed: Problem, choice: TuneChoice, run: Run, *, noise: str
+    planned: Problem,
+    obeyed: Problem,
+    choice: TuneChoice,
+    run: Run,
+    *,
+    noise: str,
+    measured: Sequence[CostTable] = (),
 ) -> Tuned:
     """Tune on a simulated device, with progress."""
     with StepLine() as line:
         return tune_simulated(
             planned,
             obeyed,
+            measured=measured,
             noise_permille=parse_permille("--noise", noise),
             seed=choice.options.seed,
             report=line.report,

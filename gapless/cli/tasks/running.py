@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.cluster_runs import open_on_cluster
 from ...api.execution import models_for, open_pipeline
 from ...api.models import parse_places
-from ...api.tuning import Tuned
+from ...api.tuned import Tuned
 from ...executor.measurement import Measurement
 from ...executor.model import Model
 from ...executor.pipeline.pipeline import Pipeline

@@ -81,10 +81,11 @@ def _execution_facts(subject: Subject) -> Iterator[Fact]:
 def _tables(subject: Subject) -> Table:
     problem = subject.problem
     known = [("costs", problem.costs.provenance)]
-    known += [
-        (f"costs on {used} units", costs.provenance)
-        for used, costs in enumerate(problem.co_run_costs or (), start=2)
-    ]
+    beside = problem.co_run_costs or ()
+    if problem.by_set:  # all of one kind
+        known.append((f"costs on {len(beside)} sets of units", beside[0].provenance))
+    else:
+        known += [(f"costs on {used} units", costs.provenance) for used, costs in enumerate(beside, start=2)]
     if problem.interference is not None:
         known.append(("interference", problem.interference.provenance))
     titles = columns("table", "method", "device, engine, when", "source, notes")
