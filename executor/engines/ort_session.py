@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ONLY_ERRORS = 3
+_SILENT = 4
 
 
 def reference_outputs(
@@ -42,10 +44,7 @@ def reference_outputs(
     ExecutionError
         ONNX Runtime cannot run the model.
     """
-    options = _options(threads=len(os.sched_getaffinity(0)))
-    # Fusions that change the order of sums are for speed, not for a reference.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    session = _load(model, options, PROVIDERS["cpu"])
+    session = _load(model, _exact(_options(threads=len(os.sched_getaffinity(0)))), PROVIDERS["cpu"])
     outputs = [value.name for value in session.get_outputs()]
     names = outputs if wanted is None else list(wanted)
     defects = [
@@ -61,6 +60,40 @@ def reference_outputs(
         return dict(zip(names, session.run(names, feeds), strict=True))
     except Exception as error:
         raise ExecutionError(f"ONNX Runtime cannot run the model: {error}") from error
+
+
+def observed_outputs(
+    model: bytes, inputs: Mapping[str, NDArray[Any]], *, seconds: float
+) -> dict[str, Any]:
+    """Run a model once and return all outputs, of whatever type: sequences are lists.
+
+    Parameters
+    ----------
+    model
+        A serialised, self-contained ModelProto; its outputs need no types.
+    inputs
+        All inputs, by name.
+    seconds
+        How long it may run: after that it is stopped.
+
+    Raises
+    ------
+    ExecutionError
+        ONNX Runtime cannot run the model, or took too long.
+    """
+    session = _load(model, _exact(_options(threads=len(os.sched_getaffinity(0)))), PROVIDERS["cpu"])
+    how = ort.RunOptions()
+    how.log_severity_level = _SILENT
+    timer = threading.Timer(seconds, lambda: setattr(how, "terminate", True))
+    timer.start()
+    try:
+        names = [value.name for value in session.get_outputs()]
+        return dict(zip(names, session.run(names, dict(inputs), how), strict=True))
+    except Exception as error:
+        late = f" (stopped after {seconds:g} s)" if how.terminate else ""
+        raise ExecutionError(f"ONNX Runtime cannot run the model{late}: {error}") from error
+    finally:
+        timer.cancel()
 
 
 class OrtSession:
@@ -180,6 +213,12 @@ def _options(*, threads: int) -> ort.SessionOptions:
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = _ONLY_ERRORS
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _exact(options: ort.SessionOptions) -> ort.SessionOptions:
+    """Leave out fusions that change the order of sums: they are for speed, not for a reference."""
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     return options
 
 
