@@ -7,7 +7,7 @@ with exactly the live tensors as inputs and outputs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
@@ -228,6 +228,29 @@ def check_range(network: Network, start: int, stop: int) -> None:
 def tolerance(precision: str) -> float:
     """Return the largest relative error (see `relative_error`) that counts as equal."""
     return {"high": 1e-3, "normal": 1e-3, "low": 3e-2}[precision]
+
+
+QUANTISED_ERROR = 4 / 127
+"""Four steps of eight bits: two runtimes that compute in integers may round each layer to another step, and
+in floats, with the steps emulated, a third result comes out. All of them are right."""
+
+_IN_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "QGemm")
+_IN_INTEGERS_PREFIX = "QLinear"
+
+
+def is_quantised(network: Network) -> bool:
+    """Return whether a network rounds what it computes to few bits on the way."""
+    kinds = {kind.rpartition(".")[2] for layer in network.layers for kind in layer.op_types}
+    return any(kind in _IN_INTEGERS or kind.startswith(_IN_INTEGERS_PREFIX) for kind in kinds)
+
+
+def allowed_error(network: Network, precisions: Iterable[str]) -> float:
+    """Return the largest relative error of a network that counts as equal, on units of some precisions.
+
+    A quantised network is allowed `QUANTISED_ERROR`.
+    """
+    least = QUANTISED_ERROR if is_quantised(network) else 0.0
+    return max(least, *(tolerance(precision) for precision in precisions))
 
 
 LEAST_SCALE = 2.0**-11

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
-from ..model import TensorPart, largest_magnitude, relative_error, tolerance
+from ..model import TensorPart, allowed_error, largest_magnitude, relative_error
 from ..pipeline.verify import REQUESTS, References, error_words, part_error, receipt_words
 from ..runner import Verification
 from .driver import Result
@@ -35,7 +35,8 @@ def verify_on_cluster(pipeline: ClusterPipeline, references: References) -> Veri
         As for `ClusterPipeline.measure`.
     """
     network = pipeline.deployment.networks[0]
-    allowed = max(tolerance(receipt.precision) for receipt in pipeline.receipts)
+    precisions = [receipt.precision for receipt in pipeline.receipts]
+    allowed = allowed_error(references.network(network), precisions)
     seeds = range(1, 1 + REQUESTS * len(pipeline.deployment.streams))
     jobs = [references.inputs(network, seed) for seed in seeds]
     right = {seed: references.outputs(network, seed) for seed in seeds}

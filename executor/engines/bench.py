@@ -12,7 +12,7 @@ from ...formulations.hardware import ProcessingUnit
 from ...formulations.validation import STRICT
 from ..engine import PlacementReceipt, Session, parse_artifact, parse_receipt
 from ..measurement import Spread
-from ..model import Model, relative_error, tolerance
+from ..model import Model, allowed_error, relative_error
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import Link, Worker
 from .nameless import NamelessFile
@@ -133,7 +133,7 @@ def bench_engine(
         copy_out_us=_spread_us(answer["copy_out_ns"]),
         rss_bytes=answer["rss_bytes"],
         worst_error=max((relative_error(found[name], right[name]) for name in found), default=math.inf),
-        tolerance=tolerance(unit.engine.precision.value),
+        tolerance=allowed_error(model.network, [unit.engine.precision.value]),
         receipts=tuple(parse_receipt(data) for data in answer["receipts"]),
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.errors import InvalidModelError
 from ...formulations.network import ModelRef, Network
 from ...formulations.spatial import SpatialNetwork
-from ..model import Piece, TensorSpec, check_range
+from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
 from .flops import operator_cost
 from .geometry import spatial_network
@@ -130,12 +130,15 @@ class OnnxModel:
             raise InvalidModelError(
                 f"model {self.network.name!r} has no tensor {', '.join(map(repr, unknown))}"
             )
-        file = self._file()
-        right = reference_outputs(file.model.SerializeToString(), {**_zeros(file), **inputs})
+        file, quantised = self._file(), is_quantised(self.network)
+        content = file.model.SerializeToString()
+        right = reference_outputs(content, {**_zeros(file), **inputs}, quantised=quantised)
         if also:
             whole = self.cutter.extract(0, len(self.network.layers), also=set(also) - set(right))
             wanted = [name for name in also if name not in right]
-            right |= reference_outputs(whole.SerializeToString(), inputs, wanted) if wanted else {}
+            if wanted:
+                content = whole.SerializeToString()
+                right |= reference_outputs(content, inputs, wanted, quantised=quantised)
         return right
 
     def _file(self) -> ModelFile:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
+from ...formulations.network import Network
 from ..engine import PlacementReceipt
-from ..model import Model, TensorPart, largest_magnitude, relative_error, tolerance
+from ..model import Model, TensorPart, allowed_error, largest_magnitude, relative_error
 from ..runner import Verification
 from .pipeline import Pipeline
 
@@ -33,8 +34,12 @@ class References:
         self._models = models
         self._outputs: dict[tuple[str, int], Tensors] = {}
 
+    def network(self, name: str) -> Network:
+        """Return a network by its name."""
+        return self._models[name].network
+
     def inputs(self, network: str, seed: int) -> Tensors:
-        """Return random inputs of a network."""
+        """Return sample inputs of a network."""
         return self._models[network].sample_inputs(seed)
 
     def outputs(self, network: str, seed: int) -> Tensors:
@@ -67,7 +72,8 @@ def verify(pipeline: Pipeline, references: References) -> Verification:
     """
     streams = pipeline.blueprint.streams
     networks = [stream.stream.network for stream in streams]
-    allowed = max(tolerance(str(unit.engine.precision)) for unit in pipeline.blueprint.units)
+    precisions = [str(unit.engine.precision) for unit in pipeline.blueprint.units]
+    allowed = max(allowed_error(references.network(name), precisions) for name in networks)
     wanted = [[spec.name for spec in stream.outputs] for stream in streams]
     seeds = _seeds(networks)
     jobs = (
