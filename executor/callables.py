@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from .callable_layers import (
     require,
 )
 from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
+from .samples import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,6 +116,7 @@ class CallablePipeline:
         self._attribute = attribute
         self._name = name
         self._specs = {spec.name: spec for spec in declared.inputs}
+        self._samples = Samples()
         try:
             self._try_out()
         except ExecutionError as error:
@@ -182,13 +185,25 @@ class CallablePipeline:
         return None if source < 0 else source
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
-        """Return the inputs that the user's own `sample` gives, or random ones.
+        """Return the inputs that were given, those of the user's own `sample`, or random ones.
 
         Raises
         ------
         ExecutionError
             The user's own function failed, or gave something else than the inputs.
         """
+        if self._samples.given:
+            return self._samples.inputs(self.inputs, seed)
+        ranged = [spec for spec in self.inputs if spec.name in self._samples.ranges]
+        return {**self._usual_inputs(seed), **self._samples.inputs(ranged, seed)}
+
+    def with_samples(self, samples: Samples) -> CallablePipeline:
+        """Return the pipeline, tried with other inputs; errors as for `Samples.fitted`."""
+        changed = copy(self)
+        changed._samples = samples.fitted(self.inputs)
+        return changed
+
+    def _usual_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
         sample = self._declared.sample
         if sample is None:
             return _random_arrays(self.inputs, seed)

@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from ..formulations.errors import InvalidPlanError
+from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.network import Network
 from ..formulations.validation import STRICT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from .samples import Samples
 
     Arrays = Mapping[str, NDArray[Any]]
     """Tensors by name."""
@@ -191,7 +193,7 @@ class Model(Protocol):
         ...
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
-        """Return random inputs of plausible range; the same for the same seed."""
+        """Return inputs to try it with; the same for the same seed: given ones, or random ones."""
         ...
 
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
@@ -205,6 +207,34 @@ class Model(Protocol):
             Names of further tensors that cross a legal cut and are wanted too.
         """
         ...
+
+
+@runtime_checkable
+class OpenToSamples(Protocol):
+    """A model that can be tried with other inputs than its own."""
+
+    def with_samples(self, samples: Samples) -> Model:
+        """Return the same model, tried with inputs of a user, or in some range.
+
+        Raises
+        ------
+        InvalidInputError
+            They do not fit its inputs; all defects at once.
+        """
+        ...
+
+
+def with_samples(model: Model, samples: Samples) -> Model:
+    """Return a model that is tried with other inputs.
+
+    Raises
+    ------
+    InvalidInputError
+        It takes no other inputs than its own, or these do not fit; all defects at once.
+    """
+    if not isinstance(model, OpenToSamples):
+        raise InvalidInputError(f"the inputs of {model.network.name!r} are its own: no others can be given")
+    return model.with_samples(samples)
 
 
 def check_range(network: Network, start: int, stop: int) -> None:
@@ -263,6 +293,20 @@ def largest_magnitude(array: NDArray[Any]) -> float:
     import numpy as np
 
     return float(np.max(np.abs(array[np.isfinite(array)].astype(np.float64)), initial=0.0))
+
+
+def is_mostly_finite(arrays: Iterable[NDArray[Any]]) -> bool:
+    """Return whether more than half of the numbers of some arrays are finite, or there are none.
+
+    What is compared with an array of NaN or infinite numbers is not verified: they are equal whatever was
+    computed before.
+    """
+    import numpy as np
+
+    counts = [(array.size, int(np.isfinite(array).sum())) for array in arrays]
+    return 2 * sum(finite for _, finite in counts) > sum(size for size, _ in counts) or not any(
+        size for size, _ in counts
+    )
 
 
 def relative_error(found: NDArray[Any], right: NDArray[Any], *, magnitude: float | None = None) -> float:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Range = tuple[float, float]
 """Random numbers of an input lie in [low, high)."""
 
-_SUFFIX = ".npz"
+SUFFIX = ".npz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,17 @@ class Samples:
     ranges
         By input: random numbers are drawn from [low, high), evenly.
     given
-        Inputs of requests, used in turn instead of random numbers; empty: there are none.
+        Inputs of requests, used in turn instead of random numbers; empty: there are none. Before they are
+        `fitted` to a model, each entry holds the arrays of a file, and perhaps several requests.
     """
 
     ranges: Mapping[str, Range] = field(default_factory=dict)
     given: tuple[Arrays, ...] = field(default=(), repr=False)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of all inputs that they say something of."""
+        return frozenset(self.ranges).union(*self.given)
 
     def inputs(self, specs: Sequence[TensorSpec], seed: int) -> dict[str, NDArray[Any]]:
         """Return inputs for a seed: the given ones in turn, else random ones (see `random_inputs`)."""
@@ -44,8 +50,11 @@ class Samples:
             return {spec.name: own[spec.name] for spec in specs}
         return random_inputs(specs, seed, self.ranges)
 
-    def checked(self, specs: Sequence[TensorSpec], *, ignored: Collection[str] = ()) -> Samples:
-        """Return them for a model with these inputs: arrays converted to their types.
+    def fitted(self, specs: Sequence[TensorSpec], *, ignored: Collection[str] = ()) -> Samples:
+        """Return them for a model with these inputs: request by request, in the types of the inputs.
+
+        Arrays of exactly the shapes of the inputs are one request; with one more dimension in front, that
+        counts the requests.
 
         Parameters
         ----------
@@ -61,21 +70,21 @@ class Samples:
         """
         known = {spec.name: spec for spec in specs}
         defects = list(_range_defects(self.ranges, known, ignored))
-        requests = []
+        requests: list[dict[str, NDArray[Any]]] = []
         for number, arrays in enumerate(self.given):
             found, wrong = _fitted(arrays, known, ignored)
-            defects += [f"request {number}: {text}" for text in wrong]
-            requests.append(found)
+            defects += [f"file {number}: {text}" if len(self.given) > 1 else text for text in wrong]
+            requests += found
+        if self.given and not requests and not defects:
+            defects.append("they hold no request: the first dimension counts them, and it is 0")
         if defects:
             raise InvalidInputError("the inputs do not fit the model:", _shortened(defects))
         return Samples(ranges=self.ranges, given=tuple(requests))
 
     def of(self, prefix: str) -> Samples:
         """Return those of one of several models: of names with a prefix, without it."""
-        return Samples(
-            ranges=_without(prefix, self.ranges),
-            given=tuple(_without(prefix, arrays) for arrays in self.given),
-        )
+        given = (_without(prefix, arrays) for arrays in self.given)
+        return Samples(ranges=_without(prefix, self.ranges), given=tuple(filter(None, given)))
 
 
 def random_inputs(
@@ -130,112 +139,94 @@ def parse_ranges(texts: Sequence[str]) -> dict[str, Range]:
     return ranges
 
 
-def read_requests(path: str | Path) -> tuple[dict[str, NDArray[Any]], ...]:
+def read_samples(path: str | Path | None, ranges: Mapping[str, Range] | None = None) -> Samples:
     """Return the arrays of an .npz file, or of all such files in a folder, in the order of their names.
 
-    Each file holds one array for each input of the model. Whether these are one request, or the first
-    dimension counts several, is known only with the model: `split_requests`.
+    Each file holds one array for each input of the model.
+
+    Parameters
+    ----------
+    path
+        The file or folder; None: inputs are random.
+    ranges
+        Those of `Samples`.
 
     Raises
     ------
     InvalidInputError
         A file cannot be read, or there is none; all defects at once.
     """
+    given, defects = [], []
+    for file in _files(path):
+        arrays = _read(file)
+        if isinstance(arrays, str):
+            defects.append(f"{file}: {arrays}")
+        else:
+            given.append(arrays)
+    if defects:
+        raise InvalidInputError(f"inputs cannot be read from {SUFFIX} files:", _shortened(defects))
+    return Samples(ranges=ranges or {}, given=tuple(given))
+
+
+def _files(path: str | Path | None) -> list[Path]:
+    if path is None or not Path(path).is_dir():
+        return [] if path is None else [Path(path)]
+    files = sorted(Path(path).glob(f"*{SUFFIX}"))
+    if not files:
+        raise InvalidInputError(f"the folder {path} holds no {SUFFIX} file with inputs")
+    return files
+
+
+def _read(file: Path) -> dict[str, NDArray[Any]] | str:
+    """Return the arrays of a file, or why it cannot be read."""
     import numpy as np
 
-    place = Path(path)
-    files = sorted(place.glob(f"*{_SUFFIX}")) if place.is_dir() else [place]
-    if not files:
-        raise InvalidInputError(f"the folder {place} holds no {_SUFFIX} file with inputs")
-    found, defects = [], []
-    for file in files:
-        try:
-            with np.load(file, allow_pickle=False) as arrays:
-                if not hasattr(arrays, "files"):
-                    raise ValueError("it holds one array without a name: write it with numpy.savez")
-                found.append({name: arrays[name] for name in arrays.files})
-            if not found[-1]:
-                defects.append(f"{file}: holds no array")
-        except OSError as error:
-            defects.append(f"{file}: {error.strerror or error}")
-        except Exception as error:  # zipfile and numpy raise classes of their own for damaged files
-            defects.append(f"{file}: {' '.join(str(error).split())[:300]}")
-    if defects:
-        raise InvalidInputError(f"cannot read {_SUFFIX} arrays:", _shortened(defects))
-    return tuple(found)
-
-
-def split_requests(
-    files: Sequence[Arrays], shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[dict[str, NDArray[Any]], ...]:
-    """Return files with arrays as single requests.
-
-    Arrays of exactly the shapes of the inputs are one request; with one more dimension in front, that
-    counts the requests.
-
-    Parameters
-    ----------
-    files
-        Arrays by name, file by file.
-    shapes
-        Those of the inputs.
-
-    Raises
-    ------
-    InvalidInputError
-        The arrays of a file have different numbers of requests; all defects at once.
-    """
-    requests: list[dict[str, NDArray[Any]]] = []
-    defects = []
-    for number, arrays in enumerate(files):
-        counts = {name: _count(array, shapes.get(name)) for name, array in arrays.items()}
-        wanted = {count for count in counts.values() if count is not None}
-        if len(wanted) > 1 or (wanted and None in counts.values()):
-            words = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
-            defects.append(f"file {number}: the first dimensions must count the same requests, got {words}")
-        elif not wanted:
-            requests.append(dict(arrays))
-        else:
-            (count,) = wanted
-            requests += [{name: array[index] for name, array in arrays.items()} for index in range(count)]
-    if defects:
-        raise InvalidInputError("the inputs cannot be divided into requests:", _shortened(defects))
-    if files and not requests:
-        raise InvalidInputError("the inputs hold no request: the first dimension counts them, and it is 0")
-    return tuple(requests)
-
-
-def _count(array: NDArray[Any], shape: tuple[int, ...] | None) -> int | None:
-    """Return how many requests an array holds; None: it is one, without a dimension that counts."""
-    if shape is None or array.ndim != len(shape) + 1:
-        return None
-    return int(array.shape[0])
+    try:
+        found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return "it holds one array without a name: write it with numpy.savez(file, INPUT=array)"
+        with found:
+            return {name: found[name] for name in found.files} or "it holds no array"
+    except OSError as error:
+        return error.strerror or str(error)
+    except Exception as error:  # zipfile and numpy raise classes of their own for damaged files
+        return " ".join(str(error).split())[:300]
 
 
 def _fitted(
     arrays: Arrays, known: Mapping[str, TensorSpec], ignored: Collection[str]
-) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Return the arrays of the inputs in their types, and what does not fit."""
+) -> tuple[list[dict[str, NDArray[Any]]], list[str]]:
+    """Return the requests of a file in the types of the inputs, and what does not fit."""
     import numpy as np
 
     defects = [f"input {name!r} is missing" for name in known if name not in arrays]
-    found = {}
+    found: dict[str, NDArray[Any]] = {}
+    counts: dict[str, int | None] = {}
     for name, array in arrays.items():
+        if name in ignored:
+            continue
         spec = known.get(name)
         if spec is None:
-            if name not in ignored:
-                defects.append(f"the model has no input {name!r}; it has {', '.join(known)}")
-            continue
-        if array.shape != spec.shape:
+            defects.append(f"the model has no input {name!r}; it has {', '.join(known)}")
+        elif spec.shape not in (array.shape, array.shape[1:]):
             defects.append(
                 f"input {name!r} has the shape {list(array.shape)}, must be {list(spec.shape)}, or have one "
-                "more dimension in front that counts the requests"
+                "more dimension in front that counts requests"
             )
         elif not np.can_cast(array.dtype, spec.dtype, "same_kind"):
             defects.append(f"input {name!r} holds {array.dtype}, must be {spec.dtype}")
         else:
-            found[name] = np.ascontiguousarray(array, dtype=spec.dtype).reshape(spec.shape)
-    return found, defects
+            found[name] = array.astype(spec.dtype)
+            counts[name] = None if array.shape == spec.shape else len(array)
+    if len(set(counts.values())) > 1:
+        words = ", ".join(f"{name} {list(found[name].shape)}" for name in counts)
+        defects.append(f"the first dimensions must count the same requests, got {words}")
+    if defects or not counts:
+        return [], defects
+    number = next(iter(counts.values()))
+    if number is None:
+        return [found], []
+    return [{name: found[name][index, ...] for name in found} for index in range(number)], []
 
 
 def _range_defects(

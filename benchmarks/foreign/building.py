@@ -32,16 +32,22 @@ class Writer:
         self._names = names
         self._random = np.random.default_rng(seed)
 
-    def add(self, op: str, *inputs: str, outputs: int | Sequence[str] = 1, **attributes: Any) -> Any:
-        """Add a node and return the name of its output, or the names of several."""
-        number = len(self.nodes)
-        name = self._names.format(op=op, number=number)
-        if isinstance(outputs, int):
-            made = [name] if outputs == 1 else [f"{name}_out{place}" for place in range(outputs)]
-        else:
-            made = list(outputs)
-        self.nodes.append(helper.make_node(op, list(inputs), made, name=f"node_{name}", **attributes))
-        return made[0] if len(made) == 1 else made
+    def add(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add a node with one output, and return its name."""
+        (name,) = self.several(op, *inputs, outputs=[output or self._name(op)], **attributes)
+        return name
+
+    def several(
+        self, op: str, *inputs: str, outputs: int | Sequence[str], **attributes: Any
+    ) -> tuple[str, ...]:
+        """Add a node with several outputs, so many or with these names, and return their names."""
+        name = self._name(op)
+        named = [f"{name}_out{place}" for place in range(outputs)] if isinstance(outputs, int) else outputs
+        self.nodes.append(helper.make_node(op, list(inputs), list(named), name=f"node_{name}", **attributes))
+        return tuple(named)
+
+    def _name(self, op: str) -> str:
+        return self._names.format(op=op, number=len(self.nodes))
 
     def weight(self, *shape: int, scale: float | None = None, dtype: str | None = None) -> str:
         """Add a random weight whose products keep their size."""
@@ -76,7 +82,9 @@ class Writer:
         return self.add("Add", product, self.weight(after, scale=0.02))
 
 
-def value(name: str, shape: Sequence[int | str | None] | None, kind: int = TensorProto.FLOAT) -> ValueInfoProto:
+def value(
+    name: str, shape: Sequence[int | str | None] | None, kind: int = TensorProto.FLOAT
+) -> ValueInfoProto:
     """Return a typed name."""
     return helper.make_tensor_value_info(name, kind, shape)
 

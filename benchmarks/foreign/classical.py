@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
@@ -12,7 +14,7 @@ _ML = "ai.onnx.ml"
 _INT = TensorProto.INT64
 
 
-def _trees(count: int, depth: int, weights: int) -> dict[str, object]:
+def _trees(count: int, depth: int, weights: int) -> dict[str, Any]:
     """Return the attributes of complete trees over random features."""
     random = np.random.default_rng(count)
     inner, total = 2**depth - 1, 2 ** (depth + 1) - 1
@@ -34,18 +36,18 @@ def _trees(count: int, depth: int, weights: int) -> dict[str, object]:
     }
 
 
-def _leaves(trees: dict[str, object], prefix: str) -> dict[str, object]:
+def _leaves(trees: dict[str, Any], prefix: str) -> dict[str, Any]:
     names = {"leaf": "treeids", "leaf_node": "nodeids", "leaf_ids": "ids", "leaf_weights": "weights"}
     return {f"{prefix}_{names[key]}" if key in names else key: found for key, found in trees.items()}
 
 
 def forest_classifier() -> ModelProto:
-    """A scaler and a random forest, with `zipmap` off: a label and probabilities."""
+    """Return a scaler and a random forest, with `zipmap` off: a label and probabilities."""
     w = Writer(31, names="{op}{number}")
     offset, scale = [0.1] * FEATURES, [0.5] * FEATURES
     x = w.add("Scaler", "X", domain=_ML, offset=offset, scale=scale)
     trees = _leaves(_trees(20, 4, CLASSES), "class")
-    w.add(
+    w.several(
         "TreeEnsembleClassifier",
         x,
         outputs=["label", "probabilities"],
@@ -65,13 +67,13 @@ def forest_classifier() -> ModelProto:
 
 
 def boosted_regressor() -> ModelProto:
-    """Gradient boosting by onnxmltools: a tree ensemble, then arithmetic of ONNX itself."""
+    """Return gradient boosting by onnxmltools: a tree ensemble, then arithmetic of ONNX itself."""
     w = Writer(32, names="{op}{number}")
     trees = _leaves(_trees(30, 3, 1), "target")
     x = w.add("Normalizer", "X", domain=_ML, norm="L2")
     y = w.add("TreeEnsembleRegressor", x, domain=_ML, n_targets=1, aggregate_function="SUM", **trees)
     y = w.add("Mul", y, w.constant([0.1], "float32"))
-    w.add("Exp", y, outputs=["variable"])
+    w.add("Exp", y, output="variable")
     return model(
         w,
         [value("X", ["N", FEATURES])],
@@ -83,14 +85,14 @@ def boosted_regressor() -> ModelProto:
 
 
 def linear_pipeline() -> ModelProto:
-    """Imputer, scaler and logistic regression; the label is picked by ArrayFeatureExtractor."""
+    """Return imputer, scaler and logistic regression; the label is picked by ArrayFeatureExtractor."""
     w = Writer(33, names="{op}{number}")
     x = w.add("Imputer", "X", domain=_ML, imputed_value_floats=[0.0] * FEATURES, replaced_value_float=-1.0)
     x = w.add("Scaler", x, domain=_ML, offset=[0.0] * FEATURES, scale=[2.0] * FEATURES)
     scores = w.add("Gemm", x, w.weight(FEATURES, CLASSES), w.weight(CLASSES))
-    probabilities = w.add("Softmax", scores, outputs=["probabilities"], axis=1)
+    probabilities = w.add("Softmax", scores, output="probabilities", axis=1)
     best = w.add("ArgMax", probabilities, axis=1, keepdims=0)
-    w.add("ArrayFeatureExtractor", w.constant([10, 20, 30], "int64"), best, domain=_ML, outputs=["label"])
+    w.add("ArrayFeatureExtractor", w.constant([10, 20, 30], "int64"), best, domain=_ML, output="label")
     return model(
         w,
         [value("X", [None, FEATURES])],
@@ -102,9 +104,9 @@ def linear_pipeline() -> ModelProto:
 
 
 def zipped_classifier() -> ModelProto:
-    """A linear classifier as skl2onnx writes it by default: probabilities as a sequence of dictionaries."""
+    """Return a linear classifier as skl2onnx writes it by default: probabilities in dictionaries."""
     w = Writer(34, names="{op}{number}")
-    label, scores = w.add(
+    _, scores = w.several(
         "LinearClassifier",
         "X",
         outputs=["label", "scores"],
@@ -113,8 +115,7 @@ def zipped_classifier() -> ModelProto:
         intercepts=[0.0] * CLASSES,
         classlabels_ints=list(range(CLASSES)),
     )
-    del label
-    w.add("ZipMap", scores, outputs=["probabilities"], domain=_ML, classlabels_int64s=list(range(CLASSES)))
+    w.add("ZipMap", scores, output="probabilities", domain=_ML, classlabels_int64s=list(range(CLASSES)))
     kind = helper.make_sequence_type_proto(
         helper.make_map_type_proto(_INT, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
     )

@@ -42,11 +42,13 @@ def _normalised(w: Writer, x: str) -> str:
 
 def _gelu(w: Writer, x: str) -> str:
     inner = w.add("Erf", w.add("Div", x, w.inline(2**0.5, "float32")))
-    return w.add("Mul", w.add("Mul", x, w.add("Add", inner, w.inline(1.0, "float32"))), w.inline(0.5, "float32"))
+    return w.add(
+        "Mul", w.add("Mul", x, w.add("Add", inner, w.inline(1.0, "float32"))), w.inline(0.5, "float32")
+    )
 
 
 def bert_by_torch() -> ModelProto:
-    """An encoder with mask and three inputs, opset 14, dynamic batch and length (Hugging Face's exports)."""
+    """Return an encoder with mask and three inputs, opset 14, dynamic batch and length."""
     w = Writer(11, names="/encoder/{op}_{number}_output_0")
     words = w.add("Gather", w.weight(WORDS, WIDTH, scale=1.0), "input_ids")
     kinds = w.add("Gather", w.weight(2, WIDTH, scale=1.0), "token_type_ids")
@@ -57,8 +59,8 @@ def bert_by_torch() -> ModelProto:
         x = _normalised(w, w.add("Add", _attention(w, x, mask), x))
         inner = _gelu(w, w.dense(x, WIDTH, 4 * WIDTH))
         x = _normalised(w, w.add("Add", w.dense(inner, 4 * WIDTH, WIDTH), x))
-    w.add("Identity", x, outputs=["last_hidden_state"])
-    shape = ["batch_size", "sequence_length"]
+    w.add("Identity", x, output="last_hidden_state")
+    shape: list[int | str] = ["batch_size", "sequence_length"]
     names = ("input_ids", "attention_mask", "token_type_ids")
     return model(
         w,
@@ -70,7 +72,7 @@ def bert_by_torch() -> ModelProto:
 
 
 def decoder_with_cache() -> ModelProto:
-    """One step of a decoder, opset 17: keys and values of the past go in and out, longer by one."""
+    """Return one step of a decoder, opset 17: keys and values of the past go in and out, longer by one."""
     w = Writer(12, names="/model/{op}_{number}")
     x = w.add("Gather", w.weight(WORDS, WIDTH, scale=1.0), "input_ids")
     outputs = []
@@ -78,17 +80,17 @@ def decoder_with_cache() -> ModelProto:
         scale, shift = (w.constant(np.full(WIDTH, number, "float32")) for number in (1, 0))
         normal = w.add("LayerNormalization", x, scale, shift, axis=-1)
         query, key, content = (_heads(w, w.dense(normal, WIDTH, WIDTH)) for _ in range(3))
-        key = w.add("Concat", f"past.{layer}.key", key, axis=2, outputs=[f"present.{layer}.key"])
-        content = w.add("Concat", f"past.{layer}.value", content, axis=2, outputs=[f"present.{layer}.value"])
+        key = w.add("Concat", f"past.{layer}.key", key, axis=2, output=f"present.{layer}.key")
+        content = w.add("Concat", f"past.{layer}.value", content, axis=2, output=f"present.{layer}.value")
         scores = w.add("MatMul", query, w.add("Transpose", key, perm=[0, 1, 3, 2]))
         mixed = w.add("MatMul", w.add("Softmax", scores, axis=-1), content)
         mixed = w.add("Reshape", w.add("Transpose", mixed, perm=[0, 2, 1, 3]), w.inline([0, 0, WIDTH]))
         x = w.add("Add", w.dense(mixed, WIDTH, WIDTH), x)
         x = w.add("Add", w.dense(w.add("Relu", w.dense(x, WIDTH, 4 * WIDTH)), 4 * WIDTH, WIDTH), x)
         outputs += [f"present.{layer}.key", f"present.{layer}.value"]
-    w.add("MatMul", x, w.weight(WIDTH, WORDS, scale=0.1), outputs=["logits"])
-    past = ["batch", HEADS, "past_sequence_length", WIDTH // HEADS]
-    present = ["batch", HEADS, "past_sequence_length + 1", WIDTH // HEADS]
+    w.add("MatMul", x, w.weight(WIDTH, WORDS, scale=0.1), output="logits")
+    past: list[int | str] = ["batch", HEADS, "past_sequence_length", WIDTH // HEADS]
+    present: list[int | str] = ["batch", HEADS, "past_sequence_length + 1", WIDTH // HEADS]
     return model(
         w,
         [
@@ -102,7 +104,7 @@ def decoder_with_cache() -> ModelProto:
 
 
 def fused_by_onnxruntime() -> ModelProto:
-    """What ONNX Runtime's transformer optimiser writes: operators of com.microsoft."""
+    """Return what ONNX Runtime's transformer optimiser writes: operators of com.microsoft."""
     w = Writer(13, names="fused_{op}_{number}")
     x = w.add("Gather", w.weight(WORDS, WIDTH, scale=1.0), "input_ids")
     ones, zeros = (w.constant(np.full(WIDTH, number, "float32")) for number in (1, 0))
@@ -115,7 +117,7 @@ def fused_by_onnxruntime() -> ModelProto:
         inner = w.add("BiasGelu", inner, w.weight(4 * WIDTH, scale=0.02), domain="com.microsoft")
         outer = w.dense(inner, 4 * WIDTH, WIDTH)
         x = w.add("SkipLayerNormalization", outer, x, ones, zeros, domain="com.microsoft", epsilon=1e-5)
-    w.add("Identity", x, outputs=["output"])
+    w.add("Identity", x, output="output")
     return model(
         w,
         [value("input_ids", ["batch", "length"], _INT)],
@@ -127,7 +129,7 @@ def fused_by_onnxruntime() -> ModelProto:
 
 
 def attention_of_opset_23() -> ModelProto:
-    """Attention and RMS normalisation as operators of opset 23."""
+    """Return attention and RMS normalisation as operators of opset 23."""
     w = Writer(14, names="v23_{op}_{number}")
     x, ones = "input", w.constant(np.ones(WIDTH, "float32"))
     for _ in range(2):
@@ -135,7 +137,7 @@ def attention_of_opset_23() -> ModelProto:
         parts = [w.dense(normal, WIDTH, WIDTH) for _ in range(3)]
         mixed = w.add("Attention", *parts, q_num_heads=HEADS, kv_num_heads=HEADS)
         x = w.add("Add", w.dense(mixed, WIDTH, WIDTH), x)
-    w.add("Identity", x, outputs=["output"])
+    w.add("Identity", x, output="output")
     return model(
         w,
         [value("input", ["B", "L", WIDTH])],
@@ -146,7 +148,7 @@ def attention_of_opset_23() -> ModelProto:
 
 
 def vision_transformer() -> ModelProto:
-    """Patches by convolution and an encoder, opset 16, with a class token that Expand repeats."""
+    """Return patches by convolution and an encoder, opset 16, with a class token that Expand repeats."""
     w = Writer(15, names="/vit/{op}_{number}")
     x = w.add("Conv", "input", w.weight(WIDTH, 3, 8, 8), kernel_shape=[8, 8], strides=[8, 8])
     x = w.add("Transpose", w.add("Reshape", x, w.inline([0, WIDTH, -1])), perm=[0, 2, 1])
@@ -158,7 +160,7 @@ def vision_transformer() -> ModelProto:
         inner = _gelu(w, w.dense(_normalised(w, x), WIDTH, 2 * WIDTH))
         x = w.add("Add", w.dense(inner, 2 * WIDTH, WIDTH), x)
     first = w.add("Gather", x, w.inline(0), axis=1)
-    w.add("Gemm", first, w.weight(10, WIDTH), w.weight(10), outputs=["output"], transB=1)
+    w.add("Gemm", first, w.weight(10, WIDTH), w.weight(10), output="output", transB=1)
     return model(
         w,
         [value("input", ["batch", 3, 32, 32])],
@@ -169,7 +171,7 @@ def vision_transformer() -> ModelProto:
 
 
 def _recurrent(op: str, gates: int, *, both: bool, opset: int) -> ModelProto:
-    """A recogniser of sequences: recurrent layers between two products."""
+    """Return a recogniser of sequences: recurrent layers between two products."""
     width, directions = 32, 2 if both else 1
     w = Writer(16 + gates, names=f"/{op.lower()}/{{op}}_{{number}}")
     x = w.add("Transpose", w.dense("input", 16, width), perm=[1, 0, 2])
@@ -180,12 +182,12 @@ def _recurrent(op: str, gates: int, *, both: bool, opset: int) -> ModelProto:
         bias = w.weight(directions, 2 * gates * width, scale=0.1)
         more = {"linear_before_reset": 1} if op == "GRU" else {}
         direction = "bidirectional" if both else "forward"
-        y, _ = w.add(op, x, *weights, bias, outputs=2, hidden_size=width, direction=direction, **more)
+        y, _ = w.several(op, x, *weights, bias, outputs=2, hidden_size=width, direction=direction, **more)
         shape = w.constant([0, 0, -1], "int64")
         x = w.add("Reshape", w.add("Transpose", y, perm=[0, 2, 1, 3]), shape)
     x = w.add("Transpose", x, perm=[1, 0, 2])
     x = w.dense(x, width * directions, 20)
-    w.add("LogSoftmax", x, outputs=["output"], axis=-1)
+    w.add("LogSoftmax", x, output="output", axis=-1)
     return model(
         w,
         [value("input", ["batch", "time", 16])],
@@ -196,15 +198,15 @@ def _recurrent(op: str, gates: int, *, both: bool, opset: int) -> ModelProto:
 
 
 def lstm_both_ways() -> ModelProto:
-    """Two bidirectional LSTM layers, opset 14."""
+    """Return two bidirectional LSTM layers, opset 14."""
     return _recurrent("LSTM", 4, both=True, opset=14)
 
 
 def gru_both_ways() -> ModelProto:
-    """Two bidirectional GRU layers, opset 17."""
+    """Return two bidirectional GRU layers, opset 17."""
     return _recurrent("GRU", 3, both=True, opset=17)
 
 
 def lstm_one_way() -> ModelProto:
-    """Two LSTM layers, opset 11."""
+    """Return two LSTM layers, opset 11."""
     return _recurrent("LSTM", 4, both=False, opset=11)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 from .building import Writer, model, value
 
@@ -24,7 +25,7 @@ def _network(blocks: int = 6, channels: int = 32, size: int = 64) -> ModelProto:
         y = w.add("Relu", w.conv(x, (channels, channels)))
         x = w.add("Relu", w.add("Add", w.conv(y, (channels, channels)), x))
     x = w.add("Flatten", w.add("GlobalAveragePool", x))
-    w.add("Gemm", x, w.weight(10, channels), w.weight(10), outputs=["output"], transB=1)
+    w.add("Gemm", x, w.weight(10, channels), w.weight(10), output="output", transB=1)
     return model(
         w,
         [value("input", [1, 3, size, size])],
@@ -56,8 +57,6 @@ def _by(quantise: Callable[[str, str], None], network: ModelProto) -> ModelProto
 
 
 def _static(way: str, network: ModelProto, shape: tuple[int, ...], *, per_channel: bool) -> ModelProto:
-    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-
     def quantise(source: str, target: str) -> None:
         quantize_static(
             source,
@@ -73,21 +72,19 @@ def _static(way: str, network: ModelProto, shape: tuple[int, ...], *, per_channe
 
 
 def static_with_pairs(blocks: int = 6, channels: int = 32, size: int = 64) -> ModelProto:
-    """Static quantisation in the QDQ format: pairs of QuantizeLinear and DequantizeLinear."""
+    """Return static quantisation in the QDQ format: pairs of QuantizeLinear and DequantizeLinear."""
     network = _network(blocks, channels, size)
     return _static("QDQ", network, (1, 3, size, size), per_channel=True)
 
 
 def static_with_operators() -> ModelProto:
-    """Static quantisation in the QOperator format: QLinearConv and its like."""
+    """Return static quantisation in the QOperator format: QLinearConv and its like."""
     return _static("QOperator", _network(), (1, 3, 64, 64), per_channel=False)
 
 
 def dynamic() -> ModelProto:
-    """Dynamic quantisation: ranges of activations are found at run time."""
-    from onnxruntime.quantization import quantize_dynamic
-
-    return _by(lambda source, target: quantize_dynamic(source, target), _products())
+    """Return dynamic quantisation: ranges of activations are found at run time."""
+    return _by(quantize_dynamic, _products())
 
 
 def _products() -> ModelProto:
@@ -95,7 +92,7 @@ def _products() -> ModelProto:
     x = "input"
     for _ in range(4):
         x = w.add("Relu", w.dense(x, 128, 128))
-    w.add("Identity", x, outputs=["output"])
+    w.add("Identity", x, output="output")
     return model(
         w,
         [value("input", ["batch", 128])],
@@ -106,7 +103,7 @@ def _products() -> ModelProto:
 
 
 def trained_with_pairs() -> ModelProto:
-    """Quantisation-aware training by torch or Brevitas: signed, one scale, pairs also around additions."""
+    """Return quantisation-aware training by torch: signed, pairs also around additions."""
     w = Writer(43, names="/qat/{op}_{number}")
 
     def pair(x: str) -> str:
@@ -124,14 +121,14 @@ def trained_with_pairs() -> ModelProto:
     for _ in range(3):
         y = pair(w.add("Relu", convolution(x, 16, 16)))
         x = pair(w.add("Add", pair(convolution(y, 16, 16)), x))
-    w.add("Flatten", w.add("GlobalAveragePool", x), outputs=["output"])
+    w.add("Flatten", w.add("GlobalAveragePool", x), output="output")
     return model(
         w, [value("input", [1, 3, 32, 32])], [value("output", [1, 16])], opset=13, producer="pytorch"
     )
 
 
 def weights_of_four_bits() -> ModelProto:
-    """Weights in blocks of four bits, opset 21: DequantizeLinear with a block size."""
+    """Return weights in blocks of four bits, opset 21: DequantizeLinear with a block size."""
     w = Writer(44, names="/int4/{op}_{number}")
     x, width, block = "input", 64, 16
     for number in range(3):
@@ -141,7 +138,7 @@ def weights_of_four_bits() -> ModelProto:
         scales = w.constant(np.full((width // block, width), 0.03, "float32"))
         weight = w.add("DequantizeLinear", tensor.name, scales, axis=0, block_size=block)
         x = w.add("Relu", w.add("MatMul", x, weight))
-    w.add("Identity", x, outputs=["output"])
+    w.add("Identity", x, output="output")
     return model(
         w,
         [value("input", ["batch", width])],

@@ -23,13 +23,13 @@ def _stem(w: Writer, channels: int = 32, blocks: int = 4) -> str:
 
 
 def torch_script_resnet(opset: int = 13) -> ModelProto:
-    """Torch's first exporter: names with slashes, constants as nodes, sizes computed in the graph."""
+    """Return a network of torch's first exporter: constants as nodes, sizes computed in the graph."""
     w = Writer(1, names="/layer{number}/{op}_output_0")
     x = w.add("GlobalAveragePool", _stem(w))
     batch = w.add("Gather", w.add("Shape", x), w.inline(0), axis=0)
     batch = w.add("Unsqueeze", batch, w.inline([0])) if opset >= 13 else w.add("Unsqueeze", batch, axes=[0])
     x = w.add("Reshape", x, w.add("Concat", batch, w.inline([-1]), axis=0))
-    w.add("Gemm", x, w.weight(10, 32), w.weight(10), outputs=["output"], transB=1)
+    w.add("Gemm", x, w.weight(10, 32), w.weight(10), output="output", transB=1)
     shapes: tuple[Shape, Shape] = (["batch_size", 3, 64, 64], ["batch_size", 10])
     return model(
         w, [value("input", shapes[0])], [value("output", shapes[1])], opset=opset, producer="pytorch"
@@ -37,7 +37,7 @@ def torch_script_resnet(opset: int = 13) -> ModelProto:
 
 
 def torch_dynamo_cnn() -> ModelProto:
-    """Torch's second exporter: opset 18, names such as val_3, symbolic dimensions s0."""
+    """Return a network of torch's second exporter: opset 18, names such as val_3, symbolic dimensions s0."""
     w = Writer(2, names="val_{number}")
     x = w.conv("input", (3, 24), strides=[2, 2])
     for _ in range(3):
@@ -45,7 +45,7 @@ def torch_dynamo_cnn() -> ModelProto:
         deep = w.conv(gate, (24, 24), group=24)
         x = w.add("Add", w.conv(deep, (24, 24), kernel=1), x)
     x = w.add("ReduceMean", x, w.constant([2, 3], "int64"), keepdims=0)
-    w.add("Softmax", w.dense(x, 24, 8), outputs=["output"], axis=-1)
+    w.add("Softmax", w.dense(x, 24, 8), output="output", axis=-1)
     return model(
         w,
         [value("input", ["s0", 3, 48, 48])],
@@ -56,7 +56,7 @@ def torch_dynamo_cnn() -> ModelProto:
 
 
 def mxnet_cnn() -> ModelProto:
-    """MXNet, opset 7: weights among the inputs (IR 3), batch normalisation, old attributes."""
+    """Return a network of MXNet, opset 7: weights among the inputs (IR 3), old attributes."""
     w = Writer(3, names="mxnet_{op}{number}")
     x = "input"
     for before, after in ((3, 16), (16, 32), (32, 32)):
@@ -66,7 +66,7 @@ def mxnet_cnn() -> ModelProto:
         x = w.add("BatchNormalization", x, ones[0], zeros[0], zeros[1], ones[1], epsilon=1e-5)
         x = w.add("MaxPool", w.add("Relu", x), kernel_shape=[2, 2], strides=[2, 2])
     x = w.add("Dropout", w.add("Flatten", x), ratio=0.5)
-    w.add("Gemm", x, w.weight(10, 512), w.weight(10), outputs=["output"], transB=1)
+    w.add("Gemm", x, w.weight(10, 512), w.weight(10), output="output", transB=1)
     return model(
         w,
         [value("input", [1, 3, 32, 32])],
@@ -78,14 +78,14 @@ def mxnet_cnn() -> ModelProto:
 
 
 def keras_cnn() -> ModelProto:
-    """A Keras model by tf2onnx, opset 15: NHWC with transpositions, names with semicolons, unk__ symbols."""
+    """Return a Keras model by tf2onnx, opset 15: NHWC with transpositions, unk__ symbols."""
     w = Writer(4, names="StatefulPartitionedCall/model/{op}_{number}:0")
     x = w.add("Transpose", "input", perm=[0, 3, 1, 2])
     for before, after in ((3, 16), (16, 24), (24, 32)):
         x = w.add("Relu", w.conv(x, (before, after), strides=[2, 2]))
     x = w.add("Transpose", x, perm=[0, 2, 3, 1])
     x = w.add("ReduceMean", x, axes=[1, 2], keepdims=0)
-    w.add("Softmax", w.dense(x, 32, 10), outputs=["output"])
+    w.add("Softmax", w.dense(x, 32, 10), output="output")
     return model(
         w,
         [value("input", ["unk__6", 64, 64, 3])],
@@ -96,7 +96,7 @@ def keras_cnn() -> ModelProto:
 
 
 def paddle_segmentation() -> ModelProto:
-    """Paddle's exporter, opset 11: -1 for open sizes, upsampling by Resize to computed sizes."""
+    """Return a network of Paddle's exporter, opset 11: -1 for open sizes, Resize to computed sizes."""
     w = Writer(5, names="p2o.{op}.{number}")
     x = w.add("HardSigmoid", w.conv("input", (3, 16), strides=[2, 2]), alpha=0.2)
     low = w.add("Relu", w.conv(x, (16, 32), strides=[2, 2]))
@@ -107,7 +107,7 @@ def paddle_segmentation() -> ModelProto:
     high = w.add("Resize", low, empty, empty, target, mode="nearest", nearest_mode="floor")
     x = w.conv(w.add("Concat", high, x, axis=1), (48, 16))
     x = w.add("ConvTranspose", x, w.weight(16, 1, 2, 2), strides=[2, 2], kernel_shape=[2, 2])
-    w.add("Sigmoid", x, outputs=["output"])
+    w.add("Sigmoid", x, output="output")
     return model(
         w,
         [value("input", [-1, 3, -1, -1])],
@@ -118,7 +118,7 @@ def paddle_segmentation() -> ModelProto:
 
 
 def caffe_shuffle() -> ModelProto:
-    """A network of channel shuffles, opset 9: reshapes and transpositions between grouped convolutions."""
+    """Return a network of Caffe2, opset 9: reshapes and transpositions between grouped convolutions."""
     w = Writer(6, names="gpu_0/{op}_{number}")
     x = w.add("Relu", w.conv("input", (3, 32), strides=[2, 2]))
     for _ in range(4):
@@ -128,21 +128,21 @@ def caffe_shuffle() -> ModelProto:
         y = w.add("Reshape", y, w.constant([1, 32, 32, 32], "int64"))
         x = w.add("Add", w.conv(y, (32, 32), group=32), x)
     x = w.add("Flatten", w.add("GlobalAveragePool", x))
-    w.add("Gemm", x, w.weight(32, 10), w.weight(10), outputs=["output"])
+    w.add("Gemm", x, w.weight(32, 10), w.weight(10), output="output")
     return model(
         w, [value("input", [1, 3, 64, 64])], [value("output", [1, 10])], opset=9, producer="onnx-caffe2"
     )
 
 
 def half_precision_cnn() -> ModelProto:
-    """float16 throughout, opset 17, with casts at both ends as converters leave them."""
+    """Return a network in float16 throughout, opset 17, with casts at both ends as converters leave them."""
     w = Writer(7, names="half_{op}_{number}", dtype="float16")
     x = w.add("Cast", "input", to=TensorProto.FLOAT16)
     for before, after in ((3, 16), (16, 16), (16, 32)):
         x = w.add("Relu", w.conv(x, (before, after)))
     x = w.add("Flatten", w.add("GlobalAveragePool", x))
     x = w.add("Gemm", x, w.weight(32, 10), w.weight(10, scale=0.1))
-    w.add("Cast", x, outputs=["output"], to=TensorProto.FLOAT)
+    w.add("Cast", x, output="output", to=TensorProto.FLOAT)
     return model(
         w,
         [value("input", [1, 3, 32, 32])],
@@ -153,20 +153,18 @@ def half_precision_cnn() -> ModelProto:
 
 
 def convolutions_in_one_dimension() -> ModelProto:
-    """An acoustic model, opset 14: dilated 1-D convolutions with gates, dynamic length."""
+    """Return an acoustic model, opset 14: dilated 1-D convolutions with gates, dynamic length."""
     w = Writer(8, names="/wavenet/{op}_{number}")
     x, skip = w.add("Conv", "input", w.weight(32, 16, 1), kernel_shape=[1]), []
     for dilation in (1, 2, 4, 8):
-        y = w.add(
-            "Conv", x, w.weight(64, 32, 3), dilations=[dilation], pads=[dilation] * 2, kernel_shape=[3]
-        )
-        left, right = w.add("Split", y, w.constant([32, 32], "int64"), outputs=2, axis=1)
+        y = w.add("Conv", x, w.weight(64, 32, 3), dilations=[dilation], pads=[dilation] * 2, kernel_shape=[3])
+        left, right = w.several("Split", y, w.constant([32, 32], "int64"), outputs=2, axis=1)
         y = w.add("Mul", w.add("Tanh", left), w.add("Sigmoid", right))
         y = w.add("Conv", y, w.weight(32, 32, 1), kernel_shape=[1])
         skip.append(y)
         x = w.add("Add", x, y)
     total = w.add("Relu", w.add("Sum", *skip))
-    w.add("Conv", total, w.weight(8, 32, 1), outputs=["output"], kernel_shape=[1])
+    w.add("Conv", total, w.weight(8, 32, 1), output="output", kernel_shape=[1])
     return model(
         w,
         [value("input", [1, 16, "frames"])],
@@ -177,13 +175,13 @@ def convolutions_in_one_dimension() -> ModelProto:
 
 
 def many_operators(blocks: int = 150) -> ModelProto:
-    """Several hundred operators, opset 12: blocks of which each costs little (900 operators with 150)."""
+    """Return several hundred operators, opset 12: six for each block."""
     w = Writer(9, names="/block{number}/{op}_output")
     x = w.add("Relu", w.conv("input", (3, 16), strides=[2, 2]))
     for _ in range(blocks):
         y = w.add("Mul", x, w.add("Sigmoid", w.conv(x, (16, 16), kernel=1)))
         x = w.add("Add", w.add("Relu", w.conv(y, (16, 16), group=16)), x)
-    w.add("Flatten", w.add("GlobalAveragePool", x), outputs=["output"])
+    w.add("Flatten", w.add("GlobalAveragePool", x), output="output")
     return model(
         w,
         [value("input", ["N", 3, 32, 32])],

@@ -73,9 +73,7 @@ def reference_outputs(
         raise ExecutionError(f"ONNX Runtime cannot run the model: {error}") from error
 
 
-def observed_outputs(
-    model: bytes, inputs: Mapping[str, NDArray[Any]], *, seconds: float
-) -> dict[str, Any]:
+def observed_outputs(model: bytes, inputs: Mapping[str, NDArray[Any]], *, seconds: float) -> dict[str, Any]:
     """Run a model once and return all outputs, of whatever type: sequences are lists.
 
     Parameters

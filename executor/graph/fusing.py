@@ -21,8 +21,6 @@ _LIGHT = MOVING | ELEMENTWISE
 """Types that a runtime fuses into a neighbour, or does on the way."""
 
 _TINY_SHARE = 0.05
-_BYTES_WEIGHT = 4
-"""A moved byte counts like this many operations when costs are compared."""
 
 
 class Clusters:
@@ -187,7 +185,7 @@ class _Lightness:
 
     def __init__(self, graph: OperatorGraph, clusters: Clusters, costs: Sequence[OperatorCost]) -> None:
         heavy = [bool(op.domain) or op.has_subgraphs or op.op_type not in _LIGHT for op in graph.operators]
-        effort = [(c.flops or 0) + _BYTES_WEIGHT * (c.moved_bytes + c.weight_bytes) for c in costs]
+        effort = [cost.effort for cost in costs]
         efforts = [each for each, counts in zip(effort, heavy, strict=True) if counts]
         self._tiny = _TINY_SHARE * sum(efforts) / max(1, len(efforts))
         members = [clusters.members(cluster) for cluster in range(len(heavy))]

@@ -133,9 +133,7 @@ def checked(file: ModelFile, *, watch: Watch | None = None) -> ModelFile:
     watch = watch or Watch()
     watch.step("the check")
     _raise(file.path, filter(None, [checker_complaint(file.model)]))
-    return ModelFile(
-        path=file.path, digest=file.digest, model=_normal_form(file.path, file.model, watch)
-    )
+    return ModelFile(path=file.path, digest=file.digest, model=_normal_form(file.path, file.model, watch))
 
 
 def external_files(path: str | Path, *, materialize: bool = False) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ chance then, as when a detector finds as many boxes as it may in both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -107,7 +107,7 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype
 
 
-def _doubtful(graph: GraphProto, varying: Collection[str]) -> set[str]:
+def _doubtful(graph: GraphProto, varying: Set[str]) -> set[str]:
     """Return what follows from operators sized by data of which no output has differed."""
     found: set[str] = set()
     for node in graph.node:

@@ -20,7 +20,7 @@ from onnx.helper import make_tensor_value_info
 
 from ...formulations.errors import InvalidModelError
 from .checking import checker_complaint
-from .observing import is_static, observe_shapes
+from .observing import is_static, observe_shapes, unknown_tensors
 from .tensor_data import is_known_type, subgraphs, weight_bytes
 from .watching import Watch
 

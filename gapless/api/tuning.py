@@ -12,6 +12,7 @@ from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Afresh, Report, silent
+from ..executor.samples import Samples
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
     TuningCandidate,
@@ -48,6 +49,7 @@ from .execution import (
 from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import Loop, LoopStop
+from .samples import named_with
 from .trade_offs import measured_front
 from .tuning_checks import check_traded, checked, for_fronts
 from .tuning_subjects import facts_of, opened, tables_of, units_of
@@ -131,6 +133,7 @@ def tune(
     time_limit_s: float | None = None,
     store: Store | str | Path = ":memory:",
     resume: bool = False,
+    samples: Samples | None = None,
     report: Report = silent,
 ) -> Tuned:
     """Profile a model, plan it, run the best plans and the baselines on this device, keep the fastest.
@@ -172,6 +175,9 @@ def tune(
         File of measurements; ":memory:" keeps none.
     resume
         Go on with what the store has of this very tuning run.
+    samples
+        Inputs that everything is measured and verified with (`read_samples`), in turn; None: those of the
+        models.
     report
         Told of each step.
 
@@ -187,7 +193,7 @@ def tune(
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    models = opened(subject, in_pieces=groups is not None)
+    models = named_with(opened(subject, in_pieces=groups is not None), samples)
     found = resolve_engine(engine, *models.values())
     with ExitStack() as stack:
         kept = open_store(store, stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,8 @@ from ..options.models import (
     EmulateOption,
     EngineOption,
     GranularityOption,
+    InputOption,
+    InputRangeOption,
     MaterializeOption,
     ModelArgument,
     PrecisionOption,
@@ -28,6 +31,7 @@ from ..options.models import (
     UnitsOption,
     parse_emulation,
     parse_names,
+    parse_samples,
 )
 
 if TYPE_CHECKING:
@@ -48,8 +52,10 @@ def inspect(
     model: ModelArgument,
     *,
     shape: ShapeOption = None,
-    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     split: Annotated[
         int | None,
         typer.Option(
@@ -86,12 +92,14 @@ def inspect(
 ) -> Answer:
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
     from ...api.models import open_model
+    from ...api.samples import tried_with
     from ...executor.callables import CallablePipeline
     from ...executor.graph.shapes import parse_shapes
 
     opened = open_model(
         model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
     )
+    (opened,) = tried_with([opened], parse_samples(feed, input_range))
     if support is not None:
         if pieces is not None:
             raise InvalidInputError("--pieces and --support show different things: give one of them")
@@ -103,7 +111,18 @@ def inspect(
         if split is not None:
             return _split(spatial, split, Axis[axis.name])
         return _pieces(spatial, pieces, time_limit)
-    return _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
+    shown = _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
+    return shown if feed is None else replace(shown, notes=[*shown.notes, *_reference_notes(opened)])
+
+
+def _reference_notes(opened: Model) -> list[str]:
+    """Run the uncut model on the first request; return what that says of the inputs."""
+    from ...executor.model import is_mostly_finite
+    from ...executor.pipeline.verify import unverified_words
+
+    right = opened.reference(opened.sample_inputs(0))
+    words = unverified_words([name for name, array in right.items() if not is_mostly_finite([array])])
+    return [f"cannot be verified: {words}" if words else "the uncut model gives finite numbers for the input"]
 
 
 def _spatial(opened: Model) -> SpatialNetwork:
@@ -201,6 +220,8 @@ def bench_engine(
     model: ModelArgument,
     *,
     shape: ShapeOption = None,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     engine: EngineOption = None,
     units: UnitsOption = None,
     emulate: EmulateOption = None,
@@ -210,6 +231,7 @@ def bench_engine(
 ) -> Answer:
     """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
     from ...api.models import open_model
+    from ...api.samples import tried_with
     from ...executor.engines.bench import BenchEffort
     from ...executor.engines.bench import bench_engine as bench
     from ...executor.graph.shapes import parse_shapes
@@ -217,7 +239,8 @@ def bench_engine(
     from ...view.terminal import models as views
     from ..base.progress import StepLine
 
-    opened = open_model(model, shapes=parse_shapes(shape or ()))
+    samples = parse_samples(feed, input_range)
+    (opened,) = tried_with([open_model(model, shapes=parse_shapes(shape or ()))], samples)
     chosen = engine or engine_for(opened)
     platform = this_device(
         units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
@@ -234,7 +257,7 @@ def bench_engine(
             "units": [{"unit": unit, **documents.plain_data(result)} for unit, result in benches],
         },
         view=lambda: views.bench_view(benches),
-        code=ExitCode.OK if all(result.right for _, result in benches) else ExitCode.VERIFICATION,
+        code=ExitCode.VERIFICATION if any(result.wrong for _, result in benches) else ExitCode.OK,
     )
 
 

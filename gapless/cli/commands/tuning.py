@@ -18,6 +18,8 @@ from ..options.models import (
     EmulateOption,
     EngineOption,
     GranularityOption,
+    InputOption,
+    InputRangeOption,
     MaterializeOption,
     OutDirOption,
     OverwriteOption,
@@ -26,6 +28,7 @@ from ..options.models import (
     SubjectsArgument,
     UnitsOption,
     parse_names,
+    parse_samples,
 )
 from ..options.problem import ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
 from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimitOption, TopOption
@@ -115,8 +118,10 @@ def tune(
     *,
     workload: WorkloadOption = None,
     shape: ShapeOption = None,
-    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
     units: UnitsOption = None,
@@ -147,6 +152,7 @@ def tune(
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from ..tasks import measuring
+    from ..tasks.running import refuse_without_device
 
     choice = measuring.TuneChoice(
         workload=workload,
@@ -167,10 +173,12 @@ def tune(
     )
     entry = _entry(resume=resume, overwrite=overwrite)
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
+    samples = parse_samples(feed, input_range)
     if _is_simulated(engine, truth, noise):
+        refuse_without_device({"--input": feed, "--input-range": input_range})
         return _tuned_there(subjects, choice, out, entry, truth=truth, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-    return _tuned_here(measuring.Target.of(subject, here), choice, out, entry)
+    return _tuned_here(measuring.Target.of(subject, here, samples), choice, out, entry)
 
 
 def _entry(*, resume: bool, overwrite: bool) -> Entry:

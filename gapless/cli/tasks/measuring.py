@@ -12,14 +12,16 @@ from typing import Any, Self
 from ...api.closed_loop import check_rounds
 from ...api.device import common_engine, this_device
 from ...api.execution import models_for, profile, resolve_engine
-from ...api.models import open_each, open_models
+from ...api.models import division_notes, open_each, open_models
 from ...api.problems import load_problem, with_workload
+from ...api.samples import named_with, tried_with
 from ...api.slowdown.side_by_side import Together, profile_together
 from ...api.tuning import Tuned, default_costs, tune, tune_simulated
 from ...executor.graph.grouping import Granularity
 from ...executor.graph.shapes import parse_shapes
 from ...executor.machine.load import machine_load
 from ...executor.model import Model
+from ...executor.samples import Samples
 from ...executor.tuning.options import TuningMode, TuningOptions
 from ...files.origins import parse_permille
 from ...files.rules_file import load_rules
@@ -116,7 +118,7 @@ class TuneChoice:
         if self.groups is not None:
             if self.workload is not None:
                 raise InvalidInputError("--groups is for one network, --workload for several: leave one out")
-            if granularity not in {Granularity.LAYER, Granularity.PIECE}:
+            if granularity not in {Granularity.AUTO, Granularity.LAYER, Granularity.PIECE}:
                 raise InvalidInputError(
                     f"--groups needs the pieces of a network, --granularity is {granularity}: leave it out"
                 )
@@ -184,14 +186,19 @@ class Target:
         A model, several that share the units, or a problem that was profiled before.
     engine, platform
         Who runs it, and where; no platform: that of the problem.
+    samples
+        What the networks of a problem are tried with; models have their own.
     """
 
     subject: Model | list[Model] | Problem
     engine: str
     platform: Platform | None = None
+    samples: Samples | None = None
 
     @classmethod
-    def of(cls, subject: Model | list[Model] | Problem, device: DeviceChoice) -> Self:
+    def of(
+        cls, subject: Model | list[Model] | Problem, device: DeviceChoice, samples: Samples | None = None
+    ) -> Self:
         """Return what the command line asks for.
 
         Raises
@@ -206,12 +213,21 @@ class Target:
                     "--emulate are for models"
                 )
             operation_of(subject).check_executable(subject)
-            return cls(
-                subject=subject, engine=resolve_engine(device.engine, *models_for(subject).values()).name
-            )
-        models = subject if isinstance(subject, list) else [subject]
+            opened = named_with(models_for(subject), samples)
+            engine = resolve_engine(device.engine, *opened.values()).name
+            return cls(subject=subject, engine=engine, samples=samples)
+        models = tried_with(subject if isinstance(subject, list) else [subject], samples)
+        subject = models if isinstance(subject, list) else models[0]
         engine = device.engine or common_engine(models)
         return cls(subject=subject, engine=engine, platform=device.platform(engine))
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of how models are divided: coarser than usual, several layers as one."""
+        if isinstance(self.subject, Problem):
+            return []
+        models = self.subject if isinstance(self.subject, list) else [self.subject]
+        return [f"{name}: {text}" for model in models for name, text in division_notes(model)]
 
     @property
     def networks(self) -> Problem | list[Network]:
@@ -234,7 +250,7 @@ def profile_watched(
     target: Target, run: Run, store: Path | None = None, options: ProfileOptions = ProfileOptions()
 ) -> tuple[Profile | Together, list[str]]:
     """Profile with progress; return the profile, or those of networks that share the units, and notes."""
-    notes = busy_notes()
+    notes = [*busy_notes(), *target.notes]
     how: dict[str, Any] = {"platform": target.platform, "engine": target.engine, "options": options}
     how |= {"store": store or run.store, "resume": run.resumed}
     with StepLine() as line:
@@ -253,7 +269,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
         assert isinstance(found, Together)
         subject, platform = found.problem, None
     else:
-        notes = busy_notes()
+        notes = [*busy_notes(), *target.notes]
     if isinstance(subject, Problem) and choice.workload is not None:
         subject = with_workload(subject, choice.workload)
     with StepLine() as line:
@@ -263,6 +279,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
             engine=target.engine,
             costs=choice.costs,
             groups=choice.groups,
+            samples=target.samples,
             report=line.report,
             **choice.shared(run),
         )
