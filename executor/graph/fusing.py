@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from .op_types import ELEMENTWISE, MOVING
-from .quantised import DEQUANTISE, QUANTISE
+from .quantised import side_of_cut
 
 if TYPE_CHECKING:
     from .flops import OperatorCost
@@ -158,14 +158,15 @@ def _join_quantised(graph: OperatorGraph, clusters: Clusters, kinds: Sequence[Ha
 
     Integers then cross the cuts, and a runtime finds what it fuses (see `quantised`).
     """
-    neighbours = {DEQUANTISE: clusters.successors, QUANTISE: clusters.predecessors}
-    for index, operator in enumerate(graph.operators):
-        cluster = clusters.home(index)
-        if operator.op_type not in neighbours or len(clusters.members(cluster)) > 1:
-            continue
-        near = neighbours[operator.op_type][cluster]
-        if len(near) == 1:
-            (other,) = near
+    sides = [side_of_cut(each.op_type, each.inputs, each.outputs) for each in graph.operators]
+    makers = [index for index, side in enumerate(sides) if side == "maker"]
+    readers = [index for index, side in enumerate(sides) if side == "reader"]
+    for members, near in ((makers, clusters.predecessors), (reversed(readers), clusters.successors)):
+        for index in members:
+            cluster = clusters.home(index)
+            if len(near[cluster]) != 1 or len(clusters.members(cluster)) > 1:  # or of a weight: it is at home
+                continue
+            (other,) = near[cluster]
             if kinds[clusters.first[cluster]] == kinds[clusters.first[other]]:
                 clusters.merge(cluster, other)
 

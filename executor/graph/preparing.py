@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .keeping import LEAST_S, Kept, find, keep, key_of, weight_places
 from .model_file import ModelFile, checked, read_contents
-from .quantised import give_each_user_its_own
+from .quantised import ready_for_cuts
 from .shapes import Shape, Shapes, fix_shapes
 from .simplify import simplify
 from .watching import Watch
@@ -99,5 +99,5 @@ def _simplified(file: ModelFile, shapes: Shapes, watch: Watch) -> Kept:
     inputs = tuple(value.name for value in file.model.graph.input)
     given = fix_shapes(file.model, shapes)
     simplified = simplify(file.model, watch=watch)
-    give_each_user_its_own(simplified.model)
+    ready_for_cuts(simplified.model)
     return Kept(model=simplified.model, inputs=inputs, shapes=given, warnings=simplified.warnings)
