@@ -26,8 +26,9 @@ from benchmarks.foreign.catalog import ForeignFile, files
 from benchmarks.foreign.checks import opened, shortened, sliced, tuned
 from benchmarks.foreign.int8 import costs_of_cutting
 from benchmarks.foreign.vision import many_operators
-from benchmarks.printing import WIDTH, show, titled
+from benchmarks.printing import show, titled
 
+WIDTH = 260
 PARTS = ("files", "int8", "opening")
 ENGINES = ("mnn", "onnxruntime")
 

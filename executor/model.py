@@ -264,12 +264,16 @@ QUANTISED_ERROR = 4 / 127
 """Four steps of eight bits: two runtimes that compute in integers may round each layer to another step, and
 in floats, with the steps emulated, a third result comes out. All of them are right."""
 
-_IN_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "QGemm")
+_IN_INTEGERS = frozenset(
+    "QuantizeLinear DequantizeLinear DynamicQuantizeLinear ConvInteger MatMulInteger MatMulNBits QGemm".split()
+)
+"""DequantizeLinear alone, too: for weights of few bits ONNX Runtime rounds what they are multiplied with."""
+
 _IN_INTEGERS_PREFIX = "QLinear"
 
 
 def is_quantised(network: Network) -> bool:
-    """Return whether a network rounds what it computes to few bits on the way."""
+    """Return whether a network rounds what it computes to few bits on the way, or lets a runtime do so."""
     kinds = {kind.rpartition(".")[2] for layer in network.layers for kind in layer.op_types}
     return any(kind in _IN_INTEGERS or kind.startswith(_IN_INTEGERS_PREFIX) for kind in kinds)
 

@@ -67,13 +67,15 @@ class Writer:
         tensor = numpy_helper.from_array(np.array(numbers, dtype=dtype))
         return self.add("Constant", value=tensor)
 
-    def conv(self, x: str, channels: tuple[int, int], kernel: int = 3, **more: Any) -> str:
-        """Add a convolution from so many channels to so many."""
+    def conv(
+        self, x: str, channels: tuple[int, int], kernel: int = 3, *, scale: float | None = None, **more: Any
+    ) -> str:
+        """Add a convolution from so many channels to so many; `scale` is the spread of its weights."""
         before, after = channels
         groups = more.get("group", 1)
         pad = more.pop("pad", kernel // 2)
-        weight = self.weight(after, before // groups, kernel, kernel)
-        bias = self.weight(after, scale=0.1)
+        weight = self.weight(after, before // groups, kernel, kernel, scale=scale)
+        bias = self.weight(after, scale=0.1 if scale is None else scale)
         return self.add("Conv", x, weight, bias, kernel_shape=[kernel] * 2, pads=[pad] * 4, **more)
 
     def dense(self, x: str, before: int, after: int) -> str:

@@ -132,7 +132,7 @@ def tuned(model: OnnxModel, engine: str, *, units: Sequence[str], budget_s: floa
     return f"{words}, {failed} of {len(found.result.rows)} plans failed" if failed else words
 
 
-def shortened(text: str, most: int = 90) -> str:
+def shortened(text: str, most: int = 60) -> str:
     """Return the beginning of a message, in one line."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 3]}..."

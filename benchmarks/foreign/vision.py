@@ -179,8 +179,8 @@ def many_operators(blocks: int = 150) -> ModelProto:
     w = Writer(9, names="/block{number}/{op}_output")
     x = w.add("Relu", w.conv("input", (3, 16), strides=[2, 2]))
     for _ in range(blocks):
-        y = w.add("Mul", x, w.add("Sigmoid", w.conv(x, (16, 16), kernel=1)))
-        x = w.add("Add", w.add("Relu", w.conv(y, (16, 16), group=16)), x)
+        y = w.add("Mul", x, w.add("Sigmoid", w.conv(x, (16, 16), kernel=1, scale=0.05)))
+        x = w.add("Add", w.add("Relu", w.conv(y, (16, 16), group=16, scale=0.02)), x)
     w.add("Flatten", w.add("GlobalAveragePool", x), output="output")
     return model(
         w,
