@@ -264,9 +264,10 @@ QUANTISED_ERROR = 4 / 127
 """Four steps of eight bits: two runtimes that compute in integers may round each layer to another step, and
 in floats, with the steps emulated, a third result comes out. All of them are right."""
 
-_IN_INTEGERS = frozenset(
-    "QuantizeLinear DequantizeLinear DynamicQuantizeLinear ConvInteger MatMulInteger MatMulNBits QGemm".split()
-)
+_IN_INTEGERS = {
+    *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"),
+    *("ConvInteger", "MatMulInteger", "MatMulNBits", "QGemm"),
+}
 """DequantizeLinear alone, too: for weights of few bits ONNX Runtime rounds what they are multiplied with."""
 
 _IN_INTEGERS_PREFIX = "QLinear"
