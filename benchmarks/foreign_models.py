@@ -49,7 +49,7 @@ def main() -> int:
     if unknown := [name for name in asked.names if name not in known]:
         parser.error(f"there is no file {', '.join(unknown)}")
     engines = [name for name in asked.engine or ENGINES if name != "none"]
-    console, wrong = Console(width=WIDTH), []
+    console, wrong = Console(width=WIDTH), list[str]()
     with tempfile.TemporaryDirectory(prefix="gapless-") as folder:
         os.environ["GAPLESS_CACHE"] = str(Path(folder, "cache"))
         if "files" in asked.parts:

@@ -139,7 +139,7 @@ def _quantised() -> list[ForeignFile]:
     ]
 
 
-_PACKAGED = (
+_PACKAGED: tuple[tuple[str, str, Shapes], ...] = (
     ("rapidocr_onnxruntime", "models/ch_PP-OCRv4_det_infer.onnx", {"x": (1, 3, 96, 160)}),
     ("rapidocr_onnxruntime", "models/ch_PP-OCRv4_rec_infer.onnx", {"x": (1, 3, 48, 160)}),
     ("rapidocr_onnxruntime", "models/ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x": (1, 3, 48, 192)}),

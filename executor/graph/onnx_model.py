@@ -18,7 +18,7 @@ from ...formulations.spatial import SpatialNetwork
 from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
 from ..samples import Samples
-from .flops import operator_cost
+from .flops import OperatorCost, operator_cost
 from .geometry import spatial_network
 from .grouping import Granularity, Grouping, group, usual_grouping
 from .model_file import ModelFile, read_model_file
@@ -190,16 +190,7 @@ def load_onnx(
     graph = read_operators(prepared.model, complaint=" ".join(prepared.warnings))
     costs = [operator_cost(graph, operator) for operator in graph.operators]
     name = name or _network_name(prepared.path)
-    labels: Sequence[int] = ()
-    coarser = ""
-    if granularity == Granularity.PIECE:
-        if pieces is None:
-            raise InvalidModelError(f"nobody finds pieces here: divide {name!r} with another --granularity")
-        labels = pieces(spatial_network(graph, costs, name=name))[len(graph.inputs) :]
-    if granularity == Granularity.AUTO:
-        granularity, grouping, coarser = usual_grouping(graph, costs)
-    else:
-        grouping = group(graph, costs, granularity, pieces=labels)
+    granularity, grouping, coarser = _grouped(graph, costs, granularity, pieces, name)
     idle = [name for name in prepared.inputs if name not in {spec.name for spec in graph.inputs}]
     division = (*grouping.obstacles, *filter(None, [coarser]))
     network = Network(
@@ -239,6 +230,24 @@ def load_onnx(
         materialize=materialize,
         idle_inputs=tuple(idle),
     )
+
+
+def _grouped(
+    graph: OperatorGraph,
+    costs: Sequence[OperatorCost],
+    granularity: Granularity,
+    pieces: PieceFinder | None,
+    name: str,
+) -> tuple[Granularity, Grouping, str]:
+    """Return how a model is divided, and why not as usual; "" where it is as usual, or as was asked."""
+    if granularity == Granularity.AUTO:
+        return usual_grouping(graph, costs)
+    labels: Sequence[int] = ()
+    if granularity == Granularity.PIECE:
+        if pieces is None:
+            raise InvalidModelError(f"nobody finds pieces here: divide {name!r} with another --granularity")
+        labels = pieces(spatial_network(graph, costs, name=name))[len(graph.inputs) :]
+    return granularity, group(graph, costs, granularity, pieces=labels), ""
 
 
 def _network_name(path: Path) -> str:

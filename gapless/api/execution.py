@@ -188,7 +188,7 @@ def take_profile(
     platform: Platform,
     engine: Engine,
     *,
-    methods: tuple[Method, ...],
+    methods: tuple[Method, ...] = tuple(Method),
     options: ProfileOptions,
     store: Store,
     report: Report,

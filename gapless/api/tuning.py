@@ -206,7 +206,6 @@ def tune(
                 model,
                 units_of(platform, found, grouped=groups is not None, traded=traded),
                 found,
-                methods=tuple(Method),
                 options=profile_options,
                 store=kept,
                 report=report,

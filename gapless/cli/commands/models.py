@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,15 +92,9 @@ def inspect(
     json: JsonOption = False,
 ) -> Answer:
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
-    from ...api.models import open_model
-    from ...api.samples import tried_with
     from ...executor.callables import CallablePipeline
-    from ...executor.graph.shapes import parse_shapes
 
-    opened = open_model(
-        model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
-    )
-    (opened,) = tried_with([opened], parse_samples(feed, input_range))
+    opened = _opened(model, shape, feed, input_range, granularity=granularity, materialize=materialize)
     if support is not None:
         if pieces is not None:
             raise InvalidInputError("--pieces and --support show different things: give one of them")
@@ -113,6 +108,19 @@ def inspect(
         return _pieces(spatial, pieces, time_limit)
     shown = _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
     return shown if feed is None else replace(shown, notes=[*shown.notes, *_reference_notes(opened)])
+
+
+def _opened(
+    model: str, shape: list[str] | None, feed: Path | None, input_range: list[str] | None, **how: Any
+) -> Model:
+    """Open a model, tried with what is given for it."""
+    from ...api.models import open_model
+    from ...api.samples import tried_with
+    from ...executor.graph.shapes import parse_shapes
+
+    samples = parse_samples(feed, input_range)
+    (opened,) = tried_with([open_model(model, shapes=parse_shapes(shape or ()), **how)], samples)
+    return opened
 
 
 def _reference_notes(opened: Model) -> list[str]:
@@ -230,17 +238,13 @@ def bench_engine(
     json: JsonOption = False,
 ) -> Answer:
     """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
-    from ...api.models import open_model
-    from ...api.samples import tried_with
     from ...executor.engines.bench import BenchEffort
     from ...executor.engines.bench import bench_engine as bench
-    from ...executor.graph.shapes import parse_shapes
     from ...executor.progress import Step
     from ...view.terminal import models as views
     from ..base.progress import StepLine
 
-    samples = parse_samples(feed, input_range)
-    (opened,) = tried_with([open_model(model, shapes=parse_shapes(shape or ()))], samples)
+    opened = _opened(model, shape, feed, input_range)
     chosen = engine or engine_for(opened)
     platform = this_device(
         units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision

@@ -150,14 +150,9 @@ def profile(
     if place:
         from ..tasks.clusters import profile_on
 
+        _refuse_on_clusters({"--steady": steady, "--input or --input-range": samples is not None})
         if isinstance(subject, list):
             raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
-        if steady:
-            raise InvalidInputError("--steady is for networks on one device, not for a cluster")
-        if samples is not None:
-            raise InvalidInputError(
-                "--input and --input-range are for networks on one device: leave them out"
-            )
         measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
         return _profiled(measured, notes)
     target = measuring.Target.of(subject, choice, samples)
@@ -171,6 +166,12 @@ def profile(
             notes=notes,
         )
     return _profiled(found, notes)
+
+
+def _refuse_on_clusters(given: dict[str, bool]) -> None:
+    for option, is_given in given.items():
+        if is_given:
+            raise InvalidInputError(f"{option} is for networks on one device, not for a cluster")
 
 
 def _subject(
@@ -227,15 +228,8 @@ def run(
     limits = running.budget(seconds, requests, warm_up)
     asked, plan = ask_plan(files, number=number)
     if engine == SIMULATED:
-        running.refuse_without_device(
-            {
-                "--input": feed,
-                "--input-range": input_range,
-                "--output": output,
-                "--at": at,
-                "--restart": restart,
-            }
-        )
+        given = {"--input": feed, "--input-range": input_range, "--output": output}
+        running.refuse_without_device({**given, "--at": at, "--restart": restart})
         found, notes = running.run_simulated(asked.problem, plan, limits, task_slots=task_slots, trace=trace)
         notes = [*asked.notes, *notes, *run_files.write_measurement(found, out)]
         return _measured(found, None, notes)
@@ -252,15 +246,18 @@ def run(
     ) as work:
         notes = [*asked.notes, *work.notes, *(work.verify() if check else [])]
         if feed is not None:
-            count = running.run_requests(work, output)
-            return Answer(
-                document=lambda: {**documents.header("outputs"), "requests": count},
-                view=lambda: Text(f"{count} requests"),
-                notes=[*notes, *([f"wrote {output}"] if output else [])],
-            )
+            return _fed(running.run_requests(work, output), output, notes)
         found, predicted = work.pipeline.measure(limits), work.predicted()
         notes += running.write_trace(work.pipeline, trace)
     return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)])
+
+
+def _fed(count: int, output: Path | None, notes: list[str]) -> Answer:
+    return Answer(
+        document=lambda: {**documents.header("outputs"), "requests": count},
+        view=lambda: Text(f"{count} requests"),
+        notes=[*notes, *([f"wrote {output}"] if output else [])],
+    )
 
 
 def _measured(found: Measurement, predicted: Measurement | None, notes: list[str]) -> Answer:

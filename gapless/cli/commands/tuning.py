@@ -35,6 +35,7 @@ from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimi
 
 if TYPE_CHECKING:
     from ...api.tuning import Tuned
+    from ...executor.samples import Samples
     from ...files.run import Entry
     from ..tasks.measuring import Target, TuneChoice
 
@@ -152,7 +153,6 @@ def tune(
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from ..tasks import measuring
-    from ..tasks.running import refuse_without_device
 
     choice = measuring.TuneChoice(
         workload=workload,
@@ -171,14 +171,12 @@ def tune(
         options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
         store=store,
     )
-    entry = _entry(resume=resume, overwrite=overwrite)
+    place = (out, _entry(resume=resume, overwrite=overwrite))
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    samples = parse_samples(feed, input_range)
-    if _is_simulated(engine, truth, noise):
-        refuse_without_device({"--input": feed, "--input-range": input_range})
-        return _tuned_there(subjects, choice, out, entry, truth=truth, noise=noise)
+    if _is_simulated(engine, truth, noise, samples := parse_samples(feed, input_range)):
+        return _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-    return _tuned_here(measuring.Target.of(subject, here, samples), choice, out, entry)
+    return _tuned_here(measuring.Target.of(subject, here, samples), choice, *place)
 
 
 def _entry(*, resume: bool, overwrite: bool) -> Entry:
@@ -207,7 +205,8 @@ def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> 
     with measuring.begun("tune", target.networks, out, entry) as run:
         tuned, notes = measuring.tune_watched(target, choice, run)
         notes = [*run_files.write_found(tuned, run), *notes]
-        notes += running.trace_winner(tuned, run.place / "trace.json", engine=target.engine)
+        trace = run.place / "trace.json"
+        notes += running.trace_winner(tuned, trace, engine=target.engine, samples=target.samples)
     return _answer(tuned, notes)
 
 
@@ -228,10 +227,12 @@ def _code(tuned: Tuned) -> ExitCode:
     return ExitCode.FAILURE if tuned.result.winner is None else ExitCode.OK
 
 
-def _is_simulated(engine: str | None, truth: str | None, noise: str) -> bool:
+def _is_simulated(engine: str | None, truth: str | None, noise: str, samples: Samples | None) -> bool:
     """Return whether the device is a simulated one; refuse options that would say nothing."""
     given = {"--truth": truth is not None, "--noise": noise != _NOISE}
     stray = [option for option, is_given in given.items() if is_given]
     if stray and engine != SIMULATED:
         raise InvalidInputError(f"{' and '.join(stray)} is about --engine {SIMULATED}: give that, too")
+    if samples is not None and engine == SIMULATED:
+        raise InvalidInputError("--input and --input-range cannot be used with --engine simulated")
     return engine == SIMULATED
