@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
@@ -154,13 +154,11 @@ def tune(
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from ..tasks import measuring
 
+    asked: dict[str, Any] = {"workload": workload, "pipelines": pipelines, "groups": groups, "pareto": pareto}
     choice = measuring.TuneChoice(
-        workload=workload,
-        pipelines=pipelines,
-        groups=groups,
+        **asked,
         objective=objective,
         rules=rules,
-        pareto=pareto,
         backends=parse_names(backends),
         top=top,
         distance=distance,
