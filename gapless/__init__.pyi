@@ -75,6 +75,8 @@ from .executor.model import TensorSpec as TensorSpec
 from .executor.opencl_functions import OpenClFunction as OpenClFunction
 from .executor.pipeline.pipeline import Pipeline as Pipeline
 from .executor.runner import Budget as Budget
+from .executor.samples import Samples as Samples
+from .executor.samples import read_samples as read_samples
 from .executor.tuning.options import Rung as Rung
 from .executor.tuning.options import TuningOptions as TuningOptions
 from .executor.tuning.result import TuningResult as TuningResult

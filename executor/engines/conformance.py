@@ -107,6 +107,7 @@ class EngineConformance:
         runs = 0
         for bench in self._benches():
             found = bench_engine(model, bench.unit, engine=self.make_engine().name, effort=_SHORT)
+            assert found.worst_error is not None, f"nothing is known to be right of {model.network.name!r}"
             bench.check_error("an output", model.network.name, found.worst_error)
             runs += 1
         self.tried = f"{model.network.name} on {runs} units"

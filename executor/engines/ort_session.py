@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ONLY_ERRORS = 3
+_SILENT = 4
 
 
 def reference_outputs(
-    model: bytes, inputs: Mapping[str, NDArray[Any]], wanted: Sequence[str] | None = None
+    model: bytes,
+    inputs: Mapping[str, NDArray[Any]],
+    wanted: Sequence[str] | None = None,
+    *,
+    quantised: bool = False,
 ) -> dict[str, NDArray[Any]]:
     """Run a model once and return the right numbers.
+
+    A quantised model is run as ONNX Runtime runs it by default: in integers. Without optimisation it would
+    emulate them in floats, and differ by a step here and there from every runtime that does compute in
+    integers.
 
     Parameters
     ----------
@@ -34,6 +44,8 @@ def reference_outputs(
         All inputs, by name.
     wanted
         Names of the outputs that are wanted; None: all of them.
+    quantised
+        Whether the model rounds what it computes to few bits on the way.
 
     Raises
     ------
@@ -43,9 +55,8 @@ def reference_outputs(
         ONNX Runtime cannot run the model.
     """
     options = _options(threads=len(os.sched_getaffinity(0)))
-    # Fusions that change the order of sums are for speed, not for a reference.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    session = _load(model, options, PROVIDERS["cpu"], what="the model")
+    chosen = options if quantised else _exact(options)
+    session = _load(model, chosen, PROVIDERS["cpu"], what="the model")
     outputs = [value.name for value in session.get_outputs()]
     names = outputs if wanted is None else list(wanted)
     defects = [
@@ -61,6 +72,39 @@ def reference_outputs(
         return dict(zip(names, session.run(names, feeds), strict=True))
     except Exception as error:
         raise ExecutionError(f"ONNX Runtime cannot run the model: {error}") from error
+
+
+def observed_outputs(model: bytes, inputs: Mapping[str, NDArray[Any]], *, seconds: float) -> dict[str, Any]:
+    """Run a model once and return all outputs, of whatever type: sequences are lists.
+
+    Parameters
+    ----------
+    model
+        A serialised, self-contained ModelProto; its outputs need no types.
+    inputs
+        All inputs, by name.
+    seconds
+        How long it may run: after that it is stopped.
+
+    Raises
+    ------
+    ExecutionError
+        ONNX Runtime cannot run the model, or took too long.
+    """
+    options = _exact(_options(threads=len(os.sched_getaffinity(0))))
+    session = _load(model, options, PROVIDERS["cpu"], what="the model")
+    how = ort.RunOptions()
+    how.log_severity_level = _SILENT
+    timer = threading.Timer(seconds, lambda: setattr(how, "terminate", True))
+    timer.start()
+    try:
+        names = [value.name for value in session.get_outputs()]
+        return dict(zip(names, session.run(names, dict(inputs), how), strict=True))
+    except Exception as error:
+        late = f" (stopped after {seconds:g} s)" if how.terminate else ""
+        raise ExecutionError(f"ONNX Runtime cannot run the model{late}: {error}") from error
+    finally:
+        timer.cancel()
 
 
 class OrtSession:
@@ -181,6 +225,12 @@ def _options(*, threads: int) -> ort.SessionOptions:
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = _ONLY_ERRORS
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _exact(options: ort.SessionOptions) -> ort.SessionOptions:
+    """Leave out fusions that change the order of sums: they are for speed, not for a reference."""
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     return options
 
 

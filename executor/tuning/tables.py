@@ -97,9 +97,16 @@ def _cells(row: TuningRow, tables: Sequence[str], result: TuningResult) -> tuple
         str(row.requests),
         f"{row.measured_s:.1f}",
         *map(_ms, row.rung_us),
-        "" if row.verification is None else f"error {row.verification.worst_error:.1e}",
+        _checked(row),
         outcome(row, result),
     )
+
+
+def _checked(row: TuningRow) -> str:
+    if row.verification is None:
+        return ""
+    error = row.verification.worst_error
+    return "not verified" if error is None else f"error {error:.1e}"
 
 
 def _ms(time_us: float | None) -> str:

@@ -16,6 +16,7 @@ from ..executor.model import Model
 from ..executor.pipeline.pipeline import Pipeline
 from ..executor.progress import Afresh, Report, silent
 from ..executor.runner import Budget
+from ..executor.samples import Samples
 from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
 from ..formulations.deployment import Deployment
@@ -30,6 +31,7 @@ from .device import this_device
 from .engines import EngineChoice, engines_of, resolve_engine, resolve_engines, with_engines
 from .models import models_of, open_model, open_models
 from .problems import given_problem
+from .samples import named_with, tried_with
 
 DEFAULT_METHOD = str(Method.HEAVY)
 """The table that plans are made from: each layer measured while all other units run it, too."""
@@ -44,6 +46,7 @@ def profile(
     options: ProfileOptions = ProfileOptions(),
     store: Store | str | Path = ":memory:",
     resume: bool = False,
+    samples: Samples | None = None,
     report: Report = silent,
 ) -> Profile:
     """Measure what every layer of a model costs on every unit.
@@ -67,6 +70,9 @@ def profile(
         File of measurements; ":memory:" keeps none.
     resume
         Go on with what the store holds, instead of measuring it again.
+    samples
+        Inputs that the layers are run on: the first request of those that are given (`read_samples`), or
+        random numbers in some range; None: those of the model.
     report
         Told of each step.
 
@@ -77,7 +83,7 @@ def profile(
     ProfilingError, ExecutionError
         It could not be measured.
     """
-    opened = resolve_model(model)
+    (opened,) = tried_with([resolve_model(model)], samples)
     found, units = placed(engine, platform, opened)
     wanted = tuple(Method(method) for method in methods)
     with ExitStack() as stack:
@@ -111,6 +117,7 @@ def open_pipeline(
     model: Model | Mapping[str, Model] | None = None,
     engine: EngineChoice = None,
     restarts: int = 0,
+    samples: Samples | None = None,
     report: Report = silent,
 ) -> Pipeline:
     """Open a plan as a running pipeline: a context manager with `measure`, `trace` and `map`.
@@ -127,6 +134,8 @@ def open_pipeline(
         Who runs them; None: on each unit the engine that it was profiled with.
     restarts
         How many times lost workers are replaced.
+    samples
+        Inputs that it is measured on, one request in each task slot in turn; None: those of the model.
     report
         Told when they are.
 
@@ -143,6 +152,7 @@ def open_pipeline(
     models = models_for(problem) if model is None else model
     if not isinstance(models, Mapping):
         models = {problem.network.name: models}
+    models = named_with(models, samples)
     found, platform = engines_of(problem, engine, *models.values())
     return Pipeline(
         deployment,
@@ -182,7 +192,7 @@ def take_profile(
     platform: Platform,
     engine: Engine,
     *,
-    methods: tuple[Method, ...],
+    methods: tuple[Method, ...] = tuple(Method),
     options: ProfileOptions,
     store: Store,
     report: Report,

@@ -10,6 +10,7 @@ from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Afresh, Report, silent
+from ..executor.samples import Samples
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
     APART,
@@ -48,6 +49,7 @@ from .knowledge import Intervals, keep_session, knowledge_from, known_before
 from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import LoopStop
+from .samples import named_with
 from .trade_offs import measured_front
 from .tuned import Tuned
 from .tuning_checks import check_traded, checked, for_fronts
@@ -83,6 +85,7 @@ def tune(
     time_limit_s: float | None = None,
     store: Store | str | Path = ":memory:",
     resume: bool = False,
+    samples: Samples | None = None,
     report: Report = silent,
 ) -> Tuned:
     """Profile a model, plan it, run the best plans and the baselines on this device, keep the fastest.
@@ -127,6 +130,9 @@ def tune(
         File of measurements; ":memory:" keeps none.
     resume
         Go on with what the store has of this very tuning run.
+    samples
+        Inputs that everything is measured and verified with (`read_samples`), in turn; None: those of the
+        models.
     report
         Told of each step.
 
@@ -142,7 +148,7 @@ def tune(
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    models = opened(subject, in_pieces=groups is not None)
+    models = named_with(opened(subject, in_pieces=groups is not None), samples)
     found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -155,7 +161,6 @@ def tune(
                 model,
                 units,
                 found,
-                methods=tuple(Method),
                 options=profile_options,
                 store=kept,
                 report=report,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +25,8 @@ from ..options.models import (
     EmulateOption,
     EngineOption,
     GranularityOption,
+    InputOption,
+    InputRangeOption,
     MaterializeOption,
     ModelArgument,
     OptionalModelArgument,
@@ -31,6 +35,7 @@ from ..options.models import (
     UnitsOption,
     parse_emulation,
     parse_names,
+    parse_samples,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +59,10 @@ def inspect(
     model: ModelArgument,
     *,
     shape: ShapeOption = None,
-    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     split: Annotated[
         int | None,
         typer.Option(
@@ -91,14 +98,10 @@ def inspect(
     json: JsonOption = False,
 ) -> Answer:
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
-    from ...api.models import open_model
     from ...executor.callables import CallablePipeline
     from ...executor.chained import ChainedModel
-    from ...executor.graph.shapes import parse_shapes
 
-    opened = open_model(
-        model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
-    )
+    opened = _opened(model, shape, feed, input_range, granularity=granularity, materialize=materialize)
     if support is not None:
         if pieces is not None:
             raise InvalidInputError("--pieces and --support show different things: give one of them")
@@ -110,7 +113,31 @@ def inspect(
         if split is not None:
             return _split(spatial, split, Axis[axis.name])
         return _pieces(spatial, pieces, time_limit)
-    return _pipeline(opened) if isinstance(opened, CallablePipeline | ChainedModel) else _onnx(opened)
+    shown = _pipeline(opened) if isinstance(opened, CallablePipeline | ChainedModel) else _onnx(opened)
+    return shown if feed is None else replace(shown, notes=[*shown.notes, *_reference_notes(opened)])
+
+
+def _opened(
+    model: str, shape: list[str] | None, feed: Path | None, input_range: list[str] | None, **how: Any
+) -> Model:
+    """Open a model, tried with what is given for it."""
+    from ...api.models import open_model
+    from ...api.samples import tried_with
+    from ...executor.graph.shapes import parse_shapes
+
+    samples = parse_samples(feed, input_range)
+    (opened,) = tried_with([open_model(model, shapes=parse_shapes(shape or ()), **how)], samples)
+    return opened
+
+
+def _reference_notes(opened: Model) -> list[str]:
+    """Run the uncut model on the first request; return what that says of the inputs."""
+    from ...executor.model import is_mostly_finite
+    from ...executor.pipeline.verify import unverified_words
+
+    right = opened.reference(opened.sample_inputs(0))
+    words = unverified_words([name for name, array in right.items() if not is_mostly_finite([array])])
+    return [f"cannot be verified: {words}" if words else "the uncut model gives finite numbers for the input"]
 
 
 def _spatial(opened: Model) -> SpatialNetwork:
@@ -208,6 +235,8 @@ def bench_engine(
     model: OptionalModelArgument = None,
     *,
     shape: ShapeOption = None,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     engine: EngineOption = None,
     units: UnitsOption = None,
     emulate: EmulateOption = None,
@@ -224,12 +253,9 @@ def bench_engine(
     json: JsonOption = False,
 ) -> Answer:
     """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
-    from ...api.models import open_model
-    from ...executor.graph.shapes import parse_shapes
-
     if model is None and not check:
         raise InvalidInputError("name a MODEL to run, or say --check to put the engine to its tests")
-    opened = None if model is None else open_model(model, shapes=parse_shapes(shape or ()))
+    opened = None if model is None else _opened(model, shape, feed, input_range)
     models = () if opened is None else (opened,)
     chosen = (
         (resolve_engine(engine or (None if models else DEFAULT_ENGINE), *models),)
@@ -257,7 +283,7 @@ def _benched(opened: Model, engine: str, units: Sequence[ProcessingUnit], second
             "units": [{"unit": unit, **documents.plain_data(result)} for unit, result in benches],
         },
         view=lambda: views.bench_view(benches),
-        code=ExitCode.OK if all(result.right for _, result in benches) else ExitCode.VERIFICATION,
+        code=ExitCode.VERIFICATION if any(result.wrong for _, result in benches) else ExitCode.OK,
         notes=[f"{name} cannot run the whole model: {error}" for name, error in refused.items()],
     )
 

@@ -13,8 +13,9 @@ from ...api.closed_loop import check_rounds
 from ...api.device import this_device
 from ...api.engines import engines_for, engines_of, resolve_engine
 from ...api.execution import models_for, profile
-from ...api.models import open_each, open_models
+from ...api.models import division_notes, open_each, open_models
 from ...api.problems import load_problem, with_workload
+from ...api.samples import named_with, tried_with
 from ...api.slowdown.side_by_side import Together, profile_together
 from ...api.tuned import Tuned
 from ...api.tuning import default_costs, tune, tune_simulated
@@ -22,6 +23,7 @@ from ...executor.graph.grouping import Granularity
 from ...executor.graph.shapes import parse_shapes
 from ...executor.machine.load import machine_load
 from ...executor.model import Model
+from ...executor.samples import Samples
 from ...executor.tuning.options import TuningMode, TuningOptions
 from ...files.origins import parse_permille
 from ...files.rules_file import load_rules
@@ -121,7 +123,7 @@ class TuneChoice:
         if self.groups is not None:
             if self.workload is not None:
                 raise InvalidInputError("--groups is for one network, --workload for several: leave one out")
-            if granularity not in {Granularity.LAYER, Granularity.PIECE}:
+            if granularity not in {Granularity.AUTO, Granularity.LAYER, Granularity.PIECE}:
                 raise InvalidInputError(
                     f"--groups needs the pieces of a network, --granularity is {granularity}: leave it out"
                 )
@@ -189,15 +191,23 @@ class Target:
         A model, several that share the units, or a problem that was profiled before.
     engine, platform
         Who runs it, and where; None: the engines of the units, and the units of a problem.
+    samples
+        What the networks of a problem are tried with; models have their own.
     """
 
     subject: Model | list[Model] | Problem
     engine: str | None
     platform: Platform | None = None
+    samples: Samples | None = None
 
     @classmethod
     def of(
-        cls, subject: Model | list[Model] | Problem, device: DeviceChoice, *, competing: bool = True
+        cls,
+        subject: Model | list[Model] | Problem,
+        device: DeviceChoice,
+        samples: Samples | None = None,
+        *,
+        competing: bool = True,
     ) -> Self:
         """Return what the command line asks for.
 
@@ -215,14 +225,25 @@ class Target:
                     "--emulate are for models"
                 )
             operation_of(subject).check_executable(subject)
-            engines_of(subject, device.engine, *models_for(subject).values())
-            return cls(subject=subject, engine=device.engine)
-        models = subject if isinstance(subject, list) else [subject]
+            opened = named_with(models_for(subject), samples)
+            engines_of(subject, device.engine, *opened.values())
+            return cls(subject=subject, engine=device.engine, samples=samples)
+        models = tried_with(subject if isinstance(subject, list) else [subject], samples)
         if isinstance(subject, list) or not competing:
             engine = resolve_engine(device.engine, *models).name
-            return cls(subject=subject, engine=engine, platform=device.platform(engine))
-        platform = device.platform(device.engine or ",".join(engines_for(subject)))
-        return cls(subject=subject, engine=device.engine, platform=platform)
+            tried = models if isinstance(subject, list) else models[0]
+            return cls(subject=tried, engine=engine, platform=device.platform(engine))
+        (model,) = models
+        platform = device.platform(device.engine or ",".join(engines_for(model)))
+        return cls(subject=model, engine=device.engine, platform=platform)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of how models are divided: coarser than usual, several layers as one."""
+        if isinstance(self.subject, Problem):
+            return []
+        models = self.subject if isinstance(self.subject, list) else [self.subject]
+        return [f"{name}: {text}" for model in models for name, text in division_notes(model)]
 
     @property
     def networks(self) -> Problem | list[Network]:
@@ -245,7 +266,7 @@ def profile_watched(
     target: Target, run: Run, store: Path | None = None, options: ProfileOptions = ProfileOptions()
 ) -> tuple[Profile | Together, list[str]]:
     """Profile with progress; return the profile, or those of networks that share the units, and notes."""
-    notes = busy_notes()
+    notes = [*busy_notes(), *target.notes]
     how: dict[str, Any] = {"platform": target.platform, "engine": target.engine, "options": options}
     how |= {"store": store or run.store, "resume": run.resumed}
     with StepLine() as line:
@@ -264,7 +285,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
         assert isinstance(found, Together)
         subject, platform = found.problem, None
     else:
-        notes = busy_notes()
+        notes = [*busy_notes(), *target.notes]
     if isinstance(subject, Problem) and choice.workload is not None:
         subject = with_workload(subject, choice.workload)
     with StepLine() as line:
@@ -274,6 +295,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
             engine=target.engine,
             costs=choice.costs,
             groups=choice.groups,
+            samples=target.samples,
             report=line.report,
             **choice.shared(run),
         )

@@ -20,6 +20,11 @@ from ..words import microseconds, size
 
 MAX_ROWS_SHOWN = 80
 
+_UNVERIFIED = (
+    "not verified: the uncut model itself gives mostly numbers that are not finite; try it on real inputs "
+    "(--input) or in a range (--input-range)"
+)
+
 
 def inspection_view(found: Inspection, problem: str) -> Group:
     """Return what `gapless inspect` shows; `problem` says why MNN cannot run the model, if it cannot."""
@@ -118,7 +123,7 @@ def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
             microseconds(bench.copy_out_us.median),
             microseconds(bench.open_us),
             size(bench.rss_bytes),
-            Text(f"{bench.worst_error:.1e}", style="" if bench.right else "bold red"),
+            _error(bench),
         )
     first = benches[0][1]
     engines = dict.fromkeys(bench.receipts[0].engine for _, bench in benches)
@@ -127,7 +132,14 @@ def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
         Text(f"{first.network} by {' and '.join(engines)}; medians of {runs} runs or more"),
         "",
         indented(table),
+        *([Text(_UNVERIFIED, style="yellow")] if any(b.worst_error is None for _, b in benches) else []),
     )
+
+
+def _error(bench: EngineBench) -> Text:
+    if bench.worst_error is None:
+        return Text("not verified", style="yellow")
+    return Text(f"{bench.worst_error:.1e}", style="bold red" if bench.wrong else "")
 
 
 def check_view(engine: str, checks: Sequence[ConformanceCheck]) -> Group:

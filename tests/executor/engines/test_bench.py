@@ -27,6 +27,7 @@ def test_a_real_model_is_benched(engine: str) -> None:
     assert bench.open_us > 0
     assert bench.rss_bytes > 10_000_000
     assert bench.right
+    assert bench.worst_error is not None
     assert bench.worst_error < 1e-4
     assert bench.tolerance == 1e-3
     assert [(r.granted_cores, r.granted_threads, r.mismatches) for r in bench.receipts] == [
