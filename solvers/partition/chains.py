@@ -1,0 +1,197 @@
+"""The optimum, proved: all chains of down-sets that could be better than a known plan.
+
+Where a graph has few down-sets, the best chain of them is a shortest path with the largest load as length
+(Tarnawski et al., section 5.1). Only down-sets that a better plan could have after so many parts are looked at:
+what is behind them has to fit into the parts that are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formulations.partition.bounds import Work
+from ..down_sets import TooManySetsError, down_sets, members
+from ..protocol import Deadline, TimeIsUpError
+from .arrays import NEVER, Arrays, Counts, Ints
+from .line import Line
+
+MOST_SETS = 100_000
+"""Most down-sets of a graph all of whose chains are compared."""
+
+_MOST_ENTRIES = 60_000_000
+"""Most entries of a matrix over down-sets and blocks, or tensors."""
+
+
+def best_chain(
+    arrays: Arrays, work: Work, most_us: int, deadline: Deadline, most_sets: int = MOST_SETS
+) -> Line | None:
+    """Return the best partition with a load of at most a value; None: there is none, which is a proof.
+
+    Parameters
+    ----------
+    arrays, work
+        The graph, and its work.
+    most_us
+        The largest load that is of interest.
+    deadline
+        When to give up.
+    most_sets
+        How many down-sets there may be.
+
+    Raises
+    ------
+    TooManySetsError
+        The graph has more down-sets, or their tables would be too large.
+    TimeIsUpError
+        The deadline has passed.
+    """
+    blocks = arrays.graph.blocks
+    width = max(arrays.block_count, arrays.tensor_count, 1)
+    most_sets = min(most_sets, _MOST_ENTRIES // width)
+    sets = down_sets([sum(1 << other for other in others) for others in blocks.before], most_sets)
+    return _Chains(arrays, work, _Table.of(arrays, work, sets), most_us, deadline).best()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Table:
+    """Down-sets by work, and what is in each of them."""
+
+    sets: tuple[int, ...]
+    words: npt.NDArray[np.uint64]
+    work: Ints
+    time: Ints
+    barred: Ints
+    bytes: Ints
+    pins: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, arrays: Arrays, work: Work, sets: tuple[int, ...]) -> _Table:
+        """Return the table of all down-sets of a graph."""
+        count = arrays.block_count
+        size = -(-count // 64) * 8
+        raw = np.frombuffer(b"".join(one.to_bytes(size, "little") for one in sets), dtype=np.uint8)
+        raw = raw.reshape(len(sets), size)
+        inside = np.unpackbits(raw, axis=1, count=count, bitorder="little")
+        done = inside @ np.array(work.block, dtype=np.int64)
+        order = np.lexsort((inside.sum(axis=1), done))
+        inside, raw = inside[order], np.ascontiguousarray(raw[order])
+        holds = np.zeros((count, arrays.tensor_count), dtype=np.int32)
+        np.add.at(holds, (arrays.pin_block, arrays.pin_tensor), 1)
+        return cls(
+            sets=tuple(sets[index] for index in order),
+            words=raw.view(np.uint64),
+            work=done[order],
+            time=np.array([inside @ row for row in arrays.time]),
+            barred=np.array([inside @ row.astype(np.int64) for row in arrays.barred]),
+            bytes=inside @ arrays.bytes,
+            pins=inside.astype(np.int32) @ holds,
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class _Reached:
+    """For each down-set the least largest load of parts that end there, and where the last one began."""
+
+    value: Ints
+    source: Ints
+    kind: Ints
+
+
+@dataclass(eq=False)
+class _Chains:
+    """One search."""
+
+    arrays: Arrays
+    work: Work
+    table: _Table
+    most_us: int
+    deadline: Deadline
+    found: dict[Counts, _Reached] = field(default_factory=dict)
+    ends: Counts | None = None
+
+    def best(self) -> Line | None:
+        """Return the best partition within the limit, or None."""
+        zero, *states = self.arrays.states
+        self.found = {state: self._nothing() for state in self.arrays.states}
+        self.found[zero].value[0] = 0
+        for state in (zero, *states):
+            for kind, units in enumerate(self.arrays.kinds):
+                following = (*state[:kind], state[kind] + 1, *state[kind + 1 :])
+                if state[kind] < len(units) and following in self.found:
+                    self._extend(state, following, kind)
+        return None if self.ends is None else self._line(self.ends)
+
+    def _nothing(self) -> _Reached:
+        count = len(self.table.sets)
+        return _Reached(
+            value=np.full(count, NEVER),
+            source=np.zeros(count, dtype=np.int64),
+            kind=np.zeros(count, dtype=np.int64),
+        )
+
+    def _extend(self, state: Counts, following: Counts, kind: int) -> None:
+        """Add a part on a kind of units behind all down-sets that some parts reach."""
+        reached, target = self.found[state], self.found[following]
+        most_left = self.arrays.most_parts - sum(following)
+        left = self.work.reach[most_left]
+        fastest = self.work.prices[0]
+        last = len(self.table.sets) - 1
+        for index in np.flatnonzero(reached.value <= self.most_us):
+            if self.deadline.passed:
+                raise TimeIsUpError
+            done = self.table.work[index]
+            low = max(done, self.work.total - left * self.most_us)
+            begin = np.searchsorted(self.table.work, low, side="left")
+            end = np.searchsorted(self.table.work, done + fastest * self.most_us, side="right")
+            if not most_left:
+                begin = last
+            stops = np.arange(max(begin, index + 1), end)
+            stops = self._beyond(stops, index, kind)
+            if not len(stops):
+                continue
+            loads = self._loads(stops, index, kind)
+            value = np.maximum(loads, reached.value[index])
+            better = (value <= self.most_us) & (value < target.value[stops])
+            chosen = stops[better]
+            target.value[chosen], target.source[chosen], target.kind[chosen] = value[better], index, kind
+            if len(chosen) and chosen[-1] == last and sum(following) >= self.arrays.least_parts:
+                self.most_us, self.ends = int(target.value[last]) - 1, following
+
+    def _beyond(self, stops: Ints, index: int, kind: int) -> Ints:
+        """Return which down-sets hold another one, and only what a unit of a kind can run beside it."""
+        table, capacity = self.table, self.arrays.capacity[kind]
+        time = table.time[kind]
+        able = time[stops] - time[index] <= self.most_us
+        able &= table.barred[kind][stops] == table.barred[kind][index]
+        if capacity is not None:
+            able &= table.bytes[stops] - table.bytes[index] <= capacity
+        stops = stops[able]
+        own = table.words[index]
+        return stops[((table.words[stops] & own) == own).all(axis=1)]
+
+    def _loads(self, stops: Ints, index: int, kind: int) -> Ints:
+        table, arrays = self.table, self.arrays
+        loads: Ints = table.time[kind][stops] - table.time[kind][index]
+        if arrays.cost[kind].any():
+            held = table.pins[stops] - table.pins[index]
+            size = np.bincount(arrays.pin_tensor, minlength=arrays.tensor_count)
+            loads = loads + ((held > 0) & ((held < size) | arrays.outside)) @ arrays.cost[kind]
+        return loads
+
+    def _line(self, state: Counts) -> Line:
+        """Return the chain that ends with some numbers of units."""
+        index, chain, kinds = len(self.table.sets) - 1, [], []
+        value = int(self.found[state].value[index])
+        while index:
+            reached = self.found[state]
+            kind, source = int(reached.kind[index]), int(reached.source[index])
+            chain.append(sorted(members(self.table.sets[index] & ~self.table.sets[source])))
+            kinds.append(kind)
+            index, state = source, (*state[:kind], state[kind] - 1, *state[kind + 1 :])
+        parts = chain[::-1]
+        cuts = tuple(int(cut) for cut in np.cumsum([0, *map(len, parts)]))
+        order = [block for part in parts for block in part]
+        return Line(value=value, order=order, cuts=cuts, kinds=tuple(kinds[::-1]))
