@@ -48,7 +48,9 @@ def depth_first(blocks: Blocks, rng: random.Random, *, backward: bool) -> Order:
     in which a search from the first blocks leaves them, so that what a block makes is used soon.
     """
     links = blocks.before if backward else blocks.after
-    ends = [block for block in range(blocks.count) if not (blocks.after if backward else blocks.before)[block]]
+    ends = [
+        block for block in range(blocks.count) if not (blocks.after if backward else blocks.before)[block]
+    ]
     rng.shuffle(ends)
     seen = [False] * blocks.count
     left: Order = []

@@ -131,9 +131,11 @@ class Plans:
 
     def _least(self) -> int:
         """Return a lower bound on the first term."""
-        fastest = [min(us for us in row if us is not None) for row in self.arrays.graph.block_us if any(
-            us is not None for us in row
-        )]
+        fastest = [
+            min(us for us in row if us is not None)
+            for row in self.arrays.graph.block_us
+            if any(us is not None for us in row)
+        ]
         if self._first is PartTerm.PERIOD:
             return max(self.work.least_us(self.arrays.most_parts), max(fastest, default=0))
         least = {PartTerm.WORK: sum(fastest), PartTerm.UNITS: self.arrays.least_parts}
