@@ -44,8 +44,8 @@ def down_sets(before: Sequence[Set], most: int) -> tuple[Set, ...]:
                 if larger not in following:
                     freed = sum(1 << n for n in after[node] if before[n] & ~larger == 0)
                     following[larger] = ready & ~(1 << node) | freed
+            if len(found) + len(following) > most:
+                raise TooManySetsError
         found += sorted(following)
-        if len(found) > most:
-            raise TooManySetsError
         last = following
     return tuple(found)

@@ -40,7 +40,7 @@ from ..problem import Problem
 from .bounds import part_windows, work_of
 from .quantities import PartQuantity as Q
 from .quantities import PartTerm, PartValues
-from .tables import Code, chain_of, graph_of
+from .tables import Code, chain_of, graph_to_search
 
 _MOST_BYTES = 2**24
 """Bytes are counted in larger units where capacities are beyond this; plans are judged in bytes."""
@@ -70,7 +70,7 @@ class _Order:
 
     def __init__(self, problem: Problem, *, one: bool, known: Code | None) -> None:
         self.problem, self.one = problem, one
-        self.graph = graph = graph_of(problem)
+        self.graph = graph = graph_to_search(problem, one=one, known=known)
         self.blocks = graph.blocks
         self.kinds = graph.alike() if one else tuple((unit,) for unit in range(graph.unit_count))
         self.kind_of = {unit: kind for kind, units in enumerate(self.kinds) for unit in units}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -94,6 +94,25 @@ class LayerGraph:
         return blocks_of(self.layer_count, self.edges, self.together)
 
     @cached_property
+    def condensed(self) -> LayerGraph:
+        """The same graph with further layers together: some best plan has them so, as far as the period goes.
+
+        A block that takes no time and has one neighbour, which holds all its tensors and whose unit can run
+        it, can always be in the part of that neighbour, unless memory may be short: that part pays for these
+        tensors already.
+        """
+        room = min((capacity for capacity in self.unit_memory if capacity is not None), default=None)
+        if room is not None and sum(self.layer_bytes) > room:
+            return self
+        pairs = [
+            (self.blocks.members[block][0], self.blocks.members[other][0])
+            for block, other in _leaves(self.blocks, self.block_us, self.block_pins)
+        ]
+        if not pairs:
+            return self
+        return replace(self, together=(*self.together, *pairs)).condensed
+
+    @cached_property
     def block_us(self) -> tuple[tuple[int | None, ...], ...]:
         """Time by [block][unit]; None: cannot run there."""
         found = []
@@ -128,6 +147,22 @@ class LayerGraph:
             own = unit if self.exclusive[unit] else None
             found.setdefault((columns[unit], costs[unit], self.unit_memory[unit], own), []).append(unit)
         return tuple(map(tuple, found.values()))
+
+
+def _leaves(
+    blocks: Blocks, times: Sequence[Sequence[int | None]], tensors: Sequence[Pins]
+) -> Iterator[tuple[int, int]]:
+    """Yield (block, its neighbour) of blocks that take no time and whose tensors all have one neighbour."""
+    holders: dict[int, set[int]] = {}
+    for pins in tensors:
+        for block in pins.layers:
+            holders[block] = holders.get(block, {*pins.layers}) & {*pins.layers}
+    for block, row in enumerate(times):
+        near = (*blocks.before[block], *blocks.after[block])
+        if not any(row) and len(near) == 1 and near[0] in holders.get(block, near):
+            pairs = zip(row, times[near[0]], strict=True)
+            if all(own is not None or other is None for own, other in pairs):
+                yield block, near[0]
 
 
 def chain_of(graph: LayerGraph, code: Sequence[int]) -> tuple[int, ...] | None:
@@ -211,3 +246,24 @@ def partition_of(problem: Problem) -> Partition:
 def graph_of(problem: Problem) -> LayerGraph:
     """Return the tables of a problem, which keeps them."""
     return cast("LayerGraph", problem.tables)
+
+
+def graph_to_search(problem: Problem, *, one: bool, known: Code | None = None) -> LayerGraph:
+    """Return the graph that a search has to look at: the condensed one, where that leaves a best plan.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    one
+        Whether one best plan is enough.
+    known
+        A plan that has to be among those of the graph, or None.
+    """
+    graph = graph_of(problem)
+    plain = problem.ranking == ("period",) and not problem.rules and problem.limits.min_units is None
+    if not (one and plain):
+        return graph
+    found = graph.condensed
+    apart = known is not None and any(len({known[layer] for layer in own}) > 1 for own in found.blocks.members)
+    return graph if apart else found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...formulations.partition.tables import Code, LayerGraph, graph_of
+from ...formulations.partition.tables import Code, LayerGraph
 from ...formulations.problem import Problem
 
 Ints = npt.NDArray[np.int64]
@@ -117,9 +117,8 @@ class Arrays:
         return tuple(code)
 
 
-def build_arrays(problem: Problem) -> Arrays:
-    """Return the arrays of a problem."""
-    graph = graph_of(problem)
+def build_arrays(problem: Problem, graph: LayerGraph) -> Arrays:
+    """Return the arrays of a problem, with the graph that is searched."""
     kinds = graph.alike()
     first = [units[0] for units in kinds]
     pins = graph.block_pins

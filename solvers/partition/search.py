@@ -19,7 +19,7 @@ FIRST_ORDERS = 8
 
 _LARGE_ORDERS = 3
 
-_NEAR = 24
+_NEAR = 16
 """Boundaries on either side of a cut that are tried again after a change."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ...formulations.judge import examined
 from ...formulations.partition.bounds import Work, work_of
 from ...formulations.partition.quantities import PartTerm
-from ...formulations.partition.tables import Code, graph_of
+from ...formulations.partition.tables import Code, graph_to_search
 from ...formulations.problem import Problem
 from ..down_sets import TooManySetsError
 from ..exhaustive import ExhaustiveBackend, count_plans
@@ -79,8 +79,9 @@ class Plans:
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
         self._problem, self._most = problem, most
-        self.arrays: Arrays = build_arrays(problem)
-        self.work: Work = work_of(graph_of(problem))
+        graph = graph_to_search(problem, one=most == 1)
+        self.arrays: Arrays = build_arrays(problem, graph)
+        self.work: Work = work_of(graph)
         self._first = PartTerm(problem.ranking[0])
         self._search = PartSearch(self.arrays, measure=_MEASURES[self._first], seed=seed)
         self._kept: dict[Code, tuple[tuple[int, ...], Code]] = {}

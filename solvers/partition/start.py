@@ -12,7 +12,7 @@ from .solving import Plans
 _SHARE = 0.1
 """Share of a time limit that the search may take."""
 
-_ROUNDS, _PATIENCE = 120, 60
+_ROUNDS, _PATIENCE = 40, 20
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
