@@ -35,7 +35,7 @@ from ..expr import (
     linear,
     max_of,
 )
-from ..model import Constraint, Encoded, Model, Values
+from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
 from .bounds import part_windows, work_of
 from .quantities import PartQuantity as Q
@@ -104,6 +104,7 @@ class _Order:
             model=Model(constraints=tuple(constraints), definitions=self._definitions()),
             decode=self._decode,
             exclude=self._exclude,
+            structure=Structure.ORDERED,
             complete=not self.one,
             assign=self._assign,
         )

@@ -1,8 +1,8 @@
 """The optimum, proved: all chains of down-sets that could be better than a known plan.
 
 Where a graph has few down-sets, the best chain of them is a shortest path with the largest load as length
-(Tarnawski et al., section 5.1). Only down-sets that a better plan could have after so many parts are looked at:
-what is behind them has to fit into the parts that are left.
+(Tarnawski et al., section 5.1). Only down-sets that a better plan could have after so many parts are looked
+at: what is behind them has to fit into the parts that are left.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ...formulations.bit_sets import members
 from ...formulations.partition.bounds import Work
-from ..down_sets import TooManySetsError, down_sets, members
+from ..down_sets import down_sets
 from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, Arrays, Counts, Ints
 from .line import Line
@@ -21,8 +22,8 @@ from .line import Line
 MOST_SETS = 100_000
 """Most down-sets of a graph all of whose chains are compared."""
 
-_MOST_ENTRIES = 60_000_000
-"""Most entries of a matrix over down-sets and blocks, or tensors."""
+_MOST_ENTRIES, _ROWS = 40_000_000, 2_048
+"""Most entries of a matrix over down-sets and tensors; rows of it that are made at a time."""
 
 
 def best_chain(
@@ -52,7 +53,7 @@ def best_chain(
     width = max(arrays.block_count, arrays.tensor_count, 1)
     most_sets = min(most_sets, _MOST_ENTRIES // width)
     sets = down_sets([sum(1 << other for other in others) for others in blocks.before], most_sets)
-    return _Chains(arrays, work, _Table.of(arrays, work, sets), most_us, deadline).best()
+    return _Chains(arrays, work, _Table.of(arrays, work, sets, deadline), most_us, deadline).best()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,26 +69,34 @@ class _Table:
     pins: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, arrays: Arrays, work: Work, sets: tuple[int, ...]) -> _Table:
-        """Return the table of all down-sets of a graph."""
-        count = arrays.block_count
-        size = -(-count // 64) * 8
+    def of(cls, arrays: Arrays, work: Work, sets: tuple[int, ...], deadline: Deadline) -> _Table:
+        """Return the table of all down-sets of a graph; `TimeIsUpError` where that takes too long."""
+        count, size = arrays.block_count, -(-arrays.block_count // 64) * 8
         raw = np.frombuffer(b"".join(one.to_bytes(size, "little") for one in sets), dtype=np.uint8)
         raw = raw.reshape(len(sets), size)
-        inside = np.unpackbits(raw, axis=1, count=count, bitorder="little")
-        done = inside @ np.array(work.block, dtype=np.int64)
-        order = np.lexsort((inside.sum(axis=1), done))
-        inside, raw = inside[order], np.ascontiguousarray(raw[order])
-        holds = np.zeros((count, arrays.tensor_count), dtype=np.int32)
-        np.add.at(holds, (arrays.pin_block, arrays.pin_tensor), 1)
+        amounts = np.vstack([work.block, np.ones(count), arrays.bytes, *arrays.time, *arrays.barred])
+        first = np.flatnonzero(np.diff(arrays.pin_tensor, prepend=-1))
+        sums, pins = [], []
+        for start in range(0, len(sets), _ROWS):
+            if deadline.passed:
+                raise TimeIsUpError
+            inside = np.unpackbits(raw[start : start + _ROWS], axis=1, count=count, bitorder="little")
+            # Sums of whole numbers below 2**53 are exact in floats, which are multiplied much faster.
+            sums.append((inside.astype(np.float64) @ amounts.T).astype(np.int64))
+            held = inside[:, arrays.pin_block].astype(np.int32)
+            pins.append(np.add.reduceat(held, first, axis=1) if len(first) else held)
+        whole = np.concatenate(sums)
+        order = np.lexsort((whole[:, 1], whole[:, 0]))
+        done, _, held_bytes, *others = whole[order].T
+        kinds = len(arrays.kinds)
         return cls(
             sets=tuple(sets[index] for index in order),
-            words=raw.view(np.uint64),
-            work=done[order],
-            time=np.array([inside @ row for row in arrays.time]),
-            barred=np.array([inside @ row.astype(np.int64) for row in arrays.barred]),
-            bytes=inside @ arrays.bytes,
-            pins=inside.astype(np.int32) @ holds,
+            words=np.ascontiguousarray(raw[order]).view(np.uint64),
+            work=done,
+            time=np.array(others[:kinds]),
+            barred=np.array(others[kinds:]),
+            bytes=held_bytes,
+            pins=np.concatenate(pins)[order],
         )
 
 

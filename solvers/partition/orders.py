@@ -24,7 +24,7 @@ def by_priority(blocks: Blocks, priority: Sequence[float], among: Iterable[int] 
         The blocks to order; None: all. What stands before them counts as done.
     """
     chosen = range(blocks.count) if among is None else list(among)
-    waiting = {block: 0 for block in chosen}
+    waiting = dict.fromkeys(chosen, 0)
     for block in chosen:
         waiting[block] = sum(other in waiting for other in blocks.before[block])
     heap = [(priority[block], block) for block in chosen if not waiting[block]]
