@@ -44,6 +44,7 @@ __all__ = [
     "GroupView",
     "JobView",
     "OpaqueRule",
+    "PartView",
     "PipelineView",
     "PlanView",
     "Rule",
