@@ -1,8 +1,8 @@
 """Convex parts: how soon each backend proves the optimum, against cuts of one order; and whether all agree.
 
-    python -m benchmarks.partition                        # graphs like the public inputs
-    python -m benchmarks.partition --graphs harder large  # more accelerators, two kinds, 10,000 nodes
-    python -m benchmarks.partition --agree 500            # random small graphs against brute force
+python -m benchmarks.partition                        # graphs like the public inputs
+python -m benchmarks.partition --graphs harder large  # more accelerators, two kinds, 10,000 nodes
+python -m benchmarks.partition --agree 500            # random small graphs against brute force
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ def small_graph(seed: int) -> Problem:
     nodes = []
     for number in range(size):
         time_us = rng.choice((0, *[rng.randint(5, 60)] * 6))
-        times: list[int | None] = [time_us if alike or not time_us else rng.randint(5, 60) for _ in range(units)]
+        times: list[int | None] = [
+            time_us if alike or not time_us else rng.randint(5, 60) for _ in range(units)
+        ]
         if rng.random() < 0.2:
             times[rng.randrange(units)] = None
         sends = rng.randint(0, 25)
@@ -160,7 +162,11 @@ def brute_force(problem: Problem) -> int | None:
         for target in tensor.targets:
             if tensor.source >= 0 and target < count:
                 before[target] |= 1 << tensor.source
-    down = [one for one in range(1 << count) if all(not one >> n & 1 or before[n] & ~one == 0 for n in range(count))]
+    down = [
+        one
+        for one in range(1 << count)
+        if all(not one >> n & 1 or before[n] & ~one == 0 for n in range(count))
+    ]
     best: int | None = None
     for chain in _chains(down, 0, (1 << count) - 1, len(problem.platform.units)):
         for units in permutations(range(len(problem.platform.units)), len(chain)):

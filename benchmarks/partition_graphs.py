@@ -1,7 +1,7 @@
 """Layer graphs and operator graphs like those that device placement is studied on, drawn from seeds.
 
-Shapes as in Tarnawski et al. (NeurIPS 2020, section 6): layer graphs of a residual network, of Inception, of a
-translation network and of a transformer, and operator graphs of a transformer and a residual network, for
+Shapes as in Tarnawski et al. (NeurIPS 2020, section 6): layer graphs of a residual network, of Inception, of
+a translation network and of a transformer, and operator graphs of a transformer and a residual network, for
 inference and for training. Times, sizes and costs are drawn; nothing is copied.
 """
 
@@ -19,7 +19,7 @@ from gapless.formulations.problem import Problem
 
 @dataclass(kw_only=True)
 class Sketch:
-    """A graph that is being drawn: (time on an accelerator, cost of its tensor, bytes) of nodes, and edges."""
+    """A graph that is being drawn: (time on an accelerator, cost of its tensor, bytes), and edges."""
 
     rng: random.Random
     nodes: list[tuple[int, int, int]] = field(default_factory=list)
@@ -55,7 +55,9 @@ def inception(sketch: Sketch, count: int) -> None:
     last = sketch.line(sketch.node([], 600, 900, 1e5), 4, 800, 800, 2e5)
     while len(sketch.nodes) < count:
         sends_us = 500 * (1 - 0.6 * len(sketch.nodes) / count)
-        ends = [sketch.line(last, length, 450, sends_us, 5e5) for length in (1, 2, 3, sketch.rng.randint(2, 5))]
+        ends = [
+            sketch.line(last, length, 450, sends_us, 5e5) for length in (1, 2, 3, sketch.rng.randint(2, 5))
+        ]
         last = sketch.node(ends, 90, 1.5 * sends_us)
 
 

@@ -1,8 +1,8 @@
 """Layer graphs in the JSON format of device placement as problems of convex parts.
 
-The format is that of Tarnawski et al. (NeurIPS 2020; github.com/msr-fiddle/dnn-partitioning, README): nodes with
-`cpuLatency`, `fpgaLatency`, `size`, `supportedOnFpga`, `isBackwardNode` and `colorClass`, edges with `sourceId`,
-`destId` and `cost`, and `maxFPGAs` accelerators with `maxSizePerFPGA` bytes each beside `maxCPUs` CPUs, which
+The format is that of Tarnawski et al. (NeurIPS 2020; github.com/msr-fiddle/dnn-partitioning, README): nodes
+with `cpuLatency`, `fpgaLatency`, `size`, `supportedOnFpga`, `isBackwardNode` and `colorClass`, edges with
+`sourceId`, `destId` and `cost`, and `maxFPGAs` accelerators with `maxSizePerFPGA` bytes each beside `maxCPUs` CPUs, which
 have no limit and send at no cost.
 """
 
@@ -79,8 +79,8 @@ def is_placement(tree: Mapping[str, Any]) -> bool:
 def import_placement(path: str | Path) -> Problem:
     """Return the problem of a file: accelerators that are alike, CPUs, and the least largest load.
 
-    Times are read as seconds and rounded to microseconds; a time below one counts as one, and what takes no time
-    anywhere takes none. A node that is not supported on accelerators runs on a CPU. Parts are convex on
+    Times are read as seconds and rounded to microseconds; a time below one counts as one, and what takes no
+    time anywhere takes none. A node that is not supported on accelerators runs on a CPU. Parts are convex on
     CPUs, too, and the backward pass runs through the parts in the opposite order.
 
     Parameters
@@ -142,9 +142,7 @@ def _names(file: PlacementFile) -> dict[int, str]:
     }
 
 
-def _node(
-    file: PlacementFile, node: PlacementNode, name: str, sends_us: int, defects: Defects
-) -> GraphNode:
+def _node(file: PlacementFile, node: PlacementNode, name: str, sends_us: int, defects: Defects) -> GraphNode:
     cpu, accelerator = (
         _time_us(value, f"{field} of node {node.id}", defects)
         for field, value in (("cpuLatency", node.cpuLatency), ("fpgaLatency", node.fpgaLatency))

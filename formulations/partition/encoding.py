@@ -1,6 +1,6 @@
 """Partitions as a model: for each block and part, whether the block is there or later.
 
-    y[b, s]   block b is in part s or a later one; y[b, 0] = 1, and x[b, s] = y[b, s] - y[b, s+1] is "in part s"
+    y[b, s]   block b is in part s or a later one; y[b, 0] = 1; x[b, s] = y[b, s] - y[b, s+1]: in part s
     t[s, k]   part s is on a unit of kind k; one each, and not more than there are units of the kind
     h[e, s]   part s holds some pins of tensor e but not all
     n[s]      part s is not empty; only where somebody counts parts
@@ -9,12 +9,9 @@
     h[e, s] >= x[p, s] - x[q, s] and >= x[q, s] - x[p, s] for the maker p of e and each reader q
 
 The load of part s on kind k is linear in x and h; the period is the largest of those that t chooses. Two
-kinds of redundant arguments make proofs short: what the first parts hold together, and the last ones, over how
-fast so many units are at most (`bounds`). With a known plan each block has a window of parts: what has to be
-before it and after it needs parts, too.
-
-Measured against this one (docs, convex parts): assignment literals with rows for each path are the worst,
-integer part numbers and cut literals lie in between.
+kinds of redundant arguments make proofs short: what the first parts hold together, and the last ones, over
+how fast so many units are at most (`bounds`). With a known plan each block has a window of parts: what has to
+be before it and after it needs parts, too.
 """
 
 from __future__ import annotations

@@ -265,5 +265,7 @@ def graph_to_search(problem: Problem, *, one: bool, known: Code | None = None) -
     if not (one and plain):
         return graph
     found = graph.condensed
-    apart = known is not None and any(len({known[layer] for layer in own}) > 1 for own in found.blocks.members)
+    apart = known is not None and any(
+        len({known[layer] for layer in own}) > 1 for own in found.blocks.members
+    )
     return graph if apart else found

@@ -132,8 +132,8 @@ def _row_us(field: str, row: Sequence[Millis], width: int, defects: Defects) -> 
 def with_parts(problem: Problem) -> Problem:
     """Return a problem of one network with its graph in convex parts in place of chunks of one order.
 
-    What a tensor costs a unit follows from the table of costs: the bytes of the tensor at the rate of the copies
-    in it; over devices, at the speed of the slowest link of the device. The memory of a unit holds weights.
+    What a tensor costs a unit follows from the table of costs: the bytes of the tensor at the rate of the
+    copies in it; over devices, at the speed of the slowest link of the device. The memory of a unit holds weights.
     Layers around a forbidden cut stay together.
 
     Parameters
@@ -155,7 +155,9 @@ def with_parts(problem: Problem) -> Problem:
     """
     devices = problem.data if isinstance(problem.data, Pipelines) else None
     if problem.data is not None and devices is None:
-        raise InvalidInputError(f"parts are of one network; {problem.formulation.label} are about something else")
+        raise InvalidInputError(
+            f"parts are of one network; {problem.formulation.label} are about something else"
+        )
     refuse_rules(problem, "convex parts")
     if problem.co_run_costs is not None:
         raise InvalidInputError("parts take one table of costs: choose heavy or isolated with --costs")

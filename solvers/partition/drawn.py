@@ -15,7 +15,7 @@ _MOST_BRANCHES, _MOST_LENGTH = 4, 4
 _HOST_SLOWDOWN = (3, 12)
 
 
-def random_graph(layers: int, units: int, training: bool = False, seed: int = 0) -> Problem:
+def random_graph(layers: int, units: int, *, training: bool = False, seed: int = 0) -> Problem:
     """Return a graph in parts on accelerators that are alike, and a host that runs all at no cost of tensors.
 
     Parameters

@@ -44,8 +44,8 @@ def by_priority(blocks: Blocks, priority: Sequence[float], among: Iterable[int] 
 def depth_first(blocks: Blocks, rng: random.Random, *, backward: bool) -> Order:
     """Return a random depth-first order.
 
-    Backward: from the last blocks, what a block needs comes right before it. Forward: the reverse of the order
-    in which a search from the first blocks leaves them, so that what a block makes is used soon.
+    Backward: from the last blocks, what a block needs comes right before it. Forward: the reverse of the
+    order in which a search from the first blocks leaves them, so that what a block makes is used soon.
     """
     links = blocks.before if backward else blocks.after
     ends = [

@@ -72,7 +72,7 @@ class PartSearch:
         return None if line is None else self._keep(line)
 
     def _cut(self, order: Order) -> Line | None:
-        """Return the best cuts of an order: where it is long, at some boundaries, and then near these cuts."""
+        """Return the best cuts of an order; of a long one at some boundaries, then near these cuts."""
         self.programs += 1
         if len(order) < self._most:
             return best_cuts(self._arrays, order, measure=self._measure)

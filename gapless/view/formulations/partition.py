@@ -1,4 +1,4 @@
-"""How convex parts are shown: the chain of parts, loads with what transfers take of them, the graph by part."""
+"""How convex parts are shown: the chain of parts, loads and transfers, the graph by part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class PartitionPresenter(Presenter):
 
     def plan_text(self, plan: Plan) -> str:
         """Return the layers of each unit, as runs of the given order."""
-        return " | ".join(f"{_runs(plan, unit)} {unit}" for unit in dict.fromkeys(c.unit for c in plan.chunks))
+        return " | ".join(
+            f"{_runs(plan, unit)} {unit}" for unit in dict.fromkeys(c.unit for c in plan.chunks)
+        )
 
     def shape(self, problem: Problem, plan: Plan) -> object:
         """Return the parts, each with the units that its own could be exchanged for."""

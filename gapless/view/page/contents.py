@@ -101,7 +101,9 @@ def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
         title=clipped(subject.title, _MOST_TITLE),
         headline=headline(subject),
         chunks=chunk_table(subject),
-        graph=None if subject.plan is None else presenter_of(subject.problem).drawing(subject.problem, subject.plan),
+        graph=None
+        if subject.plan is None
+        else presenter_of(subject.problem).drawing(subject.problem, subject.plan),
         timeline=timeline(subject),
         utilisation=utilisation(subject),
         race=race(subject),

@@ -65,7 +65,9 @@ def test_what_plans_break() -> None:
     assert [v.rule for v in check(diamond(colours={"a": 1, "d": 1}), plan_of("gggh"))] == ["colour"]
     problem = diamond(sizes={"a": 10, "b": 20, "c": 30})
     gpu, *others = problem.platform.units
-    small = replace(problem, platform=replace(problem.platform, units=(replace(gpu, memory_bytes=29), *others)))
+    small = replace(
+        problem, platform=replace(problem.platform, units=(replace(gpu, memory_bytes=29), *others))
+    )
     assert [v.rule for v in check(small, plan_of("gghh"))] == ["unit_memory"]
     assert check(small, plan_of("ghhh")) == ()
     assert [v.rule for v in check(small.with_limits(max_units=1), plan_of("ghhh"))] == ["max_units"]
