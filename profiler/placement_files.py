@@ -2,8 +2,8 @@
 
 The format is that of Tarnawski et al. (NeurIPS 2020; github.com/msr-fiddle/dnn-partitioning, README): nodes
 with `cpuLatency`, `fpgaLatency`, `size`, `supportedOnFpga`, `isBackwardNode` and `colorClass`, edges with
-`sourceId`, `destId` and `cost`, and `maxFPGAs` accelerators with `maxSizePerFPGA` bytes each beside `maxCPUs` CPUs, which
-have no limit and send at no cost.
+`sourceId`, `destId` and `cost`, and `maxFPGAs` accelerators with `maxSizePerFPGA` bytes each beside `maxCPUs`
+CPUs, which have no limit and send at no cost.
 """
 
 from __future__ import annotations

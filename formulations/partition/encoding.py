@@ -234,7 +234,7 @@ class _Order:
         }
 
     def _ends(self) -> list[Expr]:
-        """Return what no period is less than: the work of the first parts, and of the last ones, shared out."""
+        """Return what no period is less than: the work of the first parts and of the last, shared out."""
         found: list[Expr] = []
         for part in self.parts[1:]:
             behind = linear(

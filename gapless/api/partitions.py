@@ -133,7 +133,8 @@ def with_parts(problem: Problem) -> Problem:
     """Return a problem of one network with its graph in convex parts in place of chunks of one order.
 
     What a tensor costs a unit follows from the table of costs: the bytes of the tensor at the rate of the
-    copies in it; over devices, at the speed of the slowest link of the device. The memory of a unit holds weights.
+    copies in it; over devices, at the speed of the slowest link of the device. The memory of a unit holds
+    weights.
     Layers around a forbidden cut stay together.
 
     Parameters

@@ -148,7 +148,7 @@ class _Chains:
         left = self.work.reach[most_left]
         fastest = self.work.prices[0]
         last = len(self.table.sets) - 1
-        for index in np.flatnonzero(reached.value <= self.most_us):
+        for index in map(int, np.flatnonzero(reached.value <= self.most_us)):
             if self.deadline.passed:
                 raise TimeIsUpError
             done = self.table.work[index]
@@ -179,7 +179,8 @@ class _Chains:
             able &= table.bytes[stops] - table.bytes[index] <= capacity
         stops = stops[able]
         own = table.words[index]
-        return stops[((table.words[stops] & own) == own).all(axis=1)]
+        held: Ints = stops[((table.words[stops] & own) == own).all(axis=1)]
+        return held
 
     def _loads(self, stops: Ints, index: int, kind: int) -> Ints:
         table, arrays = self.table, self.arrays

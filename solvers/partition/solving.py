@@ -104,7 +104,7 @@ class Plans:
         for line in self._search.begin(deadline):
             self._offer(line)
         if not self._kept and self._broken:
-            repair(self._problem, [*self._broken], deadline, self._keep)
+            repair(self._problem, [*self._broken], deadline, self._take)
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search on, round by round; say after each whether there is a better plan."""
@@ -147,7 +147,11 @@ class Plans:
         code = self.arrays.code(line.parts)
         return code not in self._kept and self._keep(code)
 
+    def _take(self, code: Code) -> None:
+        self._keep(code)
+
     def _keep(self, code: Code) -> bool:
+        """Keep a plan if it is valid and wanted; return whether it is the best one."""
         numbers, broken = examined(self._problem, code)
         if broken:
             opaque = {rule.name for rule in self._problem.opaque_rules}

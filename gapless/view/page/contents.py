@@ -39,8 +39,8 @@ class Contents:
         Beginning of the names of its places on the page.
     title
         What it is called.
-    headline, chunks, graph, timeline, utilisation, race, answers, memory, heat_maps, reasoning, messages, receipts,
-    origin
+    headline, chunks, graph, timeline, utilisation, race, answers, memory, heat_maps, reasoning, messages,
+    receipts, origin
         The sections.
     """
 

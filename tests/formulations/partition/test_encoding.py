@@ -53,10 +53,12 @@ def test_windows_hold_every_plan_that_is_not_worse(seed: int) -> None:
     problem = random_graph(6, 3, seed=seed)
     graph = graph_of(problem)
     codes = valid_codes(problem)
-    period = sorted(problem.formulation.numbers(problem, code).period_us for code in codes)[len(codes) // 3]
+    period = sorted(problem.formulation.numbers(problem, code).term("period") for code in codes)[
+        len(codes) // 3
+    ]
     windows = part_windows(graph.blocks, work_of(graph), 3, period)
     for code in codes:
-        if problem.formulation.numbers(problem, code).period_us <= period:
+        if problem.formulation.numbers(problem, code).term("period") <= period:
             chain = chain_of(graph, code)
             assert chain is not None
             for block, (first, last) in enumerate(windows):
@@ -67,7 +69,9 @@ def test_windows_hold_every_plan_that_is_not_worse(seed: int) -> None:
 def test_the_price_bound_is_below_every_plan(seed: int) -> None:
     problem = random_graph(6, 3, seed=seed)
     least = work_of(graph_of(problem)).least_us(3)
-    assert 0 < least <= min(problem.formulation.numbers(problem, c).period_us for c in valid_codes(problem))
+    assert (
+        0 < least <= min(problem.formulation.numbers(problem, c).term("period") for c in valid_codes(problem))
+    )
 
 
 def test_a_known_plan_makes_the_model_smaller() -> None:
@@ -75,7 +79,7 @@ def test_a_known_plan_makes_the_model_smaller() -> None:
     whole = problem.formulation.encode(problem)
     best = min(
         (code for code in islice(problem.formulation.codes(problem), 3000) if not examined(problem, code)[1]),
-        key=lambda code: problem.formulation.numbers(problem, code).period_us,
+        key=lambda code: problem.formulation.numbers(problem, code).term("period"),
     )
     small = problem.formulation.encode(problem, known=best)
 
