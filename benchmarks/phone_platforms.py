@@ -1,16 +1,18 @@
-"""Write what is shipped of Hetero2Pipe's three phones, or check that it is up to date.
+"""Write what is shipped of the phones of Hetero2Pipe and Band, or check that it is up to date.
 
-    python -m benchmarks.phone_platforms            # writes profiler/platforms/
+    python -m benchmarks.phone_platforms            # writes profiler/platforms/ and profiler/coordination/
     python -m benchmarks.phone_platforms --check    # compares only
 
-The ten networks are read from the built-in ones, layer by layer; platforms, models and interference follow
-from them (`gapless.profiler.platforms.phones`). Then the times of whole networks are shown, those that the
-paper prints in bold with what the fitted rates alone would give.
+The papers' networks are read from the built-in ones, layer by layer; platforms, models, interference and
+behaviours follow from them (`gapless.profiler.platforms.phones`, `gapless.profiler.coordination.phones`).
+Then the times of whole networks are shown: without the layers that a unit lacks (marked *), those that the
+paper prints in bold, with what the fitted rates alone would give.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +21,14 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.formulations.network import Network
-from gapless.profiler.analytic.costs import time_of
-from gapless.profiler.analytic.model import UnitModel
-from gapless.profiler.platforms.generate import describe, documents
-from gapless.profiler.platforms.phones import PAPER_NETWORKS, Phone, phones
+from gapless.profiler.analytic.costs import network_costs, time_of
+from gapless.profiler.analytic.model import AnalyticModel, UnitModel
+from gapless.profiler.coordination import generate as band
+from gapless.profiler.coordination import phones as band_phones
+from gapless.profiler.platforms import generate as hetero2pipe
+from gapless.profiler.platforms import phones as hetero2pipe_phones
 
-FOLDER = Path(__file__).parent.parent / "profiler" / "platforms"
+PROFILER = Path(__file__).parent.parent / "profiler"
 
 
 def main() -> int:
@@ -32,38 +36,53 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--check", action="store_true", help="compare with what is shipped; write nothing")
     check = parser.parse_args().check
-    networks = [describe(name) for name in PAPER_NETWORKS]
-    stale = {path: text for path, text in documents(networks) if text != _read(FOLDER / path)}
-    if not check:
-        for path, text in stale.items():
-            (FOLDER / path).parent.mkdir(exist_ok=True)
-            (FOLDER / path).write_text(text)
     console = Console(width=110)
+
+    networks = [hetero2pipe.describe(name) for name in hetero2pipe_phones.PAPER_NETWORKS]
+    stale = _refresh(PROFILER / "platforms", dict(hetero2pipe.documents(networks)), check=check)
+    for phone in hetero2pipe_phones.phones(networks):
+        console.print(_times(phone.platform.name, phone.model, networks))
+
+    networks = [band.describe(name) for name in band_phones.PAPER_NETWORKS]
+    stale += _refresh(PROFILER / "coordination", dict(band.documents(networks)), check=check)
+    for coordinated in band_phones.coordinated_phones(networks):
+        console.print(_times(coordinated.platform.name, coordinated.model, networks))
+
     console.print(f"{'stale' if check else 'written anew'}: {', '.join(stale) or 'nothing'}")
-    for phone in phones(networks):
-        console.print(_times(phone, networks))
     return int(check and bool(stale))
+
+
+def _refresh(folder: Path, documents: dict[str, str], *, check: bool) -> list[str]:
+    """Write those documents that differ from the files of a folder, unless they are only checked."""
+    stale = [path for path, text in documents.items() if _read(folder / path) != text]
+    if not check:
+        for path in stale:
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(documents[path])
+    return stale
 
 
 def _read(path: Path) -> str | None:
     return path.read_text() if path.is_file() else None
 
 
-def _times(phone: Phone, networks: list[Network]) -> Table:
-    table = Table(title=f"{phone.platform.name}: ms alone (rates alone)", title_justify="left")
+def _times(platform: str, model: AnalyticModel, networks: Sequence[Network]) -> Table:
+    table = Table(title=f"{platform}: ms, input included (rates alone)", title_justify="left")
     table.add_column("network")
-    for unit in phone.model.units:
+    for unit in model.units:
         table.add_column(unit.unit, justify="right")
     for network in networks:
-        table.add_row(network.name, *(_cell(network, unit) for unit in phone.model.units))
+        costs = network_costs(network, model)
+        columns = zip(*costs.layer_us, strict=True)
+        inputs_us = costs.transfer_in_us[0]
+        cells = map(_cell, [network] * len(model.units), model.units, columns, inputs_us)
+        table.add_row(network.name, *cells)
     return table
 
 
-def _cell(network: Network, unit: UnitModel) -> Text:
-    time = time_of(network, unit)
-    if time is None:
-        return Text("-")
-    text = Text(f"{time.of(1) / 1000:.2f}")
+def _cell(network: Network, unit: UnitModel, times: Sequence[int | None], input_us: int) -> Text:
+    lacking = "*" if None in times else ""
+    text = Text(f"{(sum(time or 0 for time in times) + input_us) / 1000:.2f}{lacking}")
     if any(total.printed and total.network == network.name for total in unit.totals):
         text.stylize("bold")
         bare = time_of(network, replace(unit, totals=()))

@@ -211,7 +211,7 @@ class _Learned:
 
 
 def _learn(problem: Problem, done: Sequence[Round], setup: TuningSetup) -> _Learned:
-    known = executed_plans([one.result for one in done], pace=asked_pace(problem))
+    known = executed_plans([one.result for one in done], problem)
     fit = fit_corrections if problem.formulation.one_network else fit_workload
     corrections = fit(problem, [one for one in known if len(one.plan.chunks) > 1])
     corrected = corrections.applied(problem)
@@ -240,14 +240,17 @@ def _batch(top: int) -> int:
     return max(FEWEST_NEW, top // 2)
 
 
-def executed_plans(results: Sequence[TuningResult], *, pace: str = "period") -> tuple[ExecutedPlan, ...]:
+def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[ExecutedPlan, ...]:
     """Return every plan that was executed, with its times: the newest ones, and all as if measured today.
 
-    Plans count whose time is of one kind (`Deployment.pace`).
+    Plans count whose time is of the kind that the problem is about, a period where there is one network; then
+    several pipelines of it are no plan of the problem.
 
     Within a run, times are freed from drift like `TuningRow.comparable_us`; between runs, by the winner of
     the one before, which is executed in both.
     """
+    alone = problem.formulation.one_network
+    pace = "period" if alone else asked_pace(problem)
     found: dict[Plan, ExecutedPlan] = {}
     speed = 1.0
     after: dict[str, TuningRow] = {}
@@ -259,7 +262,7 @@ def executed_plans(results: Sequence[TuningResult], *, pace: str = "period") -> 
         for row in result.rows:
             plan = row.candidate.deployment.plan
             ran = row.candidate.deployment
-            if plan is None or ran.is_divided or ran.pace != pace:
+            if plan is None or ran.is_divided or ran.pace != pace or (alone and plan.order):
                 continue
             if row.comparable_us is not None and row.period_us is not None:
                 today = speed * row.comparable_us / row.period_us.median

@@ -187,7 +187,7 @@ def _executions(tuned: Tuned) -> Executions | None:
     if not problem.formulation.one_network or (taken is None and problem.co_run_costs is not None):
         return None
     found = executed_plans(
-        [tuned.result] if tuned.loop is None else [one.result for one in tuned.loop.rounds]
+        [tuned.result] if tuned.loop is None else [one.result for one in tuned.loop.rounds], problem
     )
     if not found or not possible_models([table.provenance.method for table in tables]):
         return None

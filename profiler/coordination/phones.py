@@ -1,7 +1,7 @@
 """The four phones of Band: what the paper prints of them, and what was made of that.
 
 The shipped files of each phone follow from this module, `behaviours`, and the descriptions of the networks;
-`python -m benchmarks.band_phones` writes them. The paper prints the time of InceptionV4 on seven units
+`python -m benchmarks.phone_platforms` writes them. The paper prints the time of InceptionV4 on seven units
 (Table 1), which come out exactly, and which operators some units lack. Everything else is an estimate:
 
 * Units. Two units of one thread on big cores, as in 6.1, on every phone; Mate 40 Pro, of which the paper

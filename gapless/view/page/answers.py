@@ -87,16 +87,14 @@ def _reach(answer: SolverAnswer, term: TermInfo, low: int, high: int) -> Reach:
     def at(value: int | None) -> float | None:
         return None if value is None else share(value - low, high - low)
 
-    parts = [
-        f"plan {amount(term.dimension, answer.objective)}",
-        f"bound {amount(term.dimension, answer.bound)}",
-    ]
+    known = {"plan": answer.objective, "bound": answer.bound}
+    parts = [f"{what} {amount(term.dimension, value)}" for what, value in known.items() if value is not None]
     return Reach(
         backend=answer.label,
         guarantee=answer.guarantee,
         plan=at(answer.objective),
         bound=at(answer.bound),
-        text=", ".join(parts),
+        text=", ".join(parts) or "no plan, no bound",
     )
 
 

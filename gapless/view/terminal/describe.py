@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -25,7 +25,7 @@ from ...profiler.coordination.catalog import coordinated_phone_names, setting_pl
 from ...profiler.platforms.catalog import methods_of, network_names, platform_names, shipped_platform
 from ...profiler.platforms.workloads import phone_names, phone_network_names
 from ...profiler.zoo.entries import ZooEntry
-from ...solvers.protocol import Capabilities, Support
+from ...solvers.protocol import Support
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
 from ..words import percent, size
@@ -39,6 +39,7 @@ def doctor_view(diagnosis: Diagnosis) -> Group:
         Text(diagnosis.device),
         "",
         indented(_backend_table(diagnosis.backends)),
+        *_backend_notes(diagnosis.backends),
         "",
         indented(_engine_table(diagnosis.engines)),
         "",
@@ -75,63 +76,57 @@ def _state(*, ok: bool) -> Text:
 
 
 def _backend_table(reports: Sequence[BackendReport]) -> Table:
-    table = plain_table(
-        "backend", "state", "version", "answers", "early bound", "rules", "opaque rules", "does not handle"
-    )
+    """Return what backends promise for which formulation; a star: not for all problems of it (`_lacking`)."""
+    names = formulation_names()
+    heads = (name.replace("_", " ") for name in names)
+    table = plain_table("backend", "state", *heads, "early bound", "rules", "opaque rules")
     for report in reports:
-        state = _state(ok=report.ok)
-        can = report.capabilities
-        if can is None:
-            table.add_row(report.name, state)
-            continue
-        by_name = _supports(can)
-        supports = list(by_name.values())
+        supports = _supports(report)
         table.add_row(
             report.name,
-            state,
-            report.version or "-",
-            _answers(by_name),
-            _words("yes" if support.gives_bound else "no" for support in supports),
-            _words(str(support.rules or "no") for support in supports),
-            _words(str(support.opaque_rules or "no") for support in supports),
-            _lacking(can),
+            _state(ok=report.ok),
+            *(_promise(name, supports[name]) if name in supports else "-" for name in names),
+            _words("yes" if support.gives_bound else "no" for support in supports.values()),
+            _words(str(support.rules or "no") for support in supports.values()),
+            _words(str(support.opaque_rules or "no") for support in supports.values()),
         )
     return table
 
 
-def _supports(can: Capabilities) -> dict[str, Support]:
-    """Return what a backend can do, by formulation."""
+def _backend_notes(reports: Sequence[BackendReport]) -> Iterator[Text]:
+    """Yield what the columns are, what the stars stand for, and the versions of what backends run on."""
+    for name in formulation_names():
+        yield Text(f"  {name.replace('_', ' ')}: {formulation_named(name).label}", style="dim")
+    for report in reports:
+        for name, support in _supports(report).items():
+            if words := "; ".join(_lacking(formulation_named(name), support)):
+                told = f"  * {report.name} does not handle, of {name.replace('_', ' ')}: {words}"
+                yield Text(told, style="dim")
+    first = {report.version: report.name for report in reversed(reports) if report.version}
+    versions = "; ".join(f"{first[version]} {version}" for version in reversed(first))
+    yield Text(f"  versions: {versions or '-'}", style="dim")
+
+
+def _supports(report: BackendReport) -> dict[str, Support]:
+    """Return what a backend can do, by formulation; nothing where that is not known."""
+    can = report.capabilities
+    if can is None:
+        return {}
     known = {name: can.formulations.get(name, can.others) for name in formulation_names()}
     return {name: support for name, support in known.items() if support is not None}
 
 
-def _answers(supports: Mapping[str, Support]) -> str:
-    """Return what a backend promises: of most the same everywhere, otherwise for which problems what."""
-    found: dict[str, list[str]] = {}
-    for name, support in supports.items():
-        found.setdefault(str(support.guarantee), []).append(formulation_named(name).label)
-    usual, *others = sorted(found, key=lambda guarantee: -len(found[guarantee]))
-    return "; ".join([usual, *(f"{one}: {', '.join(found[one])}" for one in others)])
+def _promise(name: str, support: Support) -> str:
+    star = "*" if any(_lacking(formulation_named(name), support)) else ""
+    return f"{support.guarantee}{star}"
 
 
 def _words(found: Iterable[str]) -> str:
     """Return different words once each, in order: one a formulation, or one for all."""
-    return "/".join(dict.fromkeys(found))
+    return "/".join(dict.fromkeys(found)) or "-"
 
 
-def _lacking(can: Capabilities) -> str:
-    """Return what a backend does not handle; when that is the most, what it does."""
-    words = []
-    for name in formulation_names():
-        formulation, support = formulation_named(name), can.formulations.get(name, can.others)
-        if support is None:
-            words.append(formulation.label)
-            continue
-        words += _lacking_of(formulation, support)
-    return "; ".join(words) or "-"
-
-
-def _lacking_of(formulation: Formulation[Any, Any], support: Support) -> Iterator[str]:
+def _lacking(formulation: Formulation[Any, Any], support: Support) -> Iterator[str]:
     if support.features is not None:
         asked = FEATURES | formulation.features
         missing = [feature for feature in sorted(asked) if feature not in support.features]

@@ -203,7 +203,7 @@ def test_times_of_earlier_rounds_are_freed_from_drift() -> None:
         first = setup.race([*plan_candidates(plans, tables=tables), *alone], problem)
         runner.factor = 1.5
         loop = close_loop(tables, first, setup, rounds=2)
-    known = executed_plans([one.result for one in loop.rounds])
+    known = executed_plans([one.result for one in loop.rounds], problem)
     assert len({one.plan for one in known}) == len(known) > 6 + FEWEST_NEW
     for one in known:
         chain = chain_of(truth.charged(one.plan))
