@@ -114,6 +114,11 @@ class Problem:
             rows, layers = costed.get(network.name), len(network.layers)
             if rows is None:
                 defects.add(f"network {network.name!r} has no costs; costs are given for {list(costed)}")
+            elif layers > self.formulation.most_layers:
+                defects.add(
+                    f"network {network.name!r} has {layers} layers, {self.formulation.label} take at most "
+                    f"{self.formulation.most_layers}"
+                )
             elif rows != layers:
                 defects.add(f"network {network.name!r} has {layers} layers but {rows} rows of costs")
         for text in self.formulation.defects(self):

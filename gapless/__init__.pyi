@@ -37,6 +37,8 @@ from .api.links import measure_links as measure_links
 from .api.links import plan_with_traffic as plan_with_traffic
 from .api.models import open_model as open_model
 from .api.models import open_models as open_models
+from .api.partitions import layer_graph as layer_graph
+from .api.partitions import with_parts as with_parts
 from .api.planning import compare as compare
 from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem
@@ -140,6 +142,7 @@ from .profiler.links.measure import LinkOptions as LinkOptions
 from .profiler.links.platform import cluster_platform as cluster_platform
 from .profiler.links.samples import Links as Links
 from .profiler.links.samples import MessageSample as MessageSample
+from .profiler.placement_files import import_placement as import_placement
 from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .serving.server import Server as Server
