@@ -9,7 +9,6 @@ from itertools import islice
 from math import inf
 from typing import Any, ClassVar
 
-from ...formulations.chunking.distance import plan_distance
 from ...formulations.deployment import Deployment, side_by_side
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.judge import score
@@ -132,16 +131,19 @@ def plan_candidates(
     )
 
 
-def apart_first(plans: Sequence[Plan]) -> list[Plan]:
-    """Return plans of one network, best first, with the first `FIRST_APART` of them `APART` layers apart.
+def apart_first(problem: Problem, plans: Sequence[Plan]) -> list[Plan]:
+    """Return plans of a problem, best first, with the first `FIRST_APART` of them `APART` apart.
 
     Each of these is the best one that is far enough from those before; the rest stays in its order.
     """
+    difference = problem.formulation.difference
+    if difference is None:
+        return list(plans)
     chosen: list[Plan] = []
     for plan in plans:
         if len(chosen) == FIRST_APART:
             break
-        if all(plan_distance(plan, other) >= APART for other in chosen):
+        if all(difference.between(plan, other) >= APART for other in chosen):
             chosen.append(plan)
     return [*chosen, *(plan for plan in plans if plan not in chosen)]
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 
 from ..executor.tuning.candidates import TuningCandidate
 from ..executor.tuning.store import Store
+from ..formulations.co_run import LEARNED
 from ..formulations.costs import CostTable
 from ..formulations.files import dump, parse
+from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions
 from ..profiler.prediction.learned import MOST_UNITS, Learned, learn
@@ -78,8 +80,29 @@ def knowledge_from(problem: Problem, tables: Sequence[CostTable]) -> Knowledge |
     return Knowledge(session=session(problem.platform, problem.network, tables))
 
 
-def known_before(taken: Profile, store: Store, device: str, *, resume: bool) -> Knowledge | None:
-    """Return what is known before a profiled network is tuned; parameters as for `earlier_sessions`."""
+def known_before(
+    taken: Profile,
+    store: Store,
+    device: str,
+    *,
+    costs: str | None,
+    goal: Objective,
+    resume: bool,
+) -> Knowledge | None:
+    """Return what is known before a profiled network is tuned; None: nothing is to be learned.
+
+    Parameters
+    ----------
+    taken
+        Its tables.
+    store, device, resume
+        As for `earlier_sessions`.
+    costs, goal
+        The co-run cost model that is asked for, and what counts: tables but `learned` are corrected, and
+        a request that is alone has no company.
+    """
+    if costs not in (None, LEARNED) or goal.first == "latency":
+        return None
     problem = profiled_problem(taken, costs=taken.tables[0].provenance.method)
     found = knowledge_from(problem, taken.tables)
     if found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
@@ -157,23 +158,16 @@ def tune(
             tables = {subject.costs.provenance.method or "given": subject}
         else:
             (model,) = models.values()
-            taken = take_profile(
-                model,
-                units,
-                found,
-                options=profile_options,
-                store=kept,
-                report=report,
-                resume=resume,
-            )
+            how: dict[str, Any] = {"options": profile_options, "report": report, "resume": resume}
+            taken = take_profile(model, units, found, store=kept, **how)
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
-            if groups is None and costs in (None, LEARNED) and goal.first != "latency":
-                knowledge = known_before(taken, kept, setting_words(units, found), resume=resume)
+            if groups is None and pipelines is None:
+                device = setting_words(units, found)
+                knowledge = known_before(taken, kept, device, costs=costs, goal=goal, resume=resume)
             first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
-            if knowledge is not None and first == LEARNED:
-                tables = {**tables, LEARNED: knowledge.after(()).problem()}
+            tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
         device = setting_words(units, found)
         setup = TuningSetup(
             runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
@@ -189,11 +183,7 @@ def tune(
         )
         asked = _asked(tables, pipelines, objective, rules)
         tuned = _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
-        if taken is not None:
-            keep_session(
-                executions_of(tuned.problem, taken.tables, tuned.results), kept, device, tuned.results[0].run
-            )
-        return tuned
+        return _remembered(tuned, setup)
 
 
 def tune_simulated(
@@ -257,6 +247,14 @@ def tune_simulated(
         )
         asked = _asked(tables, pipelines, objective, rules)
         return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
+
+
+def _remembered(tuned: Tuned, setup: TuningSetup) -> Tuned:
+    """Keep what was executed for later sessions on this device."""
+    if tuned.profile is not None:
+        found = executions_of(tuned.problem, tuned.profile.tables, tuned.results)
+        keep_session(found, setup.store, setup.device, tuned.results[0].run)
+    return tuned
 
 
 def _asked(

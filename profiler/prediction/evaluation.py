@@ -327,7 +327,7 @@ def ranked_by(executions: Executions, model: str, order: Order) -> list[Executed
     ranked = [plans[index] for index in sorted(range(len(plans)), key=charged.__getitem__)]
     if order is Order.BEST:
         return ranked
-    first = apart_first([one.plan for one in ranked])
+    first = apart_first(problem, [one.plan for one in ranked])
     place = {plan: number for number, plan in enumerate(first)}
     return sorted(ranked, key=lambda one: place[one.plan])
 

@@ -175,8 +175,7 @@ def tune(
     if _is_simulated(engine, truth, noise, samples := parse_samples(feed, input_range)):
         return _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-    target = measuring.Target.of(subject, here, samples, competing=groups is None)
-    return _tuned_here(target, choice, *place)
+    return _tuned_here(measuring.Target.of(subject, here, samples, competing=groups is None), choice, *place)
 
 
 def _entry(*, resume: bool, overwrite: bool) -> Entry:

@@ -96,7 +96,7 @@ def test_intervals_are_for_single_plans_of_one_network() -> None:
 def test_first_plans_are_far_apart() -> None:
     problem = load_problem(NAME)
     plans = [candidate.plan for candidate in gapless.plan(problem, top=40).candidates]
-    found = apart_first(plans)
+    found = apart_first(problem, plans)
     assert sorted(map(str, found)) == sorted(map(str, plans))
     assert found[0] == plans[0]
     first = found[:FIRST_APART]

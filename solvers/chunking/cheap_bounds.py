@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formulations.costs import CostTable
-from ..formulations.parts import Part
-from ..formulations.problem import Problem
-from ..formulations.validation import MAX_COUNT
+from ...formulations.costs import CostTable
+from ...formulations.parts import Part
+from ...formulations.problem import Problem
+from ...formulations.validation import MAX_COUNT
 
 _STEPS = 25
 _PACE = 0.5
@@ -28,10 +28,10 @@ _FINE = 1000
 def cheap_bounds(problem: Problem) -> dict[Part, int]:
     """Return a lower bound on the first term of the objective for each part of a problem with costs by set.
 
-    Nothing where plans are of another kind, or where nothing is known of the term.
+    Nothing where costs do not depend on sets, or where nothing is known of the term.
     """
     term = problem.objective.first
-    if not problem.by_set or problem.formulation.name != "chunking" or term not in ("period", "latency"):
+    if not problem.by_set or term not in ("period", "latency"):
         return {}
     tables = {Part(table.units): table for table in problem.co_run_costs or ()}
     bound = _least_period if term == "period" else _least_latency
