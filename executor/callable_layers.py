@@ -83,10 +83,9 @@ class CallableLayer:
         named = (output.name if isinstance(output, TensorSpec) else output for output in self.outputs)
         return tuple(named) or (self.name,)
 
-    def variant_for(self, kind: str, backend: str = "cpu") -> str | None:
-        """Return under which key the function for a kind of unit and its backend stands, or None."""
-        keys = (OPENCL,) if backend.startswith(OPENCL) else (kind, ANY_UNIT)
-        return next((key for key in keys if key in self.variants), None)
+    def variant_for(self, kind: str) -> str | None:
+        """Return under which key the function for a kind of unit stands, or None."""
+        return next((key for key in (kind, ANY_UNIT) if key in self.variants), None)
 
     @property
     def reference_variant(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..executor.model import tolerance
+from ..executor.model import allowed_error
 from ..formulations.errors import ConversionError, ExecutionError, UnitLostError
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.network import Network
@@ -49,7 +49,7 @@ class _Checked:
 
     def __init__(self, preparer: Preparer, unit: ProcessingUnit, network: Network, bench: Bench) -> None:
         self.preparer = preparer
-        self.allowed = tolerance(unit.engine.precision.value)
+        self.allowed = allowed_error(network, [unit.engine.precision.value])
         self._unit, self._bench = unit.name, bench
         spans = blocks(network)
         whole = self._errors([(0, len(network.layers))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,7 @@ from ...formulations.errors import ExecutionError, InvalidModelError, PlacementE
 from ...formulations.hardware import ProcessingUnit
 from ..callable_calls import LayerCall, protected
 from ..callable_file import source_of
-from ..callable_layers import CallableModel
+from ..callable_layers import CallableLayer, CallableModel
 from ..callables import declared_in
 from ..engine import Artifact, OperatorTime, PlacementReceipt, Session, artifact_of
 from ..model import Piece, TensorSpec
@@ -167,8 +167,19 @@ def _written(piece: Piece, folder: Path | None) -> Path:
     return path
 
 
-def load_steps(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
+def load_steps(
+    artifact: Artifact,
+    unit: ProcessingUnit,
+    variant_of: Callable[[CallableLayer], str | None] | None = None,
+) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
     """Return the layers of a piece with their functions for a unit, and which variants these are.
+
+    Parameters
+    ----------
+    artifact, unit
+        The piece, and where it runs.
+    variant_of
+        Which function of a layer is taken; None: that for the kind of the unit.
 
     Raises
     ------
@@ -180,7 +191,7 @@ def load_steps(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[LayerCal
     steps, variants = [], []
     for index, outputs in enumerate(document["outputs"], start=document["start"]):
         (layer,) = declared.functions(index, index + 1)
-        variant = layer.variant_for(unit.kind, unit.engine.backend)
+        variant = layer.variant_for(unit.kind) if variant_of is None else variant_of(layer)
         if variant is None:
             raise PlacementError(
                 f"piece {artifact.piece!r}: layer {layer.name!r} has no function for unit {unit.name!r} of "

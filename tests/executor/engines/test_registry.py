@@ -59,7 +59,7 @@ def test_units_that_name_an_engine_have_it() -> None:
 def test_engines_come_as_entry_points_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     targets = {"mine": "gapless.executor.engines.ort_engine:OrtEngine", "lost": "gapless.nowhere:X"}
     install(monkeypatch, tmp_path, "gapless.engines", targets)
-    assert engine_names()[4:] == ("mine", "lost")
+    assert engine_names()[-2:] == ("mine", "lost")
     assert get_engine("mine").name == "onnxruntime"
     with pytest.raises(EngineUnavailableError, match=r"'lost' .*gapless\.nowhere:X: ModuleNotFoundError"):
         get_engine("lost")
