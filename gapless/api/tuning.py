@@ -168,10 +168,9 @@ def tune(
             first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
-        device = setting_words(units, found)
         setup = TuningSetup(
             runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
-            device=device,
+            device=setting_words(units, found),
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=for_fronts(options) if traded else options,
