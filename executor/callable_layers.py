@@ -57,7 +57,7 @@ class CallableLayer:
     variants
         Functions by kind of unit ("cpu", "gpu", "npu", ...); "*" is for every kind that is not named.
         A unit of a kind without a function cannot run the layer. Under "opencl" stands an `OpenClFunction`,
-        for units with an OpenCL backend, which run nothing else.
+        for the engine "opencl", whose units with an OpenCL backend run nothing else.
     inputs
         Names of the tensors that it takes, in the order of the parameters: inputs of the pipeline, and
         outputs of earlier layers. Empty: all outputs of the layer before.
@@ -84,8 +84,9 @@ class CallableLayer:
         return tuple(named) or (self.name,)
 
     def variant_for(self, kind: str) -> str | None:
-        """Return under which key the function for a kind of unit stands, or None."""
-        return next((key for key in (kind, ANY_UNIT) if key in self.variants), None)
+        """Return under which key the function for a kind of unit stands, or None; `OPENCL` is a kind."""
+        keys = (kind,) if kind == OPENCL else (kind, ANY_UNIT)
+        return next((key for key in keys if key in self.variants), None)
 
     @property
     def reference_variant(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,7 @@ from ...formulations.errors import ExecutionError, InvalidModelError, PlacementE
 from ...formulations.hardware import ProcessingUnit
 from ..callable_calls import LayerCall, protected
 from ..callable_file import source_of
-from ..callable_layers import CallableLayer, CallableModel
+from ..callable_layers import CallableModel
 from ..callables import declared_in
 from ..engine import Artifact, OperatorTime, PlacementReceipt, Session, artifact_of
 from ..model import Piece, TensorSpec
@@ -84,7 +84,7 @@ class CallableSession:
 
     def __init__(self, artifact: Artifact, unit: ProcessingUnit) -> None:
         self.artifact = artifact
-        self._steps, variants = load_steps(artifact, unit)
+        self._steps, variants = load_steps(artifact, unit, unit.kind)
         self._inputs = {spec.name: spec.empty() for spec in artifact.inputs}
         self._tensors: dict[str, NDArray[Any]] = {}
         chosen = "+".join(sorted(set(variants)))
@@ -168,18 +168,9 @@ def _written(piece: Piece, folder: Path | None) -> Path:
 
 
 def load_steps(
-    artifact: Artifact,
-    unit: ProcessingUnit,
-    variant_of: Callable[[CallableLayer], str | None] | None = None,
+    artifact: Artifact, unit: ProcessingUnit, kind: str
 ) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
-    """Return the layers of a piece with their functions for a unit, and which variants these are.
-
-    Parameters
-    ----------
-    artifact, unit
-        The piece, and where it runs.
-    variant_of
-        Which function of a layer is taken; None: that for the kind of the unit.
+    """Return the layers of a piece with their functions for a kind of unit, and which variants these are.
 
     Raises
     ------
@@ -191,12 +182,11 @@ def load_steps(
     steps, variants = [], []
     for index, outputs in enumerate(document["outputs"], start=document["start"]):
         (layer,) = declared.functions(index, index + 1)
-        variant = layer.variant_for(unit.kind) if variant_of is None else variant_of(layer)
+        variant = layer.variant_for(kind)
         if variant is None:
             raise PlacementError(
                 f"piece {artifact.piece!r}: layer {layer.name!r} has no function for unit {unit.name!r} of "
-                f"kind {str(unit.kind)!r} (backend {unit.engine.backend}), only for "
-                f"{', '.join(map(repr, layer.variants))}"
+                f"kind {str(kind)!r}, only for {', '.join(map(repr, layer.variants))}"
             )
         variants.append(variant)
         steps.append(

@@ -136,7 +136,7 @@ class OpenClSession:
             granted_threads=None,
         )
         require_match(self.receipt)
-        steps, _ = load_steps(artifact, unit, lambda layer: OPENCL if OPENCL in layer.variants else None)
+        steps, _ = load_steps(artifact, unit, OPENCL)
         made = (spec for step in steps for spec in step.outputs)
         with self._named():
             self._arrays = {
