@@ -376,3 +376,13 @@ def test_nothing_calls_home(words: list[str], model_file: Path, tmp_path: Path, 
         argv += ["--units", units]
     run = run_offline(argv)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.slow
+def test_bench_engine_checks_an_engine(cli: Cli) -> None:
+    run = cli("bench-engine", "--engine", "tests.executor.engines.liars:OffByOnePercent", "--check", "--json")
+    assert (run.code, run.document["passed"]) == (6, False)
+    problems = {check["name"]: check["problem"] for check in run.document["checks"]}
+    assert problems["receipts"] is None
+    assert "is off by" in problems["numbers"]
+    assert cli("bench-engine").code == 2
