@@ -57,7 +57,7 @@ class CallableLayer:
     variants
         Functions by kind of unit ("cpu", "gpu", "npu", ...); "*" is for every kind that is not named.
         A unit of a kind without a function cannot run the layer. Under "opencl" stands an `OpenClFunction`,
-        for units with an OpenCL backend, which run nothing else.
+        for the engine "opencl", whose units with an OpenCL backend run nothing else.
     inputs
         Names of the tensors that it takes, in the order of the parameters: inputs of the pipeline, and
         outputs of earlier layers. Empty: all outputs of the layer before.
@@ -83,9 +83,9 @@ class CallableLayer:
         named = (output.name if isinstance(output, TensorSpec) else output for output in self.outputs)
         return tuple(named) or (self.name,)
 
-    def variant_for(self, kind: str, backend: str = "cpu") -> str | None:
-        """Return under which key the function for a kind of unit and its backend stands, or None."""
-        keys = (OPENCL,) if backend.startswith(OPENCL) else (kind, ANY_UNIT)
+    def variant_for(self, kind: str) -> str | None:
+        """Return under which key the function for a kind of unit stands, or None; `OPENCL` is a kind, too."""
+        keys = (kind,) if kind == OPENCL else (kind, ANY_UNIT)
         return next((key for key in keys if key in self.variants), None)
 
     @property

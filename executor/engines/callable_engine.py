@@ -84,7 +84,7 @@ class CallableSession:
 
     def __init__(self, artifact: Artifact, unit: ProcessingUnit) -> None:
         self.artifact = artifact
-        self._steps, variants = load_steps(artifact, unit)
+        self._steps, variants = load_steps(artifact, unit, unit.kind)
         self._inputs = {spec.name: spec.empty() for spec in artifact.inputs}
         self._tensors: dict[str, NDArray[Any]] = {}
         chosen = "+".join(sorted(set(variants)))
@@ -167,8 +167,10 @@ def _written(piece: Piece, folder: Path | None) -> Path:
     return path
 
 
-def load_steps(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
-    """Return the layers of a piece with their functions for a unit, and which variants these are.
+def load_steps(
+    artifact: Artifact, unit: ProcessingUnit, kind: str
+) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
+    """Return the layers of a piece with their functions for a kind of unit, and which variants these are.
 
     Raises
     ------
@@ -180,12 +182,11 @@ def load_steps(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[LayerCal
     steps, variants = [], []
     for index, outputs in enumerate(document["outputs"], start=document["start"]):
         (layer,) = declared.functions(index, index + 1)
-        variant = layer.variant_for(unit.kind, unit.engine.backend)
+        variant = layer.variant_for(kind)
         if variant is None:
             raise PlacementError(
                 f"piece {artifact.piece!r}: layer {layer.name!r} has no function for unit {unit.name!r} of "
-                f"kind {str(unit.kind)!r} (backend {unit.engine.backend}), only for "
-                f"{', '.join(map(repr, layer.variants))}"
+                f"kind {str(kind)!r}, only for {', '.join(map(repr, layer.variants))}"
             )
         variants.append(variant)
         steps.append(

@@ -16,7 +16,7 @@ from ...formulations.errors import EngineUnavailableError, ExecutionError
 from ...formulations.hardware import ProcessingUnit
 from ..callable_calls import LayerCall, guarded
 from ..engine import Artifact, OperatorTime, PlacementReceipt, Session
-from ..opencl_functions import OpenClFunction
+from ..opencl_functions import OPENCL, OpenClFunction
 from .callable_engine import CallableEngine, load_steps
 from .opencl_devices import CPU_BACKEND, GPU_BACKEND, OpenClDevice, open_device, opencl_backends
 from .placement import receipt_of, require_match
@@ -136,7 +136,7 @@ class OpenClSession:
             granted_threads=None,
         )
         require_match(self.receipt)
-        steps, _ = load_steps(artifact, unit)
+        steps, _ = load_steps(artifact, unit, OPENCL)
         made = (spec for step in steps for spec in step.outputs)
         with self._named():
             self._arrays = {

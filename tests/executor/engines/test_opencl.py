@@ -197,11 +197,12 @@ def test_without_pyopencl_the_engine_says_what_to_install(
 
 def test_an_opencl_function_stands_beside_another_one_under_its_own_key() -> None:
     function = OpenClFunction(source="", enqueue=lambda call: None)
-    for variants, words in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"opencl": function}, "has an OpenCL function alone"),
         ({"cpu": abs, "gpu": function}, "an OpenClFunction stands under 'opencl', alone"),
         ({"cpu": abs, "opencl": abs}, "an OpenClFunction stands under 'opencl', alone"),
-    ):
+    )
+    for variants, words in cases:
         with pytest.raises(InvalidModelError, match=words):
             CallableModel(name="p", inputs=(), layers=(CallableLayer(name="x", variants=variants),))
     with pytest.raises(TypeError, match="--engine opencl"):
