@@ -84,7 +84,7 @@ class CallableLayer:
         return tuple(named) or (self.name,)
 
     def variant_for(self, kind: str) -> str | None:
-        """Return under which key the function for a kind of unit stands, or None; `OPENCL` is a kind, too."""
+        """Return under which key the function for a kind of unit stands, or None; `OPENCL` is a kind."""
         keys = (kind,) if kind == OPENCL else (kind, ANY_UNIT)
         return next((key for key in keys if key in self.variants), None)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import ExecutionError, InvalidInputError, InvalidModelError
@@ -18,6 +19,7 @@ from .callable_calls import LayerCall, call, guarded, protected, require
 from .callable_file import CallableSource, source_of
 from .callable_layers import CallableLayer, CallableModel, Function
 from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
+from .samples import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,6 +123,7 @@ class CallablePipeline:
         self._attribute = attribute
         self._name = name
         self._specs = {spec.name: spec for spec in declared.inputs}
+        self._samples = Samples()
         try:
             self._try_out()
         except ExecutionError as error:
@@ -194,14 +197,20 @@ class CallablePipeline:
         return None if source < 0 else source
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
-        """Return the inputs that the user's own `sample` gives, or random ones.
+        """Return the inputs that were given, those of the user's own `sample`, or random ones.
 
         Raises
         ------
         ExecutionError
             The user's own function failed, or gave something else than the inputs.
         """
-        return sample_of(self._declared, seed)
+        return self._samples.over(partial(sample_of, self._declared), self.inputs, seed)
+
+    def with_samples(self, samples: Samples) -> CallablePipeline:
+        """Return the pipeline, tried with other inputs; errors as for `Samples.fitted`."""
+        changed = copy(self)
+        changed._samples = samples.fitted(self.inputs)
+        return changed
 
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
         """Return the right outputs: all layers in this process, by their functions for CPUs.

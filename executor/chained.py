@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from .callables import CallablePipeline, sample_of
 from .joined import layer_offsets
 from .model import Model, Piece, TensorSpec, check_range
 from .names import safe_name
+from .samples import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,6 +132,7 @@ class ChainedModel:
     ) -> None:
         self.declared = declared
         self.members = tuple(members)
+        self._samples = Samples()
         self._offsets = layer_offsets([member.model for member in members])
         self._specs = {spec.name: spec for spec in declared.inputs}
         for member in members:
@@ -178,7 +181,13 @@ class ChainedModel:
 
     def sample_inputs(self, seed: int) -> Values:
         """Return the inputs that the user's own `sample` gives, or random ones; see `CallablePipeline`."""
-        return sample_of(self.declared, seed)
+        return self._samples.over(partial(sample_of, self.declared), self.inputs, seed)
+
+    def with_samples(self, samples: Samples) -> ChainedModel:
+        """Return the pipeline, tried with other inputs; errors as for `Samples.fitted`."""
+        changed = copy(self)
+        changed._samples = samples.fitted(self.inputs)
+        return changed
 
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> Values:
         """Return the right outputs: models by ONNX Runtime, functions by theirs for CPUs.

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..formulations.errors import InvalidModelError
 from ..formulations.network import Layer, Network, Tensor
 from ..formulations.validation import MAX_NAME_LENGTH
-from .model import Model, Piece, TensorSpec, check_range
+from .model import Model, Piece, TensorSpec, check_range, with_samples
 from .names import distinct, safe_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .model import Arrays
+    from .samples import Samples
 
 _MAX_PREFIX = 60
 
@@ -98,6 +99,15 @@ class JoinedModel:
                 layer = model.layer_of(tensor.removeprefix(prefix))
                 return None if layer is None else layer + offset
         return None
+
+    def with_samples(self, samples: Samples) -> JoinedModel:
+        """Return the models, tried with other inputs, which have the names of the whole.
+
+        Errors as for `Samples.fitted`.
+        """
+        known = samples.fitted(self.inputs)
+        pairs = zip(self.models, self.prefixes, strict=True)
+        return replace(self, models=tuple(with_samples(model, known.of(prefix)) for model, prefix in pairs))
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
         """Return random inputs for all models."""

@@ -193,7 +193,7 @@ class OpenClSession:
 
     def _call(self, step: LayerCall) -> _Call:
         device, function = self._device, step.function
-        assert isinstance(function, OpenClFunction)  # `variant_for` gives nothing else for these backends
+        assert isinstance(function, OpenClFunction)  # nothing else stands under its key
         return _Call(
             device=device,
             layer=step.layer,

@@ -4,45 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ..executor.engine import Engine
-from ..executor.engines.registry import get_engine
-from ..executor.model import Model
-from ..formulations.hardware import EngineSettings, MemoryMode, Platform, Precision
-
-DEFAULT_ENGINE = "mnn"
-
-_ENGINES = {"onnx": DEFAULT_ENGINE, "callable": "callable"}
-"""Who runs a kind of content when nothing is said."""
-
-
-def common_engine(models: Sequence[Model], asked: str | None = None) -> str:
-    """Return the name of the engine that runs all of some models.
-
-    Where models and Python functions are mixed, that is two of them, such as "mnn+callable".
-
-    Parameters
-    ----------
-    models
-        At least one.
-    asked
-        Who shall run what it takes; None: whoever runs it when nothing is said.
-    """
-    whole = (piece for model in models for piece in model.pieces(0, len(model.network.layers)))
-    kinds = dict.fromkeys(piece.content.kind for piece in whole)
-    if asked is None:
-        return "+".join(sorted({_ENGINES[kind] for kind in kinds}, reverse=True))
-    engine = get_engine(asked)
-    taken = [kind for kind in kinds if engine.takes(kind)]
-    left = {_ENGINES[kind] for kind in kinds if kind not in taken} if taken else ()
-    return "+".join([asked, *sorted(left)])
+from ..formulations.hardware import MemoryMode, Platform, Precision
+from .engines import DEFAULT_ENGINE, EngineChoice, resolve_engines, selected, variants
 
 
 def this_device(
     *,
     units: Sequence[str] = (),
     emulate: Mapping[str, int] | None = None,
-    engine: str | Engine = DEFAULT_ENGINE,
+    engine: EngineChoice = DEFAULT_ENGINE,
     precision: str | Precision = Precision.HIGH,
     memory: str | MemoryMode = MemoryMode.NORMAL,
 ) -> Platform:
@@ -56,7 +28,9 @@ def this_device(
         Slower units by name: the share of processor time (permille) that each may use. Needs the
         permission to make control groups.
     engine
-        Whose backends count: a unit that is not made of cores is there only if the engine reaches it.
+        Whose backends count: a unit that is not made of cores is there only if the engine reaches it. Of
+        several engines, each has its own variant of each unit: "core0" is that of the first engine,
+        "core0@onnxruntime" the same core with another one. `units` choose all variants, or single ones.
     precision, memory
         How exact the engine shall compute, and what it shall trade memory for.
 
@@ -76,16 +50,11 @@ def this_device(
     """
     from ..profiler.platforms.detected import detect_platform, select_units
 
-    found = get_engine(engine) if isinstance(engine, str) else engine
-    platform = detect_platform(backends=found.backends(), emulate=emulate or {})
-    chosen = select_units(platform, units) if units else platform
-    exactness, trade = Precision(precision), MemoryMode(memory)
+    found = resolve_engines(engine)
+    seen = [(one, detect_platform(backends=one.backends(), emulate=emulate or {})) for one in found]
+    platform = seen[0][1] if len(seen) == 1 else variants(seen)
+    chosen = select_units(platform, selected(platform, units)) if units else platform
+    how: dict[str, Any] = {"precision": Precision(precision), "memory": MemoryMode(memory)}
     return replace(
-        chosen,
-        units=tuple(
-            replace(
-                unit, engine=EngineSettings(backend=unit.engine.backend, precision=exactness, memory=trade)
-            )
-            for unit in chosen.units
-        ),
+        chosen, units=tuple(replace(unit, engine=replace(unit.engine, **how)) for unit in chosen.units)
     )

@@ -34,7 +34,7 @@ def open_model(
     locator: str | Path,
     *,
     shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.LAYER,
+    granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
     limits: OpeningLimits | None = None,
 ) -> Model:
@@ -51,8 +51,9 @@ def open_model(
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name.
     granularity
-        How operators are grouped into layers: "operator", "layer" (what a runtime fuses), "block", or
-        "piece" (a chain whose pieces cost little more when devices share them).
+        How operators are grouped into layers: "operator", "layer" (what a runtime fuses), "block", "piece"
+        (a chain whose pieces cost little more when devices share them), or "auto": layers, or blocks for a
+        network of very many tiny layers.
     materialize
         Copy weights that are links to other files (as a download cache has them) before reading.
     limits
@@ -156,7 +157,7 @@ def open_models(
     locators: Sequence[str | Path],
     *,
     shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.LAYER,
+    granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
     limits: OpeningLimits | None = None,
 ) -> Model:
@@ -185,7 +186,7 @@ def open_each(
     locators: Sequence[str | Path],
     *,
     shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.LAYER,
+    granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
     limits: OpeningLimits | None = None,
 ) -> list[Model]:
@@ -378,6 +379,16 @@ def _zoo_path(name: str) -> Path:
         )
     hint = zoo_hint(name, also=[application.name for application in applications()])
     raise InvalidModelError(f"{shown(name)} is neither a file nor a built-in network; {hint}")
+
+
+def division_notes(model: Model) -> list[tuple[str, str]]:
+    """Return (network, what a user should know of how it is divided into layers) of a model, in words."""
+    from ..executor.graph.onnx_model import OnnxModel
+    from ..executor.joined import JoinedModel
+
+    if isinstance(model, JoinedModel):
+        return [note for each in model.models for note in division_notes(each)]
+    return [(model.network.name, text) for text in model.division] if isinstance(model, OnnxModel) else []
 
 
 def built_in_names() -> tuple[str, ...]:

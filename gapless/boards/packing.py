@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..api.models import parse_places, split_locator
 from ..api.problems import load_problem
+from ..executor.samples import SUFFIX
 from ..files.plans import DEPLOYMENT, named_plan, problem_of_plan
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
@@ -256,6 +257,16 @@ def _file(packing: Packing, value: Any, asked: Asked) -> str:
     return packing.file(Path(value))
 
 
+def _inputs(packing: Packing, value: Any, asked: Asked) -> str:
+    """Take a file with inputs along, or all of a folder."""
+    if not os.path.isdir(value):
+        return packing.file(Path(value))
+    names = sorted(path.name for path in Path(value).glob(f"*{SUFFIX}"))
+    if not names:
+        raise InvalidInputError(f"the folder {value} holds no {SUFFIX} file with inputs")
+    return packing.file(Path(value, names[0]), names[1:]).rpartition("/")[0]
+
+
 def _code(packing: Packing, value: Any, asked: Asked) -> str:
     """Take along the files of references such as file.py:Class, which may stand between commas."""
     found = []
@@ -277,7 +288,7 @@ _PACKED: Mapping[str, Callable[[Packing, Any, Asked], str]] = {
     "rules": _file,
     "device": _file,
     "cluster": _file,
-    "feed": _file,
+    "feed": _inputs,
     "engine": _code,
     "backends": _code,
     "out": _result,

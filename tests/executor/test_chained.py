@@ -13,7 +13,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
-from gapless.api.device import common_engine
+from gapless.api.engines import resolve_engine
 from gapless.api.models import models_of, open_model, open_models
 from gapless.executor.callables import find_pipeline
 from gapless.executor.chained import ChainedModel
@@ -182,8 +182,8 @@ def test_engines_find_the_layers_of_their_operators(chain: ChainedModel) -> None
 
 
 def test_models_and_functions_run_in_one_worker_each_by_its_own_engine(chain: ChainedModel) -> None:
-    assert common_engine([chain]) == "mnn+callable"
-    assert common_engine([chain], "onnxruntime") == "onnxruntime+callable"
+    assert resolve_engine(None, chain).name == "mnn+callable"
+    assert resolve_engine("onnxruntime", chain).name == "onnxruntime+callable"
     chunks = (
         Chunk(network="chain", start=0, stop=3, unit="a"),
         Chunk(network="chain", start=3, stop=8, unit="b"),
@@ -191,7 +191,9 @@ def test_models_and_functions_run_in_one_worker_each_by_its_own_engine(chain: Ch
     deployment = Deployment(streams=(Stream(name="chain", chunks=chunks),))
     for name in ("mnn+callable", "onnxruntime+callable"):
         with Pipeline(deployment, {"chain": chain}, PLATFORM, get_engine(name)) as pipeline:
-            assert verify(pipeline, References({"chain": chain})).worst_error < 1e-3
+            worst = verify(pipeline, References({"chain": chain})).worst_error
+            assert worst is not None
+            assert worst < 1e-3
             engines = [receipt.engine.partition(" ")[0] for receipt in pipeline.receipts]
         first = "MNN" if name.startswith("mnn") else "ONNX"
         assert engines == ["Python", first, first, "Python", first, first]
