@@ -37,6 +37,8 @@ def engines_for(*models: Model) -> tuple[str, ...]:
         There is no engine for them.
     """
     kinds = _kinds_of(models)
+    if not kinds:
+        raise InvalidInputError("the networks need the engines (none); name at least one network")
     if len(kinds) > 1:
         return ("+".join(_installed(kind)[0] for kind in kinds),)
     return _installed(kinds[0])

@@ -123,7 +123,6 @@ def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch:
         (["tune", "squeezenet", "--emulate", "core0=half"], "--emulate 'core0=half'"),
         (["tune", "squeezenet", "--shape", "image=1,3"], "--shape image=1,3"),
         (["tune", "pixel7a/nothing", "--engine", "simulated"], "neither a file nor the name"),
-        (["tune", "squeezenet", f"{EDGES}:EDGES"], "joins"),
         (["profile", f"{EDGES}:NOTHING"], "NOTHING"),
         (["run", "pixel7a/alexnet-sparse", "plan.json", "--seconds", "1"], "plan.json"),
     ],
