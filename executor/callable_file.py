@@ -28,11 +28,6 @@ class CallableSource(Protocol):
         ...
 
     @property
-    def path(self) -> Path:
-        """Its file."""
-        ...
-
-    @property
     def digest(self) -> str:
         """Hexadecimal digest of what is executed."""
         ...

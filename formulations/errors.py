@@ -6,7 +6,7 @@ not errors. A message says what is wrong, where, which value, and what to do nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .printing import printable
@@ -141,20 +141,7 @@ class EngineUnavailableError(ExecutionError):
 
 
 class ConversionError(ExecutionError):
-    """A piece of a model that an engine could not translate into its own form.
-
-    Parameters
-    ----------
-    message
-        Which pieces, and why.
-    problems
-        Why, by the names of the pieces; empty where that is not known of each. The other pieces of the same
-        call could be translated.
-    """
-
-    def __init__(self, message: str, problems: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.problems = dict(problems or {})
+    """A piece of a model that an engine could not translate into its own form."""
 
 
 class PlacementError(ExecutionError):

@@ -32,7 +32,7 @@ class PipelineRunner:
     platform
         The units.
     engine
-        Runs the pieces; on units that name another one, that does.
+        Runs the pieces.
     device
         On which device, for measurements.
     max_open

@@ -21,7 +21,7 @@ Row = tuple[int, ...]
 """Microseconds of one request on each unit; 0 where it skips the unit."""
 
 _PRECISION = 8
-"""The precision that is usual: a few permille."""
+"""The end of the plan is searched to one part in two to the power of this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,6 @@ def put_back(
     limit_us: int,
     rng: random.Random,
     indices: Sequence[int] | None = None,
-    precision: int = _PRECISION,
 ) -> Spot | None:
     """Return the best place and cuts of one request among others that stay as they are.
 
@@ -120,13 +119,11 @@ def put_back(
         Which of several places that are equally good.
     indices
         Places in the order that are allowed, 0 to the number of others; None: all.
-    precision
-        The end of the plan is searched to one part in two to the power of this.
 
     Returns
     -------
     Spot or None
-        None if the plan cannot end in time. The end found is the least one up to the precision.
+        None if the plan cannot end in time. The end found is the least one up to a few permille.
     """
     rows, arrivals = others
     before = np.array(heads(rows, arrivals, sides.ready_us))
@@ -146,7 +143,7 @@ def put_back(
     if not len(open_):
         return None
     low, high = int(base[open_].min()) - 1, limit_us
-    while high - low > max(1, high >> precision):
+    while high - low > max(1, high >> _PRECISION):
         middle = (low + high) // 2
         kept = possible(middle)
         if len(kept):

@@ -18,7 +18,7 @@ _DEARER = 1.1
 
 
 def starting_drafts(
-    context: DraftContext, prices: Prices, calm_order: Callable[[], tuple[int, ...] | None]
+    context: DraftContext, prices: Prices, calm_order: tuple[int, ...] | None
 ) -> Iterator[Draft]:
     """Yield drafts to start from.
 
@@ -27,7 +27,7 @@ def starting_drafts(
     context, prices
         What is planned, and good prices of the units.
     calm_order
-        Returns the order with the least contention, if it can be found; asked last.
+        The order with the least contention, if it is known.
     """
     as_listed = tuple(range(context.shop.request_count))
     priced = _alike(
@@ -56,7 +56,7 @@ def serial_drafts(context: DraftContext) -> Iterator[Draft]:
             if ways.allows(whole):
                 cuts.append(whole)
         if len(cuts) == context.shop.request_count:
-            yield from (Draft(order, tuple(cuts)) for order in _orders(context, tuple(cuts)))
+            yield from (Draft(order, tuple(cuts)) for order in _orders(context, tuple(cuts), None))
 
 
 def _alike(context: DraftContext, by_network: Sequence[Ints]) -> tuple[Places, ...]:
@@ -66,9 +66,7 @@ def _alike(context: DraftContext, by_network: Sequence[Ints]) -> tuple[Places, .
 
 
 def _orders(
-    context: DraftContext,
-    cuts: tuple[Places, ...],
-    calm_order: Callable[[], tuple[int, ...] | None] = lambda: None,
+    context: DraftContext, cuts: tuple[Places, ...], calm_order: tuple[int, ...] | None
 ) -> Iterator[tuple[int, ...]]:
     """Yield orders that may suit some cuts."""
     count = context.shop.request_count
@@ -84,9 +82,8 @@ def _orders(
     ]
     yield from (tuple(sorted(range(count), key=key)) for key in keys)
     yield mixed_order(rows)
-    calm = calm_order()
-    if calm is not None:
-        yield calm
+    if calm_order is not None:
+        yield calm_order
 
 
 def level_cuts(context: DraftContext, prices: Prices) -> tuple[Places, ...]:

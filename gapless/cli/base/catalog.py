@@ -183,12 +183,7 @@ COMMANDS = {
         ),
     ),
     "bench-engine": CommandEntry(
-        "models",
-        MODELS,
-        (
-            "gapless bench-engine squeezenet --units core0 --seconds 0.2",
-            "gapless bench-engine --engine onnxruntime --check",
-        ),
+        "models", MODELS, ("gapless bench-engine squeezenet --units core0 --seconds 0.2",)
     ),
     "interference": CommandEntry(
         "interference",

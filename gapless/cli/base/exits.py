@@ -15,7 +15,6 @@ from ...formulations.errors import (
     ExpressionError,
     GaplessError,
     InvalidInputError,
-    OutputMismatchError,
     UnsupportedFeatureError,
 )
 
@@ -41,7 +40,7 @@ class ExitCode(IntEnum):
     FAILURE
         A device, engine or backend failed or is not there.
     VERIFICATION
-        A plan breaks its problem, proofs contradict each other, or numbers are wrong.
+        A plan breaks its problem, or proofs contradict each other.
     INTERRUPTED
         The user pressed Ctrl-C.
     BROKEN_PIPE
@@ -64,7 +63,7 @@ def code_of_error(error: BaseException) -> ExitCode:
     match error:
         case InvalidInputError() | ExpressionError() | UnsupportedFeatureError():
             return ExitCode.USAGE
-        case BackendDisagreementError() | OutputMismatchError():
+        case BackendDisagreementError():
             return ExitCode.VERIFICATION
         case GaplessError():
             return ExitCode.FAILURE

@@ -1,1 +1,0 @@
-"""ONNX files in the styles of other exporters and packages, made by script."""
