@@ -4,13 +4,14 @@
     python -m benchmarks.candidates --device               # this machine, about six minutes
 
 Lists of 20 candidates are made from the same costs: BetterTogether's (III-D: the 20 plans of least gapness,
-shown by period), the 20 of least period, and the same with a distance of 2, 3 and 6 layers between any two
-plans. Whoever tunes measures a list from the top, and keeps what is fastest on the device.
+shown by period), the 20 of least period, the same with three that are four layers apart first (as `gapless
+tune` does), and with a distance of 2, 3 and 6 layers between any two plans. Whoever tunes measures a list
+from the top, and keeps what is fastest on the device.
 
 Simulated: every shipped problem is planned with a table, on a device that obeys another one: the
 interpolated model, with a random factor for each unit and another for each layer on each unit. Then random
 problems of more layers than the shipped ones have, distorted in the same way. "Loss" is by how much the
-fastest of the first 1, 5, 10 and 20 candidates is truly slower than the truly fastest plan of all, on
+fastest of the first 1, 3, 5, 10 and 20 candidates is truly slower than the truly fastest plan of all, on
 average, and "most" the largest one of 20; "optimum" counts the devices whose fastest plan of all is in the
 list; "rank" is where in the list the fastest candidate is; "distance" is the mean distance of two
 candidates, in layers; "slowest" is the slowest candidate over the fastest.
@@ -41,6 +42,7 @@ from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Runner
+from gapless.executor.tuning.candidates import APART, FIRST_APART
 from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.chunking.distance import plan_distance
 from gapless.formulations.judge import score
@@ -51,7 +53,7 @@ from gapless.profiler.profile import ProfileOptions
 from gapless.view.layout import plain_table
 
 TOP = 20
-FIRST = (1, 5, 10, 20)
+FIRST = (1, 3, 5, 10, 20)
 SIZES = ((16, 4), (30, 6), (100, 8))
 """Layers and units of the random problems."""
 
@@ -67,16 +69,23 @@ class Mode:
     name: str
     objective: str
     distance: int
+    apart: bool = False
 
     def plans(self, problem: Problem) -> tuple[Plan, ...]:
         """Return the candidates in the order in which they are measured."""
-        found = gapless.plan(problem, top=TOP, objective=self.objective, distance=self.distance)
-        return tuple(candidate.plan for candidate in found.candidates)
+        lists = [(FIRST_APART, APART)] if self.apart else []
+        found = (
+            gapless.plan(problem, top=top, objective=self.objective, distance=distance)
+            for top, distance in (*lists, (TOP, self.distance))
+        )
+        plans = dict.fromkeys(one.plan for result in found for one in result.candidates)
+        return tuple(plans)[:TOP]
 
 
 MODES = (
     Mode(name="gapness first", objective="paper", distance=1),
     Mode(name="period first", objective="period,gapness", distance=1),
+    Mode(name="apart first", objective="period,gapness", distance=1, apart=True),
     *(Mode(name=f"distance {d}", objective="period,gapness", distance=d) for d in (2, 3, 6)),
 )
 

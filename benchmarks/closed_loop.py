@@ -28,8 +28,10 @@ from rich.table import Table
 
 import gapless
 from benchmarks.instances import SPREADS, distorted
-from gapless.api.execution import models_for, resolve_engine
-from gapless.api.tuning import Tuned, tune_simulated
+from gapless.api.engines import resolve_engine
+from gapless.api.execution import models_for
+from gapless.api.tuned import Tuned
+from gapless.api.tuning import tune_simulated
 from gapless.cli.options.models import parse_emulation
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
@@ -189,7 +191,7 @@ def plans_measured(tuned: Tuned) -> int:
 def on_this_machine(network: str, emulate: dict[str, int]) -> Table:
     """Return the table of one network."""
     platform = gapless.this_device(emulate=emulate)
-    problem = gapless.profiled_problem(gapless.profile(network, platform=platform))
+    problem = gapless.profiled_problem(gapless.profile(network, platform=platform, engine="mnn"))
 
     def tuned(top: int, rounds: int = 1) -> Tuned:
         return gapless.tune(problem, top=top, rounds=rounds, options=SHORT)

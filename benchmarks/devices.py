@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import gapless
-from gapless.api.tuning import Tuned
+from gapless.api.tuned import Tuned
 from gapless.cli.options.models import parse_emulation
 from gapless.executor.progress import Step
 from gapless.executor.tuning.candidates import CandidateKind

@@ -8,12 +8,13 @@ A file holds what gapless recorded ("gapless.executions"), or is of the form in 
 measurements are shared. Recorded are, for each network, the best plans of several chunks by the heavy table
 and some random ones, all in turns, several visits each, medians; the files stay in DIR.
 
-"learned" says which corrections were learned, "from" from how many other plans: all others (leave one out),
-or a few drawn at random (medians of many draws). "top 1" and so on: by how much the best of so many plans
-with the least prediction is slower than the fastest of all. How well executions foretell each other says
-what no cost model can be much better than: "half of the runs" foretells the other half of each plan, "same
-chunks in other plans" foretells plans whose chunks all ran there, too. Several files are also judged
-together, where the differences between networks inflate correlations.
+"learned" says what was learned, "from" from how many other plans: all others (leave one out), or the first
+few in the order in which tuning measures them. "top 1" and so on: by how much the best of so many plans with
+the least prediction is slower than the fastest of all, where one fit predicts them all. At the end: how good
+the first three candidates of tuning are, among the plans that were executed. How well executions foretell
+each other says what no cost model can be much better than: "half of the runs" foretells the other half of
+each plan, "same chunks in other plans" foretells plans whose chunks all ran there, too. Several files are
+also judged together, where the differences between networks inflate correlations.
 
 On two cores every plan of several chunks uses all units, and "interpolated" is the same as "heavy": units
 are cores of their own here, and units that share a core cannot be in one plan.
@@ -52,18 +53,24 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.profiler.prediction.evaluation import (
     MULTI,
-    Fit,
+    Order,
     evaluation_of,
-    left_out_us,
     plans_of,
-    usable_models,
+    ranked_by,
+    ways_of,
 )
-from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions
+from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, Executions, charged_us
+from gapless.profiler.prediction.learned import Learned, learn
 from gapless.profiler.prediction.published import load_executions
+from gapless.profiler.prediction.session import Session
 from gapless.profiler.profile import Profile, ProfileOptions
+from gapless.view.layout import plain_table
 from gapless.view.terminal.prediction import prediction_view, quality_table
 
 NETWORKS = "squeezenet,mobilenetv1,mobilenetv2,resnet18"
+FIRSTS = ("3 by heavy", "3 apart", "3 learned from others", "6 by heavy", "3 apart, 3 learned from them")
+"""Which candidates are first: by the heavy table, far apart, by what other files or the first three teach."""
+
 PROFILING = ProfileOptions(checks=0, most_far=2.0)
 
 
@@ -76,11 +83,12 @@ def main() -> None:
         every = [load_executions(file) for file in files]
         for file, executions in zip(files, every, strict=True):
             console.print(f"\n{file}:")
-            console.print(prediction_view(executions, evaluation_of(executions)))
+            console.print(prediction_view(executions, evaluation_of(executions, own_share=True)))
     except GaplessError as error:
         raise SystemExit(str(error)) from None
     if len(every) > 1:
         console.print(_together(every))
+    console.print(_first_three(every))
 
 
 def _arguments() -> argparse.Namespace:
@@ -181,20 +189,47 @@ def _plans(problem: Problem, options: argparse.Namespace, rng: random.Random) ->
 def _together(every: Sequence[Executions]) -> Table:
     """Return the table of all files together, for plans of several chunks."""
     rows = []
-    for model in usable_models(every[0]):
-        if not all(model in usable_models(one) for one in every):
+    for way in ways_of(every[0], own_share=True):
+        if not all(way in ways_of(one, own_share=True) for one in every):
             continue
-        for fit in Fit:
-            measured = [one.period_us for executions in every for one in plans_of(executions, MULTI)]
-            predicted = [
-                period_us
-                for executions in every
-                for period_us in left_out_us(executions.problem(model), plans_of(executions, MULTI), fit)
-            ]
-            found = quality(predicted, measured, table=model, scope=MULTI)
-            # What the fastest plan of several networks is means nothing.
-            rows.append((str(fit), None, replace(found, regret_percent=())))
+        measured = [one.period_us for executions in every for one in plans_of(executions, MULTI)]
+        predicted = [
+            period_us
+            for executions in every
+            for period_us in way.left_out_us(executions, plans_of(executions, MULTI))
+        ]
+        found = quality(predicted, measured, table=way.model, scope=MULTI)
+        # What the fastest plan of several networks is means nothing.
+        rows.append((str(way.fit), None, replace(found, regret_percent=())))
     return quality_table(f"{MULTI} of all {len(every)} files together, leave one out", rows)
+
+
+def _first_three(every: Sequence[Executions]) -> Table:
+    """Return for each file by how much the best of the first three candidates is slower than the fastest."""
+    table = plain_table("first candidates of", *FIRSTS, numbers=FIRSTS)
+    title = "by how much the best of the first candidates is slower than the fastest"
+    table.title, table.title_justify = f"\n{title}", "left"
+    for number, executions in enumerate(every):
+        plans = plans_of(executions, MULTI)
+        least = min((one.period_us for one in plans), default=0.0)
+        if len(plans) <= 3 or len(executions.tables) < 2:
+            continue
+        known = Session.of(executions)
+        others = [Session.of(one) for one in [*every[:number], *every[number + 1 :]]]
+        best, apart = (ranked_by(executions, "heavy", order) for order in Order)
+        before = _next_three(executions, learn(replace(known, executed=()), others), ())
+        after = _next_three(executions, learn(replace(known, executed=tuple(apart[:3]))), apart[:3])
+        lists = [best[:3], apart[:3], before, best[:6], [*apart[:3], *after]]
+        losses = [min(one.period_us for one in chosen) / least - 1 for chosen in lists]
+        table.add_row(executions.network.name, *(f"{loss:.1%}" for loss in losses))
+    return table
+
+
+def _next_three(executions: Executions, learned: Learned, seen: Sequence[ExecutedPlan]) -> list[ExecutedPlan]:
+    """Return the three plans of which least is expected, among those that were not learned from."""
+    problem = learned.problem()
+    rest = [one for one in plans_of(executions, MULTI) if one not in seen]
+    return sorted(rest, key=lambda one: max(charged_us(problem, one)))[:3]
 
 
 if __name__ == "__main__":

@@ -28,6 +28,11 @@ class CallableSource(Protocol):
         ...
 
     @property
+    def path(self) -> Path:
+        """Its file."""
+        ...
+
+    @property
     def digest(self) -> str:
         """Hexadecimal digest of what is executed."""
         ...

@@ -1,28 +1,34 @@
-"""What a pipeline of Python functions looks like to the planner: `gapless inspect path.py:NAME`."""
+"""What a pipeline of functions and models looks like to the planner: `gapless inspect path.py:NAME`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ..formulations.validation import STRICT
+from .callable_layers import CallableLayer, Function
 from .callables import CallablePipeline, function_name
+from .chained import ChainedModel
 from .cuts import CutSummary, cut_summaries
 from .model import TensorSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSummary:
-    """One layer.
+    """One function, or one model.
 
     Attributes
     ----------
     name
         Its name.
+    layer, layers
+        Index of its first layer in the network, and how many it is there: a function is one.
     kinds
-        Kinds of units that it has a function for; "*" is any other.
+        Kinds of units that it has a function for, "*" is any other; of a model: "model".
     functions
-        Names of these functions.
+        Names of these functions; of a model: where it lies.
     inputs
         Names of the tensors that it takes.
     outputs
@@ -32,6 +38,8 @@ class FunctionSummary:
     __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
+    layer: int
+    layers: int
     kinds: tuple[str, ...]
     functions: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -65,9 +73,9 @@ class PipelineInspection:
     cuts: tuple[CutSummary, ...]
 
 
-def inspect_pipeline(model: CallablePipeline) -> PipelineInspection:
+def inspect_pipeline(model: CallablePipeline | ChainedModel) -> PipelineInspection:
     """Return what a loaded pipeline looks like to the planner."""
-    network, declared = model.network, model.declared
+    network = model.network
     (origin,) = network.models
     return PipelineInspection(
         network=network.name,
@@ -75,15 +83,29 @@ def inspect_pipeline(model: CallablePipeline) -> PipelineInspection:
         digest=origin.digest,
         inputs=model.inputs,
         outputs=model.outputs,
-        layers=tuple(
+        layers=_summaries(model),
+        cuts=cut_summaries(network),
+    )
+
+
+def _summaries(model: CallablePipeline | ChainedModel) -> tuple[FunctionSummary, ...]:
+    declared, found = model.declared, []
+    firsts = accumulate(model.sizes, initial=0)
+    for index, (layer, first, size) in enumerate(zip(declared.layers, firsts, model.sizes, strict=False)):
+        functions = layer.variants if isinstance(layer, CallableLayer) else {"model": layer.model}
+        found.append(
             FunctionSummary(
                 name=layer.name,
-                kinds=tuple(layer.variants),
-                functions=tuple(function_name(function) for function in layer.variants.values()),
+                layer=first,
+                layers=size,
+                kinds=tuple(functions),
+                functions=tuple(map(_called, functions.values())),
                 inputs=tuple(declared.inputs_of(index)),
                 outputs=tuple(model.spec(name) for name in layer.output_names),
             )
-            for index, layer in enumerate(declared.layers)
-        ),
-        cuts=cut_summaries(network),
-    )
+        )
+    return tuple(found)
+
+
+def _called(what: Function | str | Path) -> str:
+    return str(what) if isinstance(what, str | Path) else function_name(what)

@@ -1,4 +1,4 @@
-"""Pipelines of Python functions: what a user writes in a file, and how one function is called.
+"""Pipelines of Python functions and models: what a user writes in a file.
 
 >>> from gapless import CallableLayer, CallableModel, TensorSpec
 >>> image = TensorSpec(name="image", shape=(480, 640))
@@ -11,23 +11,25 @@
 ...     ),
 ... )
 
-`gapless tune path.py:PIPELINE` then measures, plans and runs it like a model file.
+`gapless tune path.py:PIPELINE` then measures, plans and runs it like a model file. A `ModelStep` among the
+layers is a whole model, which takes what layers before it give.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from ..formulations.errors import ExecutionError, InvalidModelError
+from ..formulations.errors import InvalidModelError
 from ..formulations.hardware import UnitKind
 from ..formulations.network import MAX_LAYERS
 from ..formulations.validation import Defects
 from .model import ITEM_BYTES, TensorSpec
+from .opencl_functions import OPENCL, OpenClFunction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +56,8 @@ class CallableLayer:
         Unique in its pipeline.
     variants
         Functions by kind of unit ("cpu", "gpu", "npu", ...); "*" is for every kind that is not named.
-        A unit of a kind without a function cannot run the layer.
+        A unit of a kind without a function cannot run the layer. Under "opencl" stands an `OpenClFunction`,
+        for the engine "opencl", whose units with an OpenCL backend run nothing else.
     inputs
         Names of the tensors that it takes, in the order of the parameters: inputs of the pipeline, and
         outputs of earlier layers. Empty: all outputs of the layer before.
@@ -70,14 +73,20 @@ class CallableLayer:
     outputs: tuple[TensorSpec | str, ...] = ()
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the tensors that it takes, as they are given."""
+        return self.inputs
+
+    @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the tensors that it gives."""
         named = (output.name if isinstance(output, TensorSpec) else output for output in self.outputs)
         return tuple(named) or (self.name,)
 
     def variant_for(self, kind: str) -> str | None:
-        """Return under which key the function for a kind of unit stands, or None."""
-        return next((key for key in (kind, ANY_UNIT) if key in self.variants), None)
+        """Return under which key the function for a kind of unit stands, or None; `OPENCL` is a kind."""
+        keys = (kind,) if kind == OPENCL else (kind, ANY_UNIT)
+        return next((key for key in keys if key in self.variants), None)
 
     @property
     def reference_variant(self) -> str:
@@ -86,8 +95,50 @@ class CallableLayer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStep:
+    """A step of a pipeline that is a model of its own, with as many layers as it has.
+
+    It is cut like every model, and its layers and inner tensors are called "step/layer" and "step/tensor".
+    Its open dimensions are fixed by what it is given.
+
+    Attributes
+    ----------
+    name
+        Unique in its pipeline, without "/".
+    model
+        Path of an ONNX file, if relative then from the folder of the Python file; or a built-in network.
+    inputs
+        For each input of the model, the tensor that it is given: an input of the pipeline, or an output of
+        an earlier layer. Empty: the one output of the layer before, for the only input of the model.
+    outputs
+        What each output of the model is called in the pipeline. Empty: the only output of the model is
+        called like the step.
+    """
+
+    name: str
+    model: str | Path
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the tensors that it takes, as they are given."""
+        return tuple(self.inputs.values())
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the tensors that it gives."""
+        return tuple(self.outputs.values()) or (self.name,)
+
+    def file(self, folder: Path) -> Path | None:
+        """Return the path of its file, seen from the folder of the Python file; None: there is none."""
+        path = folder / self.model
+        return path if path.is_file() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallableModel:
-    """A pipeline of Python functions.
+    """A pipeline of Python functions, and of models if it has any.
 
     Attributes
     ----------
@@ -96,7 +147,7 @@ class CallableModel:
     inputs
         What comes in with each request.
     layers
-        In the order in which they run.
+        Functions and models, in the order in which they run.
     outputs
         Names of the tensors that are wanted in the end. Empty: all outputs of the last layer.
     sample
@@ -111,7 +162,7 @@ class CallableModel:
 
     name: str
     inputs: tuple[TensorSpec, ...]
-    layers: tuple[CallableLayer, ...]
+    layers: tuple[CallableLayer | ModelStep, ...]
     outputs: tuple[str, ...] = ()
     sample: Callable[[int], Mapping[str, NDArray[Any]]] | None = None
 
@@ -124,8 +175,11 @@ class CallableModel:
         defects.check_unique("layer names", [layer.name for layer in self.layers])
         for spec in self.inputs:
             _check_spec(spec, f"input {spec.name!r}", defects)
-        for layer in self.layers:
-            _check_layer(layer, defects)
+        for index, layer in enumerate(self.layers):
+            if isinstance(layer, ModelStep):
+                _check_step(self, index, layer, defects)
+            else:
+                _check_layer(layer, defects)
         _check_names(self, defects)
         defects.raise_as(InvalidModelError)
 
@@ -142,119 +196,49 @@ class CallableModel:
     def inputs_of(self, index: int) -> tuple[str, ...]:
         """Return the names of the tensors that a layer takes."""
         before = self.layers[index - 1].output_names if index else self.input_names
-        return self.layers[index].inputs or before
+        return self.layers[index].input_names or before
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerCall:
-    """A layer with one of its functions, ready to be called.
-
-    Attributes
-    ----------
-    layer
-        Name of the layer.
-    function
-        What is called.
-    inputs, outputs
-        Names of what it takes; what it has to give.
-    """
-
-    layer: str
-    function: Function
-    inputs: tuple[str, ...]
-    outputs: tuple[TensorSpec, ...]
-
-    def run(self, tensors: dict[str, NDArray[Any]]) -> None:
-        """Call the function on some of the tensors, and add its results to them, write-protected.
+    def functions(self, start: int = 0, stop: int | None = None) -> tuple[CallableLayer, ...]:
+        """Return the layers [start, stop), which are functions.
 
         Raises
         ------
-        ExecutionError
-            It raised an exception, or gave something else than it should; the message names the layer.
+        InvalidModelError
+            One of them is a model.
         """
-        arrays = call(self.layer, self.function, [tensors[name] for name in self.inputs])
-        if len(arrays) != len(self.outputs):
-            raise ExecutionError(
-                f"layer {self.layer!r} returned {len(arrays)} arrays, its outputs are {len(self.outputs)}"
-            )
-        for spec, array in zip(self.outputs, arrays, strict=True):
-            require(spec, array, f"output {spec.name!r} of layer {self.layer!r}")
-            tensors[spec.name] = protected(array)
+        layers = self.layers[start:stop]
+        for layer in layers:
+            if isinstance(layer, ModelStep):
+                raise InvalidModelError(
+                    f"layer {layer.name!r} of {self.name!r} is a model, no function: open the pipeline with "
+                    "gapless.open_model"
+                )
+        return tuple(layer for layer in layers if isinstance(layer, CallableLayer))
 
+    @property
+    def steps(self) -> tuple[ModelStep, ...]:
+        """The layers that are models."""
+        return tuple(layer for layer in self.layers if isinstance(layer, ModelStep))
 
-def call(layer: str, function: Function, arrays: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-    """Call the function of a layer, and return what it gave: at least one array.
-
-    Raises
-    ------
-    ExecutionError
-        It raised an exception, or gave something else than arrays.
-    """
-    import numpy as np
-
-    result = guarded(f"layer {layer!r}", function, *arrays)
-    results = result if isinstance(result, tuple | list) else (result,)
-    for value in results:
-        if not isinstance(value, np.ndarray | np.generic):
-            raise ExecutionError(
-                f"layer {layer!r} returned {type(value).__name__}, must return a numpy array, "
-                "or a tuple of several"
-            )
-    return tuple(np.asarray(value) for value in results)
-
-
-def guarded(what: str, function: Function, *arguments: Any) -> Any:
-    """Call a function that a user wrote; `what` stands for it in messages.
-
-    What it prints goes to standard error, because standard output may be a JSON document.
-
-    Raises
-    ------
-    ExecutionError
-        It raised an exception; the message says which, and in which line.
-    """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            return function(*arguments)
-    except (Exception, SystemExit) as error:
-        trace = error.__traceback__
-        inner = trace.tb_next if trace is not None else None  # the user's own function
-        where = f" ({inner.tb_frame.f_code.co_filename}, line {inner.tb_lineno})" if inner else ""
-        hint = "; layers must not write into their inputs" if "read-only" in str(error) else ""
-        raise ExecutionError(f"{what} raised {type(error).__name__}: {error}{where}{hint}") from error
-
-
-def require(spec: TensorSpec, array: object, what: str) -> None:
-    """Refuse what is no array of the specified shape and type.
-
-    Raises
-    ------
-    ExecutionError
-        They differ.
-    """
-    import numpy as np
-
-    if not isinstance(array, np.ndarray):
-        raise ExecutionError(f"{what} is {type(array).__name__}, must be a numpy array")
-    if array.shape != spec.shape or array.dtype.name != spec.dtype:
-        raise ExecutionError(f"{what} is {array.dtype.name} {array.shape}, must be {spec.dtype} {spec.shape}")
-
-
-def protected(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to: other layers may need the same tensor."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    def stretches(self) -> tuple[range, ...]:
+        """Return the indices of its layers in order: each model alone, functions in between together."""
+        indices = range(len(self.layers))
+        steps = {index for index, layer in enumerate(self.layers) if isinstance(layer, ModelStep)}
+        groups = (list(group) for _, group in groupby(indices, lambda i: i if i in steps else -1))
+        return tuple(range(group[0], group[-1] + 1) for group in groups)
 
 
 def _check_types(model: CallableModel, defects: Defects) -> None:
     """Look for what later checks would stumble over."""
     _check_tuple("inputs", model.inputs, TensorSpec, defects)
-    _check_tuple("layers", model.layers, CallableLayer, defects)
+    _check_tuple("layers", model.layers, CallableLayer | ModelStep, defects)
     _check_tuple("outputs", model.outputs, str, defects)
     defects.raise_as(InvalidModelError)
     for layer in model.layers:
         defects.check_name("name of a layer", layer.name)
+        if isinstance(layer, ModelStep):
+            _check_mappings(layer, defects)
+            continue
         _check_tuple(f"inputs of layer {layer.name!r}", layer.inputs, str, defects)
         _check_tuple(f"outputs of layer {layer.name!r}", layer.outputs, TensorSpec | str, defects)
         if not isinstance(layer.variants, Mapping) or not layer.variants:
@@ -276,13 +260,47 @@ def _check_tuple(field: str, values: object, kind: type | UnionType, defects: De
     if not isinstance(values, tuple):
         defects.add(f"{field} must be a tuple, got {type(values).__name__} (a tuple of one: (x,))")
     elif wrong := [value for value in values if not isinstance(value, kind)]:
-        name = kind.__name__ if isinstance(kind, type) else kind
-        defects.add(f"{field} must hold {name}, found {type(wrong[0]).__name__}")
+        names = " or ".join(each.__name__ for each in get_args(kind) or (kind,))
+        defects.add(f"{field} must hold {names}, found {type(wrong[0]).__name__}")
+
+
+def _check_mappings(step: ModelStep, defects: Defects) -> None:
+    if not isinstance(step.model, str | Path) or not str(step.model):
+        defects.add(f"model of step {step.name!r} must be a path or a name, got {step.model!r}")
+    for field_name, given in (("inputs", step.inputs), ("outputs", step.outputs)):
+        if not isinstance(given, Mapping) or not all(
+            isinstance(text, str) for pair in given.items() for text in pair
+        ):
+            defects.add(
+                f"{field_name} of step {step.name!r} must say which tensor of the pipeline each tensor of "
+                f"the model is: {{'x': 'photo'}}, got {given!r}"
+            )
+
+
+def _check_step(model: CallableModel, index: int, step: ModelStep, defects: Defects) -> None:
+    if "/" in step.name:
+        defects.add(f"name of step {step.name!r} holds '/', which stands before the names of its layers")
+    taken = model.inputs_of(index)
+    if not step.inputs and len(taken) != 1:
+        defects.add(
+            f"step {step.name!r} has no inputs, and before it come {', '.join(map(repr, taken))}: say which "
+            "input of the model is given which of them"
+        )
+    if len(set(taken)) < len(taken):
+        defects.add(f"step {step.name!r} gives one tensor to several inputs of the model: copy it before")
+    within = f"{step.name}/"
+    for name in dict.fromkeys([*(layer.name for layer in model.layers), *_tensor_names(model)]):
+        if name.startswith(within):
+            defects.add(f"{name!r} is called like something inside step {step.name!r}: choose another name")
 
 
 def _check_layer(layer: CallableLayer, defects: Defects) -> None:
-    known = (*UnitKind, ANY_UNIT)
+    known = (*UnitKind, ANY_UNIT, OPENCL)
+    if set(layer.variants) == {OPENCL}:
+        defects.add(f"layer {layer.name!r} has an OpenCL function alone: numbers are compared with another")
     for kind, function in layer.variants.items():
+        if (kind == OPENCL) != isinstance(function, OpenClFunction):
+            defects.add(f"variants of layer {layer.name!r}: an OpenClFunction stands under {OPENCL!r}, alone")
         if kind not in known:
             defects.add(f"variant {kind!r} of layer {layer.name!r} is no kind of unit: {', '.join(known)}")
         if not callable(function):

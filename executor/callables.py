@@ -1,28 +1,25 @@
-"""Pipelines of Python functions as models: loaded from a file, tried on a sample, cut into pieces."""
+"""Pipelines of Python functions as models: loaded from a file, tried on a sample, cut into pieces.
+
+Those that hold models, too, are made of such pipelines: see `chained`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import ExecutionError, InvalidInputError, InvalidModelError
 from ..formulations.network import Layer, ModelRef, Network, Tensor
+from .callable_calls import LayerCall, call, guarded, protected, require
 from .callable_file import CallableSource, source_of
-from .callable_layers import (
-    CallableLayer,
-    CallableModel,
-    Function,
-    LayerCall,
-    call,
-    guarded,
-    protected,
-    require,
-)
+from .callable_layers import CallableLayer, CallableModel, Function
 from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
+from .samples import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,12 +45,17 @@ def load_callable(locator: str, *, name: str | None = None) -> CallablePipeline:
         There is no such source or name, it cannot be executed, the pipeline does not fit together,
         or one of its layers fails on the sample.
     """
+    declared, source, attribute = find_pipeline(locator)
+    return CallablePipeline(declared, source, attribute, name=declared.name if name is None else name)
+
+
+def find_pipeline(locator: str) -> tuple[CallableModel, CallableSource, str]:
+    """Return a pipeline as it is written, where it stands, its name there; errors as for `load_callable`."""
     where, colon, attribute = locator.rpartition(":")
     if not colon or not where or not attribute.isidentifier():
         raise InvalidModelError(f"{locator!r} names no pipeline; write path.py:NAME")
     source = source_of(where)
-    declared = declared_in(source, attribute)
-    return CallablePipeline(declared, source, attribute, name=declared.name if name is None else name)
+    return declared_in(source, attribute), source, attribute
 
 
 def declared_in(source: CallableSource, attribute: str) -> CallableModel:
@@ -101,19 +103,27 @@ class CallablePipeline:
         Where it stands.
     name
         Name of the network.
+    first
+        Index of its first layer among those of the pipeline in the source, if it is a part of that.
 
     Raises
     ------
     InvalidModelError
-        A layer failed on the sample, gave something else than declared, or something else each time.
+        A layer failed on the sample, gave something else than declared, or something else each time; or one
+        is no function.
     """
 
-    def __init__(self, declared: CallableModel, source: CallableSource, attribute: str, name: str) -> None:
+    def __init__(
+        self, declared: CallableModel, source: CallableSource, attribute: str, name: str, first: int = 0
+    ) -> None:
         self._declared = declared
+        self._layers = declared.functions()
+        self._first = first
         self._source = source
         self._attribute = attribute
         self._name = name
         self._specs = {spec.name: spec for spec in declared.inputs}
+        self._samples = Samples()
         try:
             self._try_out()
         except ExecutionError as error:
@@ -123,6 +133,11 @@ class CallablePipeline:
     def declared(self) -> CallableModel:
         """What the user wrote."""
         return self._declared
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Layers of the network that each layer of the declaration is: one."""
+        return (1,) * len(self._layers)
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -142,7 +157,7 @@ class CallablePipeline:
             name=self._name,
             layers=tuple(
                 Layer(name=layer.name, op_types=(function_name(layer.variants[layer.reference_variant]),))
-                for layer in self._declared.layers
+                for layer in self._layers
             ),
             tensors=tuple(
                 Tensor(name=name, bytes=self._specs[name].bytes, source=source, targets=tuple(targets))
@@ -182,24 +197,20 @@ class CallablePipeline:
         return None if source < 0 else source
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
-        """Return the inputs that the user's own `sample` gives, or random ones.
+        """Return the inputs that were given, those of the user's own `sample`, or random ones.
 
         Raises
         ------
         ExecutionError
             The user's own function failed, or gave something else than the inputs.
         """
-        sample = self._declared.sample
-        if sample is None:
-            return _random_arrays(self.inputs, seed)
-        what = f"sample({seed})"
-        given = guarded(what, sample, seed)
-        names = self._declared.input_names
-        if not isinstance(given, Mapping) or set(given) != set(names):
-            raise ExecutionError(f"{what} must return a dictionary of arrays with the keys {list(names)}")
-        for spec in self.inputs:
-            require(spec, given[spec.name], f"{spec.name!r} of {what}")
-        return {name: given[name] for name in names}
+        return self._samples.over(partial(sample_of, self._declared), self.inputs, seed)
+
+    def with_samples(self, samples: Samples) -> CallablePipeline:
+        """Return the pipeline, tried with other inputs; errors as for `Samples.fitted`."""
+        changed = copy(self)
+        changed._samples = samples.fitted(self.inputs)
+        return changed
 
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
         """Return the right outputs: all layers in this process, by their functions for CPUs.
@@ -223,7 +234,7 @@ class CallablePipeline:
                 ],
             )
         tensors = {name: protected(inputs[name]) for name in self._declared.input_names}
-        for index in range(len(self._declared.layers)):
+        for index in range(len(self._layers)):
             self._step(index).run(tensors)
         return {name: tensors[name].copy() for name in wanted}
 
@@ -245,7 +256,7 @@ class CallablePipeline:
         return uses
 
     def _step(self, index: int) -> LayerCall:
-        layer = self._declared.layers[index]
+        layer = self._layers[index]
         return LayerCall(
             layer=layer.name,
             function=layer.variants[layer.reference_variant],
@@ -256,7 +267,7 @@ class CallablePipeline:
     def _try_out(self) -> None:
         """Run each layer twice on a sample: find the shapes, and what depends on more than the inputs."""
         tensors = {name: protected(array) for name, array in self.sample_inputs(_TRY_OUT_SEED).items()}
-        for index, layer in enumerate(self._declared.layers):
+        for index, layer in enumerate(self._layers):
             function = layer.variants[layer.reference_variant]
             arrays = [tensors[name] for name in self._declared.inputs_of(index)]
             first = [array.copy() for array in call(layer.name, function, arrays)]
@@ -270,13 +281,13 @@ class CallablePipeline:
                     )
 
     def _document(self, start: int, stop: int) -> dict[str, Any]:
-        layers = self._declared.layers[start:stop]
+        layers = self._layers[start:stop]
         return {
             "source": self._source.where,
             "name": self._attribute,
             "digest": self._source.digest,
-            "start": start,
-            "stop": stop,
+            "start": self._first + start,
+            "stop": self._first + stop,
             "layers": [layer.name for layer in layers],
             "outputs": [[asdict(self._specs[name]) for name in layer.output_names] for layer in layers],
         }
@@ -299,6 +310,20 @@ def _specs_of(layer: CallableLayer, arrays: Sequence[NDArray[Any]]) -> tuple[Ten
             )
         found.append(declared.get(name) or TensorSpec(name=name, shape=array.shape, dtype=array.dtype.name))
     return tuple(found)
+
+
+def sample_of(declared: CallableModel, seed: int) -> dict[str, NDArray[Any]]:
+    """Return what the sample of a pipeline gives, or random inputs; errors as for `sample_inputs`."""
+    if declared.sample is None:
+        return _random_arrays(declared.inputs, seed)
+    what = f"sample({seed})"
+    given = guarded(what, declared.sample, seed)
+    names = declared.input_names
+    if not isinstance(given, Mapping) or set(given) != set(names):
+        raise ExecutionError(f"{what} must return a dictionary of arrays with the keys {list(names)}")
+    for spec in declared.inputs:
+        require(spec, given[spec.name], f"{spec.name!r} of {what}")
+    return {name: given[name] for name in names}
 
 
 def _random_arrays(specs: Sequence[TensorSpec], seed: int) -> dict[str, NDArray[Any]]:

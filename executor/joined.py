@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..formulations.errors import InvalidModelError
 from ..formulations.network import Layer, Network, Tensor
 from ..formulations.validation import MAX_NAME_LENGTH
-from .model import Model, Piece, TensorSpec, check_range
+from .model import Model, Piece, TensorSpec, check_range, with_samples
 from .names import distinct, safe_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .model import Arrays
+    from .samples import Samples
 
 _MAX_PREFIX = 60
 
@@ -83,7 +84,7 @@ class JoinedModel:
         check_range(self.network, start, stop)
         found = []
         for model, prefix, (first, last) in zip(
-            self.models, self.prefixes, pairwise(_offsets(self.models)), strict=True
+            self.models, self.prefixes, pairwise(layer_offsets(self.models)), strict=True
         ):
             if first < stop and start < last:
                 pieces = model.pieces(max(start, first) - first, min(stop, last) - first)
@@ -92,11 +93,21 @@ class JoinedModel:
 
     def layer_of(self, tensor: str) -> int | None:
         """Return the layer that makes a tensor; None: no model knows it."""
-        for model, prefix, offset in zip(self.models, self.prefixes, _offsets(self.models), strict=False):
+        offsets = layer_offsets(self.models)
+        for model, prefix, offset in zip(self.models, self.prefixes, offsets, strict=False):
             if tensor.startswith(prefix):
                 layer = model.layer_of(tensor.removeprefix(prefix))
                 return None if layer is None else layer + offset
         return None
+
+    def with_samples(self, samples: Samples) -> JoinedModel:
+        """Return the models, tried with other inputs, which have the names of the whole.
+
+        Errors as for `Samples.fitted`.
+        """
+        known = samples.fitted(self.inputs)
+        pairs = zip(self.models, self.prefixes, strict=True)
+        return replace(self, models=tuple(with_samples(model, known.of(prefix)) for model, prefix in pairs))
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
         """Return random inputs for all models."""
@@ -117,13 +128,13 @@ class JoinedModel:
         return right
 
 
-def _offsets(models: Sequence[Model]) -> list[int]:
+def layer_offsets(models: Sequence[Model]) -> list[int]:
     """Return where the layers of each model begin, and where the last ones end."""
     return list(accumulate((len(model.network.layers) for model in models), initial=0))
 
 
 def _network(models: Sequence[Model], prefixes: Sequence[str], name: str) -> Network:
-    offsets = _offsets(models)
+    offsets = layer_offsets(models)
     layers: list[Layer] = []
     tensors: list[Tensor] = []
     forbidden: list[int] = []

@@ -7,19 +7,21 @@ with exactly the live tensors as inputs and outputs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from ..formulations.errors import InvalidPlanError
+from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.network import Network
 from ..formulations.validation import STRICT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from .samples import Samples
 
     Arrays = Mapping[str, NDArray[Any]]
     """Tensors by name."""
@@ -191,7 +193,7 @@ class Model(Protocol):
         ...
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
-        """Return random inputs of plausible range; the same for the same seed."""
+        """Return inputs to try it with; the same for the same seed: given ones, or random ones."""
         ...
 
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
@@ -205,6 +207,34 @@ class Model(Protocol):
             Names of further tensors that cross a legal cut and are wanted too.
         """
         ...
+
+
+@runtime_checkable
+class OpenToSamples(Protocol):
+    """A model that can be tried with other inputs than its own."""
+
+    def with_samples(self, samples: Samples) -> Model:
+        """Return the same model, tried with inputs of a user, or in some range.
+
+        Raises
+        ------
+        InvalidInputError
+            They do not fit its inputs; all defects at once.
+        """
+        ...
+
+
+def with_samples(model: Model, samples: Samples) -> Model:
+    """Return a model that is tried with other inputs.
+
+    Raises
+    ------
+    InvalidInputError
+        It takes no other inputs than its own, or these do not fit; all defects at once.
+    """
+    if not isinstance(model, OpenToSamples):
+        raise InvalidInputError(f"the inputs of {model.network.name!r} are its own: no others can be given")
+    return model.with_samples(samples)
 
 
 def check_range(network: Network, start: int, stop: int) -> None:
@@ -230,6 +260,34 @@ def tolerance(precision: str) -> float:
     return {"high": 1e-3, "normal": 1e-3, "low": 3e-2}[precision]
 
 
+QUANTISED_ERROR = 4 / 127
+"""Four steps of eight bits: two runtimes that compute in integers may round each layer to another step, and
+in floats, with the steps emulated, a third result comes out. All of them are right."""
+
+_IN_INTEGERS = {
+    *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"),
+    *("ConvInteger", "MatMulInteger", "MatMulNBits", "QGemm"),
+}
+"""DequantizeLinear alone, too: for weights of few bits ONNX Runtime rounds what they are multiplied with."""
+
+_IN_INTEGERS_PREFIX = "QLinear"
+
+
+def is_quantised(network: Network) -> bool:
+    """Return whether a network rounds what it computes to few bits on the way, or lets a runtime do so."""
+    kinds = {kind.rpartition(".")[2] for layer in network.layers for kind in layer.op_types}
+    return any(kind in _IN_INTEGERS or kind.startswith(_IN_INTEGERS_PREFIX) for kind in kinds)
+
+
+def allowed_error(network: Network, precisions: Iterable[str]) -> float:
+    """Return the largest relative error of a network that counts as equal, on units of some precisions.
+
+    A quantised network is allowed `QUANTISED_ERROR`.
+    """
+    least = QUANTISED_ERROR if is_quantised(network) else 0.0
+    return max(least, *(tolerance(precision) for precision in precisions))
+
+
 LEAST_SCALE = 2.0**-11
 """Magnitude below which errors are absolute: functions such as sigmoid are exact to some units in the last
 place of *one*, however small their result (ONNX Runtime's gives 0 for 1e-8), so even the reference is not."""
@@ -240,6 +298,20 @@ def largest_magnitude(array: NDArray[Any]) -> float:
     import numpy as np
 
     return float(np.max(np.abs(array[np.isfinite(array)].astype(np.float64)), initial=0.0))
+
+
+def is_mostly_finite(arrays: Iterable[NDArray[Any]]) -> bool:
+    """Return whether more than half of the numbers of some arrays are finite, or there are none.
+
+    What is compared with an array of NaN or infinite numbers is not verified: they are equal whatever was
+    computed before.
+    """
+    import numpy as np
+
+    counts = [(array.size, int(np.isfinite(array).sum())) for array in arrays]
+    return 2 * sum(finite for _, finite in counts) > sum(size for size, _ in counts) or not any(
+        size for size, _ in counts
+    )
 
 
 def relative_error(found: NDArray[Any], right: NDArray[Any], *, magnitude: float | None = None) -> float:

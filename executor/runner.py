@@ -41,17 +41,36 @@ class Verification:
     requests
         How many different inputs were tried.
     worst_error
-        Largest error over all outputs, relative to the largest magnitude that the right tensor has in
-        any of these requests.
+        Largest error over all outputs that were compared, relative to the largest magnitude that the right
+        tensor has in any of these requests. None: no output could be compared.
     tolerance
         What is allowed.
+    problem
+        Which outputs could not be compared and why, in words; "": all were.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     requests: int
-    worst_error: float
+    worst_error: float | None
     tolerance: float
+    problem: str = ""
+
+    @property
+    def largest_error(self) -> float:
+        """The largest error, infinite where nothing could be compared."""
+        return float("inf") if self.worst_error is None else self.worst_error
+
+    @property
+    def words(self) -> str:
+        """What came of it, in words."""
+        if self.worst_error is None:
+            return f"numbers are not verified: {self.problem}"
+        agree = (
+            f"numbers agree with the uncut model: largest relative error {self.worst_error:.1e} "
+            f"(at most {self.tolerance:g} is allowed)"
+        )
+        return f"{agree}; but {self.problem}" if self.problem else agree
 
 
 class Runner(Protocol):

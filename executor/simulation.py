@@ -68,7 +68,7 @@ def charged_for(problem: Problem, deployment: Deployment) -> Problem:
     """Return the problem with the costs that hold in a deployment: units of all its streams are company."""
     if problem.co_run_costs is None:
         return problem
-    return problem.using(len({chunk.unit for stream in deployment.streams for chunk in stream.chunks}))
+    return problem.using({chunk.unit for stream in deployment.streams for chunk in stream.chunks})
 
 
 def device_name(problem: Problem) -> str:

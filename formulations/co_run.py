@@ -23,6 +23,8 @@ from .plugins import PluginError, entry_point_names, load_entry_point
 
 ENTRY_POINT_GROUP = "gapless.co_run_models"
 
+INTERPOLATED, LEARNED = "interpolated", "learned"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoRunCosts:
@@ -33,14 +35,15 @@ class CoRunCosts:
     costs
         The table for plans on one unit, or for all plans.
     beside
-        Tables for plans that use 2, 3, ... units (`Problem.co_run_costs`); None: `costs` is for all.
+        Tables for plans that use 2, 3, ... units, or one for each set of units (`Problem.co_run_costs`);
+        None: `costs` is for all.
     """
 
     costs: CostTable
     beside: tuple[CostTable, ...] | None = None
 
     def table(self, used: int) -> CostTable:
-        """Return the table for plans that use a number of units."""
+        """Return the table for plans that use a number of units, where they are told apart by that alone."""
         return self.costs if self.beside is None or used < 2 else self.beside[used - 2]
 
 
@@ -89,7 +92,7 @@ class Interpolated:
     units as all together. M counts the units that can run at once: of units that share cores one.
     """
 
-    name: str = "interpolated"
+    name: str = INTERPOLATED
     needs: frozenset[str] = frozenset({"isolated", "heavy"})
 
     def combine(self, isolated: CostTable | None, heavy: CostTable | None, platform: Platform) -> CoRunCosts:
@@ -169,6 +172,9 @@ _BUILT_IN: dict[str, CoRunModel] = {
 BUILT_IN_MODELS = tuple(_BUILT_IN)
 """Names of the models that come with gapless."""
 
+_UNTAUGHT = Interpolated(LEARNED)
+"""What `learned` is before any plan was executed (`profiler.prediction.learned`)."""
+
 _REGISTERED: dict[str, CoRunModel] = {}
 
 
@@ -179,7 +185,8 @@ def possible_models(methods: Collection[str]) -> tuple[str, ...]:
 
 def co_run_model_names() -> tuple[str, ...]:
     """Return the names of all co-run cost models: built-in, registered, then entry points."""
-    return tuple(dict.fromkeys([*_BUILT_IN, *_REGISTERED, *entry_point_names(ENTRY_POINT_GROUP)]))
+    known = [*_BUILT_IN, LEARNED, *_REGISTERED, *entry_point_names(ENTRY_POINT_GROUP)]
+    return tuple(dict.fromkeys(known))
 
 
 def register_co_run_model(model: CoRunModel) -> None:
@@ -192,7 +199,7 @@ def register_co_run_model(model: CoRunModel) -> None:
     InvalidInputError
         The name is that of a built-in model.
     """
-    if model.name in _BUILT_IN:
+    if model.name in (*_BUILT_IN, LEARNED):
         raise InvalidInputError(f"the co-run cost model {model.name!r} is built in; choose another name")
     _REGISTERED[model.name] = model
 
@@ -207,7 +214,7 @@ def get_co_run_model(name: str) -> CoRunModel:
     BackendFailedError
         An entry point could not be loaded.
     """
-    model = _BUILT_IN.get(name) or _REGISTERED.get(name)
+    model = _UNTAUGHT if name == LEARNED else _BUILT_IN.get(name) or _REGISTERED.get(name)
     if model is not None:
         return model
     if name not in entry_point_names(ENTRY_POINT_GROUP):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .limits import LIMITS
 
 if TYPE_CHECKING:
+    from .hardware import Platform, ProcessingUnit
     from .problem import Problem
 
 
@@ -87,8 +88,7 @@ def _hardware_demands(problem: Problem) -> list[Demand]:
         found.append(
             Demand(name="forbidden cuts", text=_forbidden_cuts(problem), without=_without_cut_restrictions)
         )
-    if platform.conflicts:
-        pairs = [(platform.unit_names[u], platform.unit_names[v]) for u, v in platform.conflicts]
+    if pairs := _sharing(platform):
         text = f"units that share cores exclude each other: {', '.join(f'{a}/{b}' for a, b in pairs)}"
         found.append(Demand(name=SHARED_CORES, text=text, without=_without_shared_cores))
     return found
@@ -122,6 +122,32 @@ def _forbidden_cuts(problem: Problem) -> str:
     return f"no chunk ends at the cuts {'; '.join(parts)}"
 
 
+def _sharing(platform: Platform) -> list[tuple[str, str]]:
+    """Return pairs of units that share cores, each pair of sets of cores once where units have variants.
+
+    Variants of one unit, which are the same cores with another engine, are no such pair: it is the same unit.
+    """
+    found: dict[tuple[object, object], tuple[str, str]] = {}
+    for pair in platform.conflicts:
+        one, other = (platform.units[index] for index in pair)
+        if not (one.cores and other.cores) or _variants(one, other):
+            continue
+        sets = (one.cores, other.cores) if one.engine.name or other.engine.name else (one.name, other.name)
+        found.setdefault(sets, (one.name, other.name))
+        found.setdefault(sets[::-1], found[sets])
+    return list(dict.fromkeys(found.values()))
+
+
+def _variants(one: ProcessingUnit, other: ProcessingUnit) -> bool:
+    return bool(one.cores) and one.cores == other.cores and one.engine.name != other.engine.name
+
+
 def _without_shared_cores(problem: Problem) -> Problem:
-    units = tuple(replace(unit, cores=()) for unit in problem.platform.units)
-    return replace(problem, platform=replace(problem.platform, units=units))
+    """Return a problem in which all units can be used at once, of the variants of a unit still one."""
+    platform = problem.platform
+    own = {unit.cores: (index,) for index, unit in enumerate(platform.units)}
+    units = tuple(
+        replace(unit, cores=own[unit.cores] if any(_variants(unit, one) for one in platform.units) else ())
+        for unit in platform.units
+    )
+    return replace(problem, platform=replace(platform, units=units))

@@ -6,7 +6,7 @@ not errors. A message says what is wrong, where, which value, and what to do nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .printing import printable
@@ -141,7 +141,20 @@ class EngineUnavailableError(ExecutionError):
 
 
 class ConversionError(ExecutionError):
-    """A piece of a model that an engine could not translate into its own form."""
+    """A piece of a model that an engine could not translate into its own form.
+
+    Parameters
+    ----------
+    message
+        Which pieces, and why.
+    problems
+        Why, by the names of the pieces; empty where that is not known of each. The other pieces of the same
+        call could be translated.
+    """
+
+    def __init__(self, message: str, problems: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.problems = dict(problems or {})
 
 
 class PlacementError(ExecutionError):

@@ -91,8 +91,8 @@ class ProblemDocument:
     interference
         How much units slow each other down.
     co_run_costs
-        Tables for plans that use 2, 3, ... units; `costs` is then for plans on one unit. Without them,
-        `costs` is for all plans.
+        Tables for plans that use 2, 3, ... units, or one for each set of units that can run at once, named by
+        its columns; `costs` is then for plans on one unit. Without them, `costs` is for all plans.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from .demands import Demand
 from .limits import LIMIT_NAMES
+from .network import MAX_LAYERS
 from .plan import Plan
 from .terms import PlanNumbers, Quantities, QuantityInfo, TermInfo
 
@@ -92,7 +93,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """What its problems can ask of a backend, beyond `Feature`."""
 
     co_run_costs: ClassVar[bool] = False
-    """Whether costs can depend on the number of units that a plan uses (`Problem.co_run_costs`)."""
+    """Whether costs can depend on the units that a plan uses (`Problem.co_run_costs`)."""
+
+    most_layers: ClassVar[int] = MAX_LAYERS
+    """Most layers of one of its networks."""
 
     one_network: ClassVar[bool] = False
     """Whether its problems have exactly one network."""

@@ -53,6 +53,8 @@ class EngineSettings:
 
     Attributes
     ----------
+    name
+        Name of the engine that runs everything on this unit. Empty: whichever is asked for.
     backend
         Name of the engine's backend in lower case, e.g. "cpu", "opencl", "vulkan", "nnapi".
     precision, memory
@@ -61,12 +63,15 @@ class EngineSettings:
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
+    name: str = ""
     backend: str = "cpu"
     precision: Precision = Precision.HIGH
     memory: MemoryMode = MemoryMode.NORMAL
 
     def __post_init__(self) -> None:
         defects = Defects("engine settings")
+        if self.name:
+            defects.check_name("name", self.name)
         defects.check_name("backend", self.backend)
         defects.raise_as(InvalidProblemError)
 
@@ -83,7 +88,8 @@ class ProcessingUnit:
         What it is made of.
     cores
         Identifiers of the processor cores it occupies. Two units with a core in common
-        exclude each other in a plan. Empty for units that are not made of cores.
+        exclude each other in a plan. Empty for units that are not made of cores: of these, two accelerators
+        of one kind exclude each other where they name different engines, which drive the same hardware.
     threads
         Threads that an engine may use on it, or None when that has no meaning.
     memory_bytes
@@ -136,6 +142,11 @@ class ProcessingUnit:
         defects.raise_as(InvalidProblemError)
 
     @property
+    def drives_accelerator(self) -> bool:
+        """Whether it is a GPU or the like that is reached through an engine which it names."""
+        return self.kind in _ACCELERATORS and not self.cores and bool(self.engine.name)
+
+    @property
     def emulated(self) -> bool:
         """Whether its speed is emulated by a quota of processor time."""
         return self.quota_permille is not None
@@ -180,8 +191,11 @@ class Platform:
 
     @property
     def conflicts(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of unit indices (lower first) that share a core and so exclude each other."""
-        return _conflicts(tuple(unit.cores for unit in self.units))
+        """Pairs of unit indices (lower first) that exclude each other: they share cores or an accelerator."""
+        return _conflicts(
+            tuple(unit.cores for unit in self.units),
+            tuple((unit.kind, unit.engine.name) if unit.drives_accelerator else None for unit in self.units),
+        )
 
     def index_of(self, unit: str) -> int:
         """Return the index of a unit.
@@ -197,7 +211,7 @@ class Platform:
 
     @property
     def exclusive(self) -> tuple[frozenset[int], ...]:
-        """For each unit the units that share a core with it."""
+        """For each unit the units that exclude it (`conflicts`)."""
         found: list[set[int]] = [set() for _ in self.units]
         for u, v in self.conflicts:
             found[u].add(v)
@@ -206,7 +220,7 @@ class Platform:
 
     @property
     def most_at_once(self) -> int:
-        """Largest number of units of which no two share a core."""
+        """Largest number of units of which no two exclude each other."""
         excluded = [0] * len(self.units)
         for u, v in self.conflicts:
             excluded[u] |= 1 << v
@@ -216,6 +230,8 @@ class Platform:
 
 MAX_POWER_MW = 10_000_000
 """Largest power of one unit: 10 kW."""
+
+_ACCELERATORS = frozenset({UnitKind.GPU, UnitKind.NPU, UnitKind.DSP})
 
 MAX_UNITS = 64
 """Most units of one platform: far above any device, low enough for bit sets."""
@@ -240,10 +256,17 @@ def _largest_free_set(left: int, excluded: tuple[int, ...]) -> int:
 
 
 @cache
-def _conflicts(cores: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int], ...]:
+def _conflicts(
+    cores: tuple[tuple[int, ...], ...], accelerators: tuple[tuple[UnitKind, str] | None, ...]
+) -> tuple[tuple[int, int], ...]:
     return tuple(
         (u, v)
         for u in range(len(cores))
         for v in range(u + 1, len(cores))
-        if not set(cores[u]).isdisjoint(cores[v])
+        if not set(cores[u]).isdisjoint(cores[v]) or _same_hardware(accelerators[u], accelerators[v])
     )
+
+
+def _same_hardware(one: tuple[UnitKind, str] | None, other: tuple[UnitKind, str] | None) -> bool:
+    """Return whether two engines drive the same accelerator: a device has one of a kind."""
+    return one is not None and other is not None and one[0] is other[0] and one[1] != other[1]

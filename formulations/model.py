@@ -111,6 +111,8 @@ class Structure(StrEnum):
         Literals that choose among alternatives, and loads over them.
     INTEGRAL
         Its linear relaxation has integral corners.
+    ORDERED
+        Literals along an order, with few ways to keep it, and loads over them.
     TIMED
         Start times, orders and conditions between them.
     SLOWED
@@ -121,6 +123,7 @@ class Structure(StrEnum):
 
     CHOICE = "choice"
     INTEGRAL = "integral"
+    ORDERED = "ordered"
     TIMED = "timed"
     SLOWED = "slowed"
     SCHEDULE = "schedule"

@@ -11,7 +11,10 @@ from .errors import InvalidProblemError
 from .validation import STRICT, Defects
 
 MAX_LAYERS = 2_000
-"""Most layers of one network that the planner accepts; larger graphs are grouped first."""
+"""Most layers of one network that planners accept which say nothing else; larger graphs are grouped first."""
+
+LARGEST_GRAPH = 20_000
+"""Most layers of any network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +147,7 @@ class Network:
         defects = Defects(f"network {self.name!r}")
         count = len(self.layers)
         defects.check_name("name", self.name)
-        defects.check_size("layers", count, most=MAX_LAYERS)
+        defects.check_size("layers", count, most=LARGEST_GRAPH)
         defects.check_unique("layer names", self.layer_names)
         defects.check_unique("tensor names", [tensor.name for tensor in self.tensors])
         for tensor in self.tensors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import Any
 
 from .canonical import digest
 from .costs import CostTable, Interference, shape_of
-from .errors import InvalidProblemError
+from .errors import InvalidInputError, InvalidProblemError
 from .expr import variables
 from .expr_json import from_data, to_data
 from .formulation import Formulation
@@ -19,6 +19,7 @@ from .limits import Limits
 from .nearness import meant, near, shown
 from .network import Network
 from .objective import PERIOD, SPECIAL, Objective
+from .parts import Part, parts_of, set_defects, widened
 from .plan import Plan
 from .registry import formulation_named, formulation_names, formulation_of
 from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
@@ -72,12 +73,13 @@ class Problem:
     interference
         How much units slow each other down while several run, or None; for formulations that know of it.
     co_run_costs
-        Tables for plans that use 2, 3, ... units: more company, other times (formulations, section 2).
-        `costs` is then for plans on one unit. None: `costs` holds for all plans.
+        Tables for plans on several units: more company, other times (formulations, section 2). `costs` is
+        then for plans on one unit. None: `costs` holds for all plans. Either one table for each number of
+        units from 2 on, or one for each *set* of units that can run at once, whose columns are these units.
 
-        The judge reads the table of the number of units that a plan uses. Encoders and native
-        algorithms never see more than one table: the session has each problem "exactly k units" solved
-        with the table of k and merges the answers, which is exact, because every plan belongs to one k.
+        The judge reads the table of the units that a plan uses. Encoders and native algorithms never see
+        more than one table: the session has each part "exactly k units", or "exactly these units", solved
+        with its table and merges the answers (`parts`), which is exact, because every plan is in one part.
     """
 
     platform: Platform
@@ -112,6 +114,11 @@ class Problem:
             rows, layers = costed.get(network.name), len(network.layers)
             if rows is None:
                 defects.add(f"network {network.name!r} has no costs; costs are given for {list(costed)}")
+            elif layers > self.formulation.most_layers:
+                defects.add(
+                    f"network {network.name!r} has {layers} layers, {self.formulation.label} take at most "
+                    f"{self.formulation.most_layers}"
+                )
             elif rows != layers:
                 defects.add(f"network {network.name!r} has {layers} layers but {rows} rows of costs")
         for text in self.formulation.defects(self):
@@ -141,10 +148,15 @@ class Problem:
                 f"{self.formulation.label} take one table of costs (--costs heavy or --costs isolated); "
                 "co-run costs, one table for each number of used units, are for one network alone"
             )
-        elif len(tables) != len(self.platform.units) - 1:
+            return
+        if self.by_set:
+            for text in set_defects(self.costs, tables, self.platform):
+                defects.add(text)
+            return
+        if len(tables) != len(self.platform.units) - 1:
             defects.add(
                 f"co_run_costs has {len(tables)} tables, needs one for each number of units from 2 to "
-                f"{len(self.platform.units)}"
+                f"{len(self.platform.units)}, or one for each set of units"
             )
         for used, table in enumerate(tables, start=2):
             if shape_of(table) != shape_of(self.costs):
@@ -204,13 +216,38 @@ class Problem:
         found = range(max(1, least), min(most, most if limit is None else limit) + 1)
         return tuple(found) or tuple(range(1, most + 1))
 
-    def using(self, units: int) -> Problem:
-        """Return the problem of the plans that use exactly so many units: it has one table of costs."""
+    @property
+    def by_set(self) -> bool:
+        """Whether costs depend on which units a plan uses, and not on their number alone."""
+        return any(table.units != self.platform.unit_names for table in self.co_run_costs or ())
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What its plans fall into, each with one table of costs: those that limits leave, or all if none."""
+        return tuple(parts_of(self.costs, self.co_run_costs or (), self.platform, self.unit_counts))
+
+    def using(self, units: Collection[str] | int) -> Problem:
+        """Return the problem of the plans that use exactly some units, or so many: with one table."""
+        used = units if isinstance(units, int) else len(units)
         limits = self.limits
-        table = self.costs if units == 1 or self.co_run_costs is None else self.co_run_costs[units - 2]
-        least = max(units, limits.min_units or 0)
-        most = units if limits.max_units is None else min(units, limits.max_units)
-        return replace(self, limits=replace(limits, min_units=least, max_units=most)).with_costs(table)
+        least = max(used, limits.min_units or 0)
+        most = used if limits.max_units is None else min(used, limits.max_units)
+        limited = replace(self, limits=replace(limits, min_units=least, max_units=most))
+        return limited.with_costs(self._table(units))
+
+    def _table(self, units: Collection[str] | int) -> CostTable:
+        """Return the table for plans on some units; where there is none for them, that for one unit."""
+        if self.co_run_costs is None:
+            return self.costs
+        if not self.by_set:
+            used = units if isinstance(units, int) else len(units)
+            return (self.costs, *self.co_run_costs)[used - 1]
+        if isinstance(units, int):
+            if units != 1:
+                raise InvalidInputError(f"costs depend on which units are used: say which, not {units}")
+            return self.costs
+        found = (table for table in self.co_run_costs if set(table.units) == set(units))
+        return next((widened(table, self.costs) for table in found), self.costs)
 
     def with_costs(self, costs: CostTable, co_run_costs: tuple[CostTable, ...] | None = None) -> Problem:
         """Return the same problem with other costs."""
@@ -226,17 +263,19 @@ class Problem:
         return replace(bare, rules=tuple(rules))
 
     def charged(self, plan: Plan) -> Problem:
-        """Return the problem with the one table that a plan is charged by: that of its number of units."""
-        used = len({chunk.unit for chunk in plan.chunks})
-        if self.co_run_costs is None or not 1 <= used <= len(self.platform.units):
+        """Return the problem with the one table that a plan is charged by: that of its units."""
+        units = frozenset(chunk.unit for chunk in plan.chunks)
+        if self.co_run_costs is None or not units <= set(self.platform.unit_names):
             return self
-        return self._charged[used - 1]
+        key = units if self.by_set else len(units)
+        if key not in self._charged:
+            # Rules are evaluated on plans only: the bounds that their quantities have do not matter.
+            self._charged[key] = replace(self, costs=self._table(units), co_run_costs=None)
+        return self._charged[key]
 
     @cached_property
-    def _charged(self) -> tuple[Problem, ...]:
-        # Rules are evaluated on plans only: the bounds that their quantities were made with do not matter.
-        tables = (self.costs, *(self.co_run_costs or ()))
-        return tuple(replace(self, costs=table, co_run_costs=None) for table in tables)
+    def _charged(self) -> dict[frozenset[str] | int, Problem]:
+        return {}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -261,7 +300,7 @@ class Problem:
         """What this instance asks of a backend."""
         tables = [t for costs in (self.costs, *(self.co_run_costs or ())) for t in costs.networks]
         present = {
-            Feature.UNSUPPORTED_LAYERS: any(None in row for t in tables for row in t.layer_us),
+            Feature.UNSUPPORTED_LAYERS: self.by_set or any(None in row for t in tables for row in t.layer_us),
             Feature.TRANSFERS: any(t.transfer_in_us or t.transfer_out_us for t in tables),
             Feature.UNIT_CONFLICTS: bool(self.platform.conflicts),
             Feature.UNIT_MEMORY: any(unit.memory_bytes is not None for unit in self.platform.units),

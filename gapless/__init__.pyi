@@ -37,6 +37,8 @@ from .api.links import measure_links as measure_links
 from .api.links import plan_with_traffic as plan_with_traffic
 from .api.models import open_model as open_model
 from .api.models import open_models as open_models
+from .api.partitions import layer_graph as layer_graph
+from .api.partitions import with_parts as with_parts
 from .api.planning import compare as compare
 from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem
@@ -53,13 +55,14 @@ from .api.streams import TaskStream as TaskStream
 from .api.streams import task_stream as task_stream
 from .api.support import model_support as model_support
 from .api.trade_offs import pareto as pareto
-from .api.tuning import Tuned as Tuned
+from .api.tuned import Tuned as Tuned
 from .api.tuning import tune as tune
 from .api.tuning import tune_simulated as tune_simulated
 from .boards.board import Board as Board
 from .boards.board import on as on
 from .executor.callable_layers import CallableLayer as CallableLayer
 from .executor.callable_layers import CallableModel as CallableModel
+from .executor.callable_layers import ModelStep as ModelStep
 from .executor.cluster.actors import join_cluster as join_cluster
 from .executor.cluster.actors import local_cluster as local_cluster
 from .executor.cluster.cluster import Cluster as Cluster
@@ -71,8 +74,11 @@ from .executor.coordination.requests import Served as Served
 from .executor.coordination.tally import Statistics as Statistics
 from .executor.measurement import Measurement as Measurement
 from .executor.model import TensorSpec as TensorSpec
+from .executor.opencl_functions import OpenClFunction as OpenClFunction
 from .executor.pipeline.pipeline import Pipeline as Pipeline
 from .executor.runner import Budget as Budget
+from .executor.samples import Samples as Samples
+from .executor.samples import read_samples as read_samples
 from .executor.tuning.options import Rung as Rung
 from .executor.tuning.options import TuningOptions as TuningOptions
 from .executor.tuning.result import TuningResult as TuningResult
@@ -136,6 +142,7 @@ from .profiler.links.measure import LinkOptions as LinkOptions
 from .profiler.links.platform import cluster_platform as cluster_platform
 from .profiler.links.samples import Links as Links
 from .profiler.links.samples import MessageSample as MessageSample
+from .profiler.placement_files import import_placement as import_placement
 from .profiler.profile import Profile as Profile
 from .profiler.profile import ProfileOptions as ProfileOptions
 from .serving.server import Server as Server

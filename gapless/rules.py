@@ -24,6 +24,7 @@ from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min
 from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
 from .formulations.flow_shop.view import WorkloadView
 from .formulations.jobs.view import JobView
+from .formulations.partition.view import PartView
 from .formulations.pipelines.rules import (
     begins,
     ends,
@@ -43,6 +44,7 @@ __all__ = [
     "GroupView",
     "JobView",
     "OpaqueRule",
+    "PartView",
     "PipelineView",
     "PlanView",
     "Rule",

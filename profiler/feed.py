@@ -40,19 +40,28 @@ class Feed:
         return self._file.fileno()
 
     def announce(self, pieces: Iterable[Piece]) -> None:
-        """Say which pieces will be run, so that the inputs of all are computed together."""
-        self._announced |= dict.fromkeys(wanted for piece in pieces for wanted in _inputs(piece))
+        """Say which pieces will be run, so that what goes in and comes out of all is computed together."""
+        for piece in pieces:
+            self._announced |= dict.fromkeys([*_inputs(piece), *(() if piece.parts else _outputs(piece))])
 
     def places(self, piece: Piece) -> list[int]:
         """Return where the inputs of a piece start in the file, in their order."""
         self.announce([piece])
-        if any(wanted not in self._places for wanted in _inputs(piece)):
-            self._compute([wanted for wanted in self._announced if wanted not in self._places])
-        return [self._places[wanted] for wanted in _inputs(piece)]
+        return self._found(_inputs(piece))
+
+    def expected(self, piece: Piece) -> list[int]:
+        """Return where the right outputs of a piece (no tile) start in the file, in their order."""
+        self.announce([piece])
+        return self._found(_outputs(piece))
 
     def close(self) -> None:
         """Free the file."""
         self._file.close()
+
+    def _found(self, wanted: list[_Wanted]) -> list[int]:
+        if any(one not in self._places for one in wanted):
+            self._compute([one for one in self._announced if one not in self._places])
+        return [self._places[one] for one in wanted]
 
     def _compute(self, missing: list[_Wanted]) -> None:
         inputs = self._model.sample_inputs(self._seed)
@@ -81,3 +90,7 @@ class Feed:
 def _inputs(piece: Piece) -> list[_Wanted]:
     parts = piece.parts[: len(piece.inputs)] or (None,) * len(piece.inputs)
     return [(piece.prefix + spec.name, part) for spec, part in zip(piece.inputs, parts, strict=True)]
+
+
+def _outputs(piece: Piece) -> list[_Wanted]:
+    return [(piece.prefix + spec.name, None) for spec in piece.outputs]

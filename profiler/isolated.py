@@ -13,15 +13,18 @@ both say. Simplification: it costs the same in every chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import median
 
 from ..formulations.errors import ExecutionError, LayerNotRunnableError, ProfilingError, UnitLostError
+from ..formulations.hardware import ProcessingUnit
 from ..formulations.network import Network
+from ..formulations.operators import excluded
 from .attribution import LayerOf, attribute, without_callbacks
-from .probes import Preparer, Probe, Span, blocks
+from .preparing import Preparer
+from .probes import MAX_PROBES, Probe, Span, blocks
 from .records import RecordedBench
 from .summary import Timing
 from .transfers import CopyModel, Load, fit_copies
@@ -60,6 +63,29 @@ class RawTimes:
     layer_us: Times
     wholes: tuple[ProbeTiming, ...]
     notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Timed:
+    """What was timed on one unit.
+
+    Attributes
+    ----------
+    alone
+        All groups of layers.
+    paired, beside
+        Groups with load beside them: alone (again), and with the load.
+    references
+        The first group, several times in the course of the profile.
+    shortest
+        The chunks with least to do.
+    """
+
+    alone: list[ProbeTiming] = field(default_factory=list)
+    paired: list[ProbeTiming] = field(default_factory=list)
+    beside: list[ProbeTiming] = field(default_factory=list)
+    references: list[ProbeTiming] = field(default_factory=list)
+    shortest: list[ProbeTiming] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,22 +152,26 @@ def time_by_chunks(
 ) -> tuple[Times, tuple[str, ...]]:
     """Return the time of each layer from sessions of the shortest chunks, and notes on those that cannot run.
 
+    Of what cannot be converted `Preparers` notes that already.
+
     Raises
     ------
     ExecutionError
         The unit can run none of them.
     """
     spans = blocks(network)
-    preparer.prepare(spans)
-    runs: dict[Span, float | None] = {}
-    refused: dict[Span, ExecutionError] = {}
+    unconvertible = preparer.attempt(spans)
+    runs: dict[Span, float | None] = dict.fromkeys(spans)
+    refused: dict[Span, ExecutionError] = {**unconvertible}
     for span in spans:
+        if span in unconvertible:
+            continue
         try:
             runs[span] = sum(bench.timing(unit, probe).run.typical_us for probe in preparer.probes(span))
         except UnitLostError:
             raise
         except ExecutionError as error:
-            runs[span], refused[span] = None, error
+            refused[span] = error
     if len(refused) == len(spans):
         raise refused[spans[0]]
     overhead_us = _overhead(runs, [whole.timing.run.typical_us for whole in wholes])
@@ -151,6 +181,7 @@ def time_by_chunks(
     notes = tuple(
         f"unit {unit!r} cannot run {', '.join(map(repr, network.layer_names[slice(*span)]))}: {error}"
         for span, error in refused.items()
+        if span not in unconvertible
     )
     return tuple(found), notes
 
@@ -223,6 +254,44 @@ def span_time(layer_us: Sequence[float | None], span: Span) -> float | None:
             return None
         total += time
     return total
+
+
+def allowed(network: Network, unit: ProcessingUnit, raw: RawTimes) -> tuple[RawTimes, tuple[str, ...]]:
+    """Return the times without those of layers that the platform says a unit cannot run, and notes."""
+    lacks = [bool(excluded(layer.op_types, unit.unsupported)) for layer in network.layers]
+    if not any(lacks):
+        return raw, ()
+    note = (
+        f"unit {unit.name!r} cannot run {sum(lacks)} of {len(lacks)} layers of "
+        f"{network.name!r}, as the platform says ({', '.join(unit.unsupported)})"
+    )
+    times = zip(raw.layer_us, lacks, strict=True)
+    kept = tuple(None if lacking else time_us for time_us, lacking in times)
+    return replace(raw, layer_us=kept, wholes=()), (note,)
+
+
+def able_units(raws: Mapping[str, RawTimes], span: Span) -> list[str]:
+    """Return the units that can run all of some layers."""
+    return [unit for unit, raw in raws.items() if span_time(raw.layer_us, span) is not None]
+
+
+def slowest_us(raws: Mapping[str, RawTimes]) -> list[float]:
+    """Return the time of each layer on its slowest unit."""
+    rows = zip(*(raw.layer_us for raw in raws.values()), strict=True)
+    return [max(time for time in row if time is not None) for row in rows]
+
+
+def seams(models: Sequence[range], raws: Mapping[str, RawTimes]) -> list[int]:
+    """Return where groups of layers end: where a model does, and where other units can run what follows.
+
+    Where units differ more often than there are groups, only where a model ends.
+    """
+    ends = {layers.start for layers in models[1:]}
+    able = [
+        [time is not None for time in row] for row in zip(*(r.layer_us for r in raws.values()), strict=True)
+    ]
+    changes = {layer for layer in range(1, len(able)) if able[layer] != able[layer - 1]}
+    return sorted(ends | changes if len(changes) < MAX_PROBES else ends)
 
 
 def check_runnable(network: Network, columns: Sequence[Times], notes: Sequence[str]) -> None:

@@ -73,6 +73,10 @@ class Bench(Protocol):
         """Return the times of the operators inside a piece, in order; None: the engine cannot tell."""
         ...
 
+    def error(self, unit: str, prepared: PreparedPiece) -> float:
+        """Return the largest relative error of the outputs of a piece; errors as for `timing`."""
+        ...
+
 
 class WorkerBench:
     """Times pieces in worker processes, which are started when they are first needed.
@@ -145,6 +149,12 @@ class WorkerBench:
         """Return the times of operators; see `Bench`."""
         times = self._ask(unit, "operators", prepared, "operators", repetitions=repetitions)["times"]
         return None if times is None else tuple(OperatorTime(**time) for time in times)
+
+    def error(self, unit: str, prepared: PreparedPiece) -> float:
+        """Return the largest relative error of outputs; see `Bench`."""
+        expected = self._feed.expected(prepared.piece)
+        found: float = self._ask(unit, "check", prepared, "checked", expected=expected)["error"]
+        return found
 
     def close(self) -> None:
         """End all workers."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..executor.engine import Engine
-from ..executor.model import Model, Piece
-from ..formulations.errors import ConversionError, LayerNotRunnableError
+from ..executor.model import Piece
 from ..formulations.network import Network
-from .feed import Feed
 from .measuring import PreparedPiece
 
 MAX_PROBES = 16
@@ -38,71 +35,6 @@ class Probe:
     def layers(self) -> range:
         """Its layers."""
         return range(*self.span)
-
-
-class Preparer:
-    """Cuts pieces out of a model and has the engine convert them, each range once.
-
-    Parameters
-    ----------
-    model, engine
-        Whose pieces, for whom.
-    feed
-        Told of the pieces.
-    """
-
-    def __init__(self, model: Model, engine: Engine, feed: Feed) -> None:
-        self._model = model
-        self._engine = engine
-        self._feed = feed
-        self._probes: dict[Span, tuple[Probe, ...]] = {}
-
-    def prepare(self, spans: Iterable[Span]) -> None:
-        """Convert the pieces of some ranges in one go.
-
-        Raises
-        ------
-        ConversionError
-            A piece cannot be converted.
-        """
-        new = {span: self._model.pieces(*span) for span in spans if span not in self._probes}
-        flat = [piece for pieces in new.values() for piece in pieces]
-        self._feed.announce(flat)
-        artifacts = iter(self._engine.prepare(flat))
-        for span, pieces in new.items():
-            prepared = [PreparedPiece(piece=piece, artifact=next(artifacts)) for piece in pieces]
-            spans_of = _piece_spans(self._model.network, pieces, span)
-            self._probes[span] = tuple(
-                Probe(span=inner, prepared=one) for inner, one in zip(spans_of, prepared, strict=True)
-            )
-
-    def probes(self, span: Span) -> tuple[Probe, ...]:
-        """Return the pieces of a range: more than one where it crosses from one model to the next."""
-        if span not in self._probes:
-            self.prepare([span])
-        return self._probes[span]
-
-
-def prepare_whole(preparer: Preparer, network: Network) -> tuple[Probe, ...]:
-    """Return the uncut models of a network.
-
-    Raises
-    ------
-    LayerNotRunnableError
-        The engine cannot convert one of its layers, so that no unit can run it.
-    """
-    try:
-        return preparer.probes((0, len(network.layers)))
-    except ConversionError as error:
-        for start, stop in blocks(network):
-            try:
-                preparer.prepare([(start, stop)])
-            except ConversionError as cause:
-                names = ", ".join(repr(name) for name in network.layer_names[start:stop])
-                raise LayerNotRunnableError(
-                    f"no unit can run layer {names} of {network.name!r}: {cause}"
-                ) from error
-        raise
 
 
 def blocks(network: Network) -> tuple[Span, ...]:
@@ -173,7 +105,7 @@ def _between(ends: Sequence[int]) -> list[Span]:
     return list(pairwise(ends))
 
 
-def _piece_spans(network: Network, pieces: Sequence[Piece], span: Span) -> list[Span]:
+def piece_spans(network: Network, pieces: Sequence[Piece], span: Span) -> list[Span]:
     """Return the layers of each piece: a piece ends with the layer that makes the last of its outputs."""
     made = {tensor.name: tensor.source for tensor in network.tensors}
     inner = [1 + max(made[piece.prefix + spec.name] for spec in piece.outputs) for piece in pieces[:-1]]

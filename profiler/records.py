@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from ..executor.engine import Engine, OperatorTime
+from ..executor.engines.registry import engine_words
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.progress import Ledger, Report, Step
 from ..executor.workers import unit_data
@@ -69,7 +70,7 @@ class MeasuringProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuringSetting:
-    """What decides the numbers besides model and unit: the engine with its version, and the device.
+    """What decides the numbers besides model and unit: the engines with their versions, and the device.
 
     Attributes
     ----------
@@ -84,11 +85,11 @@ class MeasuringSetting:
     digest: str
 
 
-def setting_of(engine: Engine) -> MeasuringSetting:
-    """Return the setting of measurements that an engine takes on this machine."""
+def setting_of(*engines: Engine) -> MeasuringSetting:
+    """Return the setting of measurements that some engines take on this machine."""
     device = fingerprint()
     return MeasuringSetting(
-        engine=f"{engine.name} {engine.availability().version}".strip(),
+        engine=engine_words(engines),
         device=str(device),
         digest=device.digest,
     )
@@ -112,6 +113,8 @@ class RecordedBench:
         How long to measure one thing, and how often again while it is unsteady.
     progress
         Told of each result.
+    engines
+        Which of the engines with its version a unit has, where there are several.
     warnings
         What stayed unsteady; grows.
     reused
@@ -125,6 +128,7 @@ class RecordedBench:
     effort: Effort
     retries: int
     progress: MeasuringProgress
+    engines: Mapping[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     reused: int = 0
     _known: set[str] = field(default_factory=set)
@@ -185,9 +189,10 @@ class RecordedBench:
         return None if text is None else parse(text.encode(), schema, name=f"ledger entry {key[:12]}")
 
     def _key(self, probe: Probe, units: Sequence[str], what: dict[str, object]) -> str:
+        engines = dict.fromkeys(self.engines.get(unit, self.setting.engine) for unit in units)
         everything = {
             "digest": probe.prepared.artifact.digest,
-            "engine": self.setting.engine,
+            "engine": ", ".join(engines),
             "device": self.setting.digest,
             "units": [unit_data(self._unit(unit)) for unit in units],
             **what,

@@ -9,31 +9,46 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ..executor.engine import Engine
+from ..executor.engines.registry import engine_words, engines_on
 from ..executor.model import Model
 from ..executor.progress import Ledger, Report
 from ..formulations.costs import CostTable, Provenance
-from ..formulations.errors import ConversionError, ExecutionError, UnitLostError
-from ..formulations.hardware import Platform, ProcessingUnit
-from ..formulations.operators import excluded
+from ..formulations.errors import ConversionError, ExecutionError, PlacementError, UnitLostError
+from ..formulations.hardware import Platform
+from ..formulations.network import Network
 from ..formulations.plan import Chunk
 from .feed import Feed
 from .isolated import (
     ProbeTiming,
     RawTimes,
+    Timed,
     UnitCosts,
+    able_units,
+    allowed,
     check_runnable,
     probe_timing,
+    seams,
+    slowest_us,
     span_time,
     time_by_chunks,
     time_by_operators,
     unit_costs,
 )
 from .measuring import WorkerBench
-from .probes import Preparer, Probe, Span, choose_checks, choose_groups, choose_shortest, prepare_whole
+from .preparing import Preparers
+from .probes import (
+    Probe,
+    Span,
+    choose_checks,
+    choose_groups,
+    choose_shortest,
+    piece_spans,
+)
 from .profile import Basis, ChunkCheck, MeasuredChunk, Method, Profile, ProfileOptions, UnitFit
 from .quality import compare_references
-from .records import MeasuringProgress, RecordedBench, setting_of
+from .records import ALONE, MeasuringProgress, RecordedBench, setting_of
 from .reduce import reduce
+from .right_numbers import distrust
 from .slowdown.corun import companions, heavy_costs
 
 REFERENCES = 4
@@ -54,21 +69,23 @@ def survey(
     report: Report,
 ) -> Iterator[Survey]:
     """Return a survey with a worker for each unit; all of them end with it."""
+    engines = engines_on(platform.units, engine)
     feed = Feed(model, seed=options.seed)
     bench = WorkerBench(platform, feed)
     try:
         yield Survey(
             model=model,
             platform=platform,
-            preparer=Preparer(model, engine, feed),
+            preparers=Preparers(model, engines, feed),
             bench=RecordedBench(
                 bench=bench,
                 platform=platform,
-                setting=setting_of(engine),
+                setting=setting_of(*engines.values()),
                 ledger=ledger,
                 effort=options.effort,
                 retries=options.retries,
                 progress=MeasuringProgress(report=report),
+                engines={unit: engine_words([own]) for unit, own in engines.items()},
             ),
             options=options,
         )
@@ -78,62 +95,39 @@ def survey(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Timed:
-    """What was timed on one unit.
-
-    Attributes
-    ----------
-    alone
-        All groups of layers.
-    paired, beside
-        Groups with load beside them: alone (again), and with the load.
-    references
-        The first group, several times in the course of the profile.
-    shortest
-        The chunks with least to do.
-    """
-
-    alone: list[ProbeTiming] = field(default_factory=list)
-    paired: list[ProbeTiming] = field(default_factory=list)
-    beside: list[ProbeTiming] = field(default_factory=list)
-    references: list[ProbeTiming] = field(default_factory=list)
-    shortest: list[ProbeTiming] = field(default_factory=list)
-
-
-@dataclass(slots=True, kw_only=True)
 class Survey:
     """One profile in the making.
 
     Attributes
     ----------
     model, platform, options
-        As for `profile`.
-    preparer, bench
+        As for `profile`. Variants of units that can run nothing of the model leave the platform.
+    preparers, bench
         Who makes pieces of the model, and who times them.
     notes, measured
         What has been found so far.
+    network
+        The layers of the model; cuts are closed where engines need that.
     """
 
     model: Model
     platform: Platform
-    preparer: Preparer
+    preparers: Preparers
     bench: RecordedBench
     options: ProfileOptions
     notes: list[str] = field(default_factory=list)
     measured: list[MeasuredChunk] = field(default_factory=list)
+    network: Network = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.network = self.model.network
 
     def profile(self, methods: Sequence[Method]) -> Profile:
         """Take it; errors as for `gapless.profiler.profile.profile`."""
         begin = time.monotonic()
-        network = self.model.network
-        wholes, raws = self.time_layers()
-        models = [whole.layers for whole in wholes]
-        slowest = slowest_us(raws)
-        groups = choose_groups(network, slowest, [layers.start for layers in models[1:]])
-        shortest = choose_shortest(network, slowest, count=SHORTEST)
-        checks = self._choose_checks(raws, {*groups, *shortest})
-        self.bench.progress.say(f"preparing pieces of {network.name}")
-        shortest = self._prepare([*groups, *((chunk.start, chunk.stop) for chunk in checks)], shortest)
+        models, raws = self.time_layers()
+        groups, shortest, checks = self._choose(models, raws)
+        network = self.network
         self._expect(len(groups), len(shortest), len(checks), methods)
         timed = self._time_groups(groups, raws, methods)
         for span in shortest:
@@ -156,57 +150,91 @@ class Survey:
             seconds=time.monotonic() - begin,
         )
 
-    def time_layers(self) -> tuple[tuple[Probe, ...], dict[str, RawTimes]]:
-        """Return the uncut models, and the time of each layer on each unit, alone.
+    def time_layers(self) -> tuple[tuple[range, ...], dict[str, RawTimes]]:
+        """Return the layers of each model, and the time of each layer on each unit, alone.
 
         Raises
         ------
         LayerNotRunnableError
             No unit can run some layer.
         """
-        network = self.model.network
-        self.bench.progress.say(f"preparing {network.name}")
-        wholes = prepare_whole(self.preparer, network)
-        raws = {
-            unit.name: self._allowed(unit, self._layers(unit.name, wholes)) for unit in self.platform.units
-        }
-        check_runnable(network, [raw.layer_us for raw in raws.values()], self.notes)
-        return wholes, raws
+        engines = [preparer.engine for preparer in self.preparers.each]
+        each = f" for {' and '.join(engines)}: all is measured with each of them" if len(engines) > 1 else ""
+        self.bench.progress.say(f"preparing {self.network.name}{each}")
+        self.network, notes = self.preparers.require(self.network)
+        self.notes += notes
+        if len(engines) > 1:
+            self.notes += distrust(self.network, self.platform, self.preparers, self.bench.bench)
+        raws = {}
+        for unit in self.platform.units:
+            raws[unit.name], lacks = allowed(self.network, unit, self._layers(unit.name))
+            self.notes += lacks
+        check_runnable(self.network, [raw.layer_us for raw in raws.values()], self.notes)
+        idle = [unit for unit, raw in raws.items() if all(time is None for time in raw.layer_us)]
+        if idle:
+            self.notes.append(f"left out, because they can run no layer: {', '.join(idle)}")
+        kept = tuple(unit for unit in self.platform.units if unit.name not in idle)
+        self.platform = replace(self.platform, units=kept)
+        pieces = self.model.pieces(*self._whole)
+        models = (range(*span) for span in piece_spans(self.network, pieces, self._whole))
+        return tuple(models), {unit.name: raws[unit.name] for unit in kept}
 
-    def _layers(self, unit: str, wholes: Sequence[Probe]) -> RawTimes:
+    @property
+    def _whole(self) -> Span:
+        return 0, len(self.network.layers)
+
+    def _layers(self, unit: str) -> RawTimes:
         """Return the time of each layer on a unit, alone."""
+        preparer = self.preparers.of(unit)
         runs: tuple[ProbeTiming, ...] = ()
+        if self.preparers.converts(unit, self._whole):
+            wholes = preparer.probes(self._whole)
+            runs = self._runs(unit, wholes)
+            if runs and self.options.basis is Basis.OPERATORS:
+                times = time_by_operators(self.bench, unit, wholes, runs, self.model.layer_of)
+                if times is not None:
+                    return RawTimes(layer_us=times, wholes=runs)
         try:
-            runs = tuple(self._time(unit, whole) for whole in wholes)
+            times, notes = time_by_chunks(self.bench, unit, self.network, preparer, runs)
+        except (PlacementError, UnitLostError):
+            raise
+        except ExecutionError as error:
+            if len(self.preparers.each) == 1:
+                raise
+            if not isinstance(error, ConversionError):  # which is noted once for all units
+                self.notes.append(f"unit {unit!r} can run no layer: {error}")
+            return RawTimes(layer_us=(None,) * len(self.network.layers), wholes=())
+        self.notes += notes
+        return RawTimes(layer_us=times, wholes=runs)
+
+    def _runs(self, unit: str, wholes: Sequence[Probe]) -> tuple[ProbeTiming, ...]:
+        """Return the times of the uncut models; nothing where they cannot run on a unit."""
+        try:
+            return tuple(self._time(unit, whole) for whole in wholes)
         except UnitLostError:
             raise
         except ExecutionError as error:
             self.bench.start(unit)  # fails where it is the unit that is wrong, not the model
-            self.notes.append(f"unit {unit!r} cannot run the whole of {self.model.network.name!r}: {error}")
-        if runs and self.options.basis is Basis.OPERATORS:
-            times = time_by_operators(self.bench, unit, wholes, runs, self.model.layer_of)
-            if times is not None:
-                return RawTimes(layer_us=times, wholes=runs)
-        times, notes = time_by_chunks(self.bench, unit, self.model.network, self.preparer, runs)
-        self.notes += notes
-        return RawTimes(layer_us=times, wholes=runs)
+            self.notes.append(f"unit {unit!r} cannot run the whole of {self.network.name!r}: {error}")
+            return ()
 
-    def _allowed(self, unit: ProcessingUnit, raw: RawTimes) -> RawTimes:
-        """Return the times without those of layers that the platform says the unit cannot run."""
-        lacks = [bool(excluded(layer.op_types, unit.unsupported)) for layer in self.model.network.layers]
-        if not any(lacks):
-            return raw
-        self.notes.append(
-            f"unit {unit.name!r} cannot run {sum(lacks)} of {len(lacks)} layers of "
-            f"{self.model.network.name!r}, as the platform says ({', '.join(unit.unsupported)})"
-        )
-        times = zip(raw.layer_us, lacks, strict=True)
-        allowed = tuple(None if lacking else time_us for time_us, lacking in times)
-        return replace(raw, layer_us=allowed, wholes=())
+    def _choose(
+        self, models: Sequence[range], raws: Mapping[str, RawTimes]
+    ) -> tuple[tuple[Span, ...], tuple[Span, ...], list[Chunk]]:
+        """Return groups, shortest chunks and checks, all of them converted."""
+        self.bench.progress.say(f"preparing pieces of {self.network.name}")
+        slowest = slowest_us(raws)
+        groups = choose_groups(self.network, slowest, seams(models, raws))
+        shortest = choose_shortest(self.network, slowest, count=SHORTEST)
+        checks = self._choose_checks(raws, {*groups, *shortest})
+        for preparer in self.preparers.each:
+            preparer.attempt([*groups, *shortest, *((chunk.start, chunk.stop) for chunk in checks)])
+        able = [c for c in checks if self.preparers.converts(c.unit, (c.start, c.stop))]
+        return groups, shortest, able
 
     def _choose_checks(self, raws: Mapping[str, RawTimes], measured: Set[Span]) -> list[Chunk]:
         """Return random chunks that are not measured anyway, on one unit after the other."""
-        network, options = self.model.network, self.options
+        network, options = self.network, self.options
         spans = choose_checks(
             network,
             count=options.checks,
@@ -219,21 +247,13 @@ class Survey:
             if (units := able_units(raws, span))
         ]
 
-    def _prepare(self, needed: Sequence[Span], shortest: Sequence[Span]) -> tuple[Span, ...]:
-        """Have chunks converted; return those of the shortest that are not too short to be converted."""
-        try:
-            self.preparer.prepare([*needed, *shortest])
-        except ConversionError:
-            self.preparer.prepare(needed)
-            return tuple(span for span in shortest if self._is_convertible(span))
-        return tuple(shortest)
+    def able(self, raws: Mapping[str, RawTimes], span: Span) -> list[str]:
+        """Return the units that can run all of some layers, and whose engine can convert them together."""
+        return [unit for unit in able_units(raws, span) if self.preparers.converts(unit, span)]
 
-    def _is_convertible(self, span: Span) -> bool:
-        try:
-            self.preparer.prepare([span])
-        except ConversionError:
-            return False
-        return True
+    def probes(self, unit: str, span: Span) -> tuple[Probe, ...]:
+        """Return some layers as a unit runs them."""
+        return self.preparers.of(unit).probes(span)
 
     def _expect(self, groups: int, shortest: int, checks: int, methods: Sequence[Method]) -> None:
         """Say how many measurements are still to come; some may turn out not to be needed."""
@@ -246,23 +266,24 @@ class Survey:
 
     def _time_groups(
         self, groups: Sequence[Span], raws: Mapping[str, RawTimes], methods: Sequence[Method]
-    ) -> dict[str, _Timed]:
+    ) -> dict[str, Timed]:
         """Time each group on each unit, alone and at once beside load, so that drift cannot part the two.
 
         The first one is the reference: it is timed again now and then. A group is better at that than the
         whole, because it is short: other programs get between hardly any of its runs.
         """
-        found = {unit: _Timed() for unit in raws}
+        found = {unit: Timed() for unit in raws}
         for index, span in enumerate(groups):
-            (probe,) = self.preparer.probes(span)
-            able = able_units(raws, span)
+            able = self.able(raws, span)
             for unit in able:
+                (probe,) = self.probes(unit, span)
                 alone = self._time(unit, probe)
                 found[unit].alone.append(alone)
                 others = companions(self.platform, unit, able=able) if Method.HEAVY in methods else ()
                 if others:
+                    load = {other: self.probes(other, span)[0] for other in others}
                     found[unit].paired.append(alone)
-                    found[unit].beside.append(self._time(unit, probe, beside=others))
+                    found[unit].beside.append(self._time(unit, probe, beside=load))
             if (index + 1) * REFERENCES // len(groups) > index * REFERENCES // len(groups):
                 for unit, timed in found.items():
                     self._time_reference(unit, timed)
@@ -271,26 +292,26 @@ class Survey:
             self.notes += compare_references(unit, busy, most_far=self.options.most_far)
         return found
 
-    def _time_reference(self, unit: str, timed: _Timed) -> None:
+    def _time_reference(self, unit: str, timed: Timed) -> None:
         """Time the first group of a unit once more."""
         if timed.alone:
-            (probe,) = self.preparer.probes(timed.alone[0].span)
+            (probe,) = self.probes(unit, timed.alone[0].span)
             timed.references = timed.references or timed.alone[:1]
             occasion = f"reference {len(timed.references)}"
             timed.references.append(self._time(unit, probe, occasion=occasion))
 
-    def _time_shortest(self, span: Span, raws: Mapping[str, RawTimes], timed: Mapping[str, _Timed]) -> None:
+    def _time_shortest(self, span: Span, raws: Mapping[str, RawTimes], timed: Mapping[str, Timed]) -> None:
         """Time one of the chunks with least to do, where the engine does not refuse to open it."""
-        for unit in able_units(raws, span):
+        for unit in self.able(raws, span):
             try:
-                timed[unit].shortest += [self._time(unit, probe) for probe in self.preparer.probes(span)]
+                timed[unit].shortest += [self._time(unit, probe) for probe in self.probes(unit, span)]
             except UnitLostError:
                 raise
             except ExecutionError:
                 continue
 
     def _columns(
-        self, raws: Mapping[str, RawTimes], timed: Mapping[str, _Timed], methods: Sequence[Method]
+        self, raws: Mapping[str, RawTimes], timed: Mapping[str, Timed], methods: Sequence[Method]
     ) -> dict[Method, list[UnitCosts]]:
         alone = [unit_costs(unit, raw, timed[unit].alone, timed[unit].shortest) for unit, raw in raws.items()]
         if Method.HEAVY not in methods:
@@ -304,11 +325,11 @@ class Survey:
 
     def _check(self, chunks: Sequence[Chunk], isolated: CostTable) -> tuple[ChunkCheck, ...]:
         """Measure chunks that had no part in the table, and say what the table says of them."""
-        costs = isolated.of(self.model.network.name)
+        costs = isolated.of(self.network.name)
         rows = []
         for chunk in chunks:
             span, column = (chunk.start, chunk.stop), isolated.units.index(chunk.unit)
-            timings = [self._time(chunk.unit, probe).timing for probe in self.preparer.probes(span)]
+            timings = [self._time(chunk.unit, probe).timing for probe in self.probes(chunk.unit, span)]
             layers_us = span_time([row[column] for row in costs.layer_us], span)
             copies_us = costs.transfer_in_us[chunk.start][column] + costs.transfer_out_us[chunk.stop][column]
             rows.append(
@@ -321,13 +342,13 @@ class Survey:
         return tuple(rows)
 
     def _time(
-        self, unit: str, probe: Probe, *, beside: Sequence[str] = (), occasion: str = ""
+        self, unit: str, probe: Probe, *, beside: Mapping[str, Probe] = ALONE, occasion: str = ""
     ) -> ProbeTiming:
-        timing = self.bench.timing(unit, probe, beside=dict.fromkeys(beside, probe), occasion=occasion)
+        timing = self.bench.timing(unit, probe, beside=beside, occasion=occasion)
         start, stop = probe.span
         self.measured.append(
             MeasuredChunk(
-                chunk=Chunk(network=self.model.network.name, start=start, stop=stop, unit=unit),
+                chunk=Chunk(network=self.network.name, start=start, stop=stop, unit=unit),
                 beside=tuple(beside),
                 busy=timing.busy,
                 copy_in_us=timing.copy_in.typical_us,
@@ -358,17 +379,6 @@ class Survey:
             device=self.bench.setting.device,
             taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
         )
-
-
-def able_units(raws: Mapping[str, RawTimes], span: Span) -> list[str]:
-    """Return the units that can run all of some layers."""
-    return [unit for unit, raw in raws.items() if span_time(raw.layer_us, span) is not None]
-
-
-def slowest_us(raws: Mapping[str, RawTimes]) -> list[float]:
-    """Return the time of each layer on its slowest unit."""
-    rows = zip(*(raw.layer_us for raw in raws.values()), strict=True)
-    return [max(time for time in row if time is not None) for row in rows]
 
 
 def _fit(method: Method, costs: UnitCosts) -> UnitFit:

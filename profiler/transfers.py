@@ -69,6 +69,8 @@ def fit_copies(copies: Sequence[tuple[Load, float]]) -> CopyModel:
 
     With two coefficients, the best non-negative ones are the best of the fits that use both, one or none.
     """
+    if not copies:
+        return CopyModel(per_tensor_us=0.0, per_mebibyte_us=0.0, error=0.0, copies=0)
     import numpy as np
 
     loads = np.array([(load.tensors, load.bytes / 2**20) for load, _ in copies])

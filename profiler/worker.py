@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..executor.engine import Artifact, Session, parse_artifact
-from ..executor.model import TensorSpec
+from ..executor.model import TensorSpec, relative_error
 from ..executor.workers import Link, Message
 from ..formulations.errors import GaplessError, UnitLostError
 from ..formulations.hardware import ProcessingUnit
@@ -22,6 +22,9 @@ Open = Callable[[Artifact, ProcessingUnit], Session]
 
 Answer = Callable[["Workbench", Message, Link], Message]
 
+LARGEST_ERROR = 1e30
+"""What an infinite error is told as."""
+
 NO_OTHERS: Mapping[str, Answer] = {}
 
 
@@ -33,7 +36,8 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     link
         Says "ready" at first. Requests, each with an artifact and the places of its inputs: "measure"
         (answer: "samples"), "load" (answer: "loading"; it runs until the next message, "stop"; answer:
-        "loaded"), "operators" (answer: "operators"). What goes wrong with one piece is answered as "error".
+        "loaded"), "operators" (answer: "operators"), "check" (answer: "checked"). What goes wrong with one
+        piece is answered as "error".
     settings
         "descriptor": file from which inputs are read.
     """
@@ -86,13 +90,14 @@ class Workbench:
             self._open = None
             self.session.close()
         self.inputs = [
-            self._read(spec, offset) for spec, offset in zip(artifact.inputs, request["inputs"], strict=True)
+            self.read(spec, offset) for spec, offset in zip(artifact.inputs, request["inputs"], strict=True)
         ]
         self.outputs = [spec.empty() for spec in artifact.outputs]
         self.session = self._open_session(artifact, self._unit)
         self._open = artifact
 
-    def _read(self, spec: TensorSpec, offset: int) -> NDArray[Any]:
+    def read(self, spec: TensorSpec, offset: int) -> NDArray[Any]:
+        """Return a tensor that lies somewhere in the file."""
         array = spec.empty()
         view, at = memoryview(array.reshape(-1).view("uint8").data), 0
         while at < len(view):
@@ -122,8 +127,17 @@ def _operators(bench: Workbench, request: Message, link: Link) -> Message:
     return {"kind": "operators", "times": None if times is None else [asdict(time) for time in times]}
 
 
+def _check(bench: Workbench, request: Message, link: Link) -> Message:
+    run_once(bench.session, bench.inputs, bench.outputs)
+    specs = bench.session.artifact.outputs
+    right = [bench.read(spec, offset) for spec, offset in zip(specs, request["expected"], strict=True)]
+    errors = [relative_error(found, known) for found, known in zip(bench.outputs, right, strict=True)]
+    return {"kind": "checked", "error": min(max(errors, default=0.0), LARGEST_ERROR)}
+
+
 _ANSWERS: dict[str, Answer] = {
     "measure": _measure,
     "load": _load,
     "operators": _operators,
+    "check": _check,
 }

@@ -1,21 +1,28 @@
-"""One solve for each number of used units: how every backend handles costs that depend on it, exactly.
+"""One solve for each number, or each set, of used units: how every backend handles co-run costs, exactly.
 
-With co-run costs (`Problem.co_run_costs`) a plan is charged by the table of the number of units that it
-uses. Every plan uses exactly one number of units, so the plans fall apart into at most M problems
-"exactly k units, with the table of k", each with one table like any other problem. Their answers are
-merged: the best plan of all is the best of the bests, the least bound bounds all, and a leading plan of
-the merged list is proven as long as every part still has something proven to compare it with.
+With co-run costs (`Problem.co_run_costs`) a plan is charged by the table of the units that it uses. Every
+plan uses exactly one number of units, and exactly one set of them, so the plans fall apart into at most M
+problems "exactly k units, with the table of k", or into one problem for each set, each with one table like
+any other problem. Their answers are merged: the best plan of all is the best of the bests, the least bound
+bounds all, and a leading plan of the merged list is proven as long as every part still has something proven
+to compare it with.
+
+Parts with a bound that is cheap (`Family.set_bounds`) are solved from the least bound on. Once as many
+plans are known as are wanted, a part whose bound lies beyond the last of them is not solved: its bound says
+enough.
 
 What the parts publish on the way is passed on as what is known about the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..formulations.judge import rank_key
+from ..formulations.parts import Part
 from ..formulations.problem import Problem
+from .families import family_of
 from .protocol import LEAST_S, Claim, Deadline, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult
 from .sources import Source
@@ -42,22 +49,36 @@ def solve_by_units(
         Brings candidates into the order in which they are shown.
     """
     deadline = Deadline(options.time_limit_s)
-    counts = problem.unit_counts
-    answers: dict[int, SolveResult] = {}
+    family = family_of(problem.formulation.name)
+    bounds: dict[Part, int] = {} if family.set_bounds is None else family.load(family.set_bounds)(problem)
+    parts = sorted(problem.parts, key=lambda part: bounds.get(part, 0))
+    answers: dict[Part, SolveResult] = {}
+    pruned: dict[Part, int] = {}
 
     def tell(claim: Claim) -> None:
         options.publish(_so_far(problem, answers.values(), claim, options.top))
 
-    for place, used in enumerate(counts):
+    for place, part in enumerate(parts):
+        least = bounds.get(part, 0)
+        if _is_beyond(problem, answers.values(), options.top, least):
+            pruned[part] = least
+            continue
         share = deadline.left_s
         if share is not None:
-            share = max(share / (len(counts) - place), LEAST_S)
+            share = max(share / (len(parts) - place), LEAST_S)
         asked = replace(options, time_limit_s=share, publish=tell)
-        answers[used] = solve_one(problem.using(used), asked)
-        tell(Claim(status=SolveStatus.NO_SOLUTION, stop=answers[used].stop, handling=answers[used].handling))
-        if answers[used].stop is StopReason.INTERRUPTED or deadline.passed:
+        answers[part] = found = solve_one(problem.using(part.key), asked)
+        tell(Claim(status=SolveStatus.NO_SOLUTION, stop=found.stop, handling=found.handling))
+        if found.stop is StopReason.INTERRUPTED or deadline.passed:
             break
-    return _merged(problem, options.top, answers, present, complete=len(answers) == len(counts))
+    complete = len(answers) + len(pruned) == len(parts)
+    return _merged(problem, options.top, answers, pruned, present, complete=complete)
+
+
+def _is_beyond(problem: Problem, answers: Collection[SolveResult], top: int, least: int) -> bool:
+    """Return whether plans from a bound on come behind all that are wanted."""
+    known = _ranked(problem, answers)[:top]
+    return len(known) == top and least > known[-1].score.values(problem.objective.terms)[0]
 
 
 def _so_far(problem: Problem, answers: Collection[SolveResult], claim: Claim, top: int) -> Claim:
@@ -93,15 +114,30 @@ def _ranked(problem: Problem, answers: Collection[SolveResult]) -> list[Candidat
 
 
 def _merged(
-    problem: Problem, top: int, answers: Mapping[int, SolveResult], present: Present, *, complete: bool
+    problem: Problem,
+    top: int,
+    answers: Mapping[Part, SolveResult],
+    pruned: Mapping[Part, int],
+    present: Present,
+    *,
+    complete: bool,
 ) -> SolveResult:
-    """Return the answer to the whole from those to its parts; `complete`: whether all parts are there."""
+    """Return the answer to the whole from those to its parts.
+
+    Parameters
+    ----------
+    answers, pruned
+        Of parts that were solved, and the bounds of those that were not.
+    complete
+        Whether all parts are among them.
+    """
     parts = tuple(answers.values())
     ranked = _ranked(problem, parts)
     values = ranked[0].score.values(problem.objective.terms) if ranked else None
     infeasible = complete and all(part.status is SolveStatus.INFEASIBLE for part in parts)
+    # No plan of a pruned part comes before any that is listed: plans were pruned behind the last one.
     proven = min(_proven(problem, parts), top) if complete else 0
-    bound = _bound(parts) if complete else None
+    bound = _bound(parts, pruned.values()) if complete else None
     if infeasible:
         status = SolveStatus.INFEASIBLE
     elif not ranked:
@@ -123,12 +159,15 @@ def _merged(
         plan_source=_plan_source(parts),
         bound_source=next((part.bound_source for part in parts if part.bound == bound), None),
         proven=proven,
-        exhausted=complete and len(ranked) <= top and all(part.exhausted for part in parts),
+        exhausted=complete and not pruned and len(ranked) <= top and all(part.exhausted for part in parts),
         handling=next((part.handling for part in parts if part.handling), {}),
         statistics={
-            f"{used} {'unit' if used == 1 else 'units'}: {name}": value
-            for used, part in answers.items()
-            for name, value in part.statistics.items()
+            **({"parts_solved": len(parts), "parts_pruned": len(pruned)} if pruned else {}),
+            **{
+                f"{key}: {name}": value
+                for key, part in answers.items()
+                for name, value in part.statistics.items()
+            },
         },
     )
 
@@ -139,11 +178,11 @@ def _plan_source(parts: Collection[SolveResult]) -> Source:
     return Source.OWN if best is None or best.plan_source is None else best.plan_source
 
 
-def _bound(parts: Sequence[SolveResult]) -> int | None:
+def _bound(parts: Sequence[SolveResult], pruned: Iterable[int]) -> int | None:
     """Return the least bound of the parts that may have plans; None where one of them has no bound."""
     bounds = [part.bound for part in parts if part.status is not SolveStatus.INFEASIBLE]
     known = [bound for bound in bounds if bound is not None]
-    return min(known, default=None) if len(known) == len(bounds) else None
+    return min([*known, *pruned], default=None) if len(known) == len(bounds) else None
 
 
 def _proven(problem: Problem, parts: Sequence[SolveResult]) -> int:

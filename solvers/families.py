@@ -88,6 +88,9 @@ class Family:
     starts
         What finds plans for exact backends to start from, likewise: from problem and options to an iterator
         of `Start`.
+    set_bounds
+        What bounds the first term for each part of a problem whose costs depend on the set of used units,
+        likewise: from a problem to bounds by part; of a part that is not there, nothing is known.
     over_graph
         What finds the chunks of the best plan anywhere in the graph of a network, likewise: from a problem,
         the most down-sets or None, and a `Deadline` to a problem with these chunks as layers, and its plan.
@@ -106,6 +109,7 @@ class Family:
     support: Support | None = None
     native: str | None = None
     starts: str | None = None
+    set_bounds: str | None = None
     over_graph: str | None = None
     backends: Mapping[str, str] = field(default_factory=dict)
     samples: str | None = None

@@ -138,7 +138,7 @@ def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) ->
     if missing:
         able = [name for name in backend_names() if name != backend.name and _is_able(name, problem)]
         parts = problem.co_run_costs is not None
-        why = " (co-run costs are solved for each number of units)" if parts else ""
+        why = " (co-run costs are solved for each number, or set, of units)" if parts else ""
         raise UnsupportedFeatureError(
             f"backend {backend.name!r} does not handle {', '.join(sorted(missing))}{why}; "
             f"backends that do: {', '.join(able) or 'none yet'}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ from gapless.formulations.judge import check
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.objective import Objective
+from gapless.formulations.parts import narrowed
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
 from gapless.formulations.workload import Workload
@@ -172,6 +174,20 @@ def co_run_tables(draw: st.DrawFn, problem: Problem) -> tuple[CostTable, ...]:
         )
 
     return tuple(table() for _ in units[1:])
+
+
+@st.composite
+def set_problems(draw: st.DrawFn, *, most_layers: int = 5, most_units: int = 4) -> Problem:
+    """Draw a problem with rules whose costs depend on which units are used, in both directions."""
+    problem = draw(ruled_problems(most_layers=most_layers, most_units=most_units))
+    names, conflicts = problem.platform.unit_names, set(problem.platform.conflicts)
+    tables = []
+    for size in range(2, len(names) + 1):
+        for members in combinations(range(len(names)), size):
+            if not conflicts.intersection(combinations(members, 2)):
+                (table, *_) = draw(co_run_tables(problem))
+                tables.append(narrowed(table, [names[unit] for unit in members]))
+    return replace(problem, co_run_costs=tuple(tables) or None)
 
 
 def solvable(problem: Problem) -> Problem:

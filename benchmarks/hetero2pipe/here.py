@@ -20,7 +20,7 @@ from gapless.formulations.chain import build_chain
 from gapless.formulations.costs import NetworkCosts
 from gapless.formulations.hardware import Platform
 from gapless.profiler.measuring import NOTHING, PreparedPiece
-from gapless.profiler.probes import Preparer
+from gapless.profiler.preparing import Preparer
 from gapless.profiler.sampling import Effort, TimeBase
 from gapless.profiler.slowdown.contention.bench import ContentionBench
 

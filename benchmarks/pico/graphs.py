@@ -16,7 +16,7 @@ from math import ceil
 from gapless.formulations.cooperation.service import Service
 from gapless.formulations.cooperation.tables import Groups, groups_of
 from gapless.formulations.spatial import SpatialNetwork, SpatialNode
-from gapless.solvers.cooperation.lattice import down_sets
+from gapless.solvers.cooperation.lattice import operator_sets
 from gapless.solvers.protocol import TimeIsUpError
 
 from ..group_instances import group_problem
@@ -89,7 +89,7 @@ class GraphSearch:
             It did not end in time.
         """
         best: dict[tuple[Mask, int], tuple[int, Mask, int]] = {(0, 0): (0, 0, 0)}
-        for begun in down_sets(self._network, most=1 << 40):
+        for begun in operator_sets(self._network, most=1 << 40):
             used = [(n, best[begun, n][0]) for n in range(self._devices) if (begun, n) in best]
             if not used:
                 continue

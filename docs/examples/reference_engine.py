@@ -28,7 +28,10 @@ class ReferenceSession:
 
     def __init__(self, artifact: Artifact, unit: ProcessingUnit) -> None:
         self.artifact = artifact
-        self._evaluator = ReferenceEvaluator(artifact.path)
+        try:
+            self._evaluator = ReferenceEvaluator(artifact.path)
+        except Exception as error:
+            raise ExecutionError(f"{artifact.piece!r} cannot be opened: {error}") from error
         self._inputs: dict[str, NDArray[Any]] = {}
         self._outputs: list[NDArray[Any]] = []
         # What is really granted, not what was asked: gapless refuses or reports the difference.

@@ -22,6 +22,7 @@ from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
 from ..engine import Engine, PlacementReceipt
+from ..engines.registry import engines_on
 from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, Routes, chain_of, hold
@@ -56,7 +57,7 @@ class Coordinator:
     platform
         The units; each has one worker process.
     engine
-        Runs the chunks.
+        Runs the chunks; on units that name another one, that does.
     policy
         Decides; one that names chunks (`Conduct.CHUNKS`).
     late
@@ -168,7 +169,8 @@ class Coordinator:
             if name in self._registered:
                 raise InvalidInputError(f"{name!r} is registered already; give the second one another name")
             chain = chain_of(model, self.platform, costs, cannot or {})
-            held = hold(model, self._engine, chain, borders=borders, routes=routes)
+            engines = engines_on(self.platform.units, self._engine)
+            held = hold(model, tuple(engines.values()), chain, borders=borders, routes=routes)
             network = index_of(self._loop, held)
             if network is None:
                 known = chunk_times(chain, held.sections) if costs else None

@@ -50,7 +50,7 @@ class HeldNetwork:
     keys
         Its chunks: first section, one past the last, and index of the unit.
     sessions
-        The sessions of each chunk, by first section and one past the last.
+        The sessions of each chunk.
     layout
         Of its task slots.
     """
@@ -58,7 +58,7 @@ class HeldNetwork:
     model: Model
     sections: tuple[Section, ...]
     keys: frozenset[Key]
-    sessions: Mapping[tuple[int, int], tuple[SessionSpec, ...]]
+    sessions: Mapping[Key, tuple[SessionSpec, ...]]
     layout: SlotLayout
 
     @property
@@ -93,7 +93,7 @@ class HeldNetwork:
                             "inputs": [offsets[name] for name in spec.inputs],
                             "outputs": [offsets[name] for name in spec.outputs],
                         }
-                        for spec in self.sessions[start, stop]
+                        for spec in self.sessions[start, stop, where]
                     ],
                 )
                 for start, stop, where in sorted(self.keys)
@@ -149,16 +149,21 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
 
 
 def hold(
-    model: Model, engine: Engine, chain: Chain, *, borders: Collection[int] = (), routes: Routes = ()
+    model: Model,
+    engines: Sequence[Engine],
+    chain: Chain,
+    *,
+    borders: Collection[int] = (),
+    routes: Routes = (),
 ) -> HeldNetwork:
-    """Have the engine prepare all chunks of a network.
+    """Have engines prepare all chunks of a network.
 
     Parameters
     ----------
     model
         The network.
-    engine
-        Prepares the chunks; opens them later, in the workers.
+    engines
+        Who prepares the chunks of each unit, and opens them later, in its worker.
     chain
         What each unit can run.
     borders
@@ -181,18 +186,21 @@ def hold(
         (start, stop): model.pieces(sections[start].start, sections[stop - 1].stop)
         for start, stop in sorted({key[:2] for key in keys})
     }
-    unique = {(piece.digest, piece.name): piece for some in pieces.values() for piece in some}
-    artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
+    sessions: dict[Key, tuple[SessionSpec, ...]] = {}
+    for engine in {engine.name: engine for engine in engines}.values():
+        own = sorted(key for key in keys if engines[key[2]].name == engine.name)
+        unique = {(p.digest, p.name): p for start, stop, _ in own for p in pieces[start, stop]}
+        artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
+        for start, stop, unit in own:
+            some = pieces[start, stop]
+            sessions[start, stop, unit] = tuple(session_spec(p, artifacts[p.digest, p.name]) for p in some)
     tensors = [*model.inputs, *model.outputs]
-    tensors += [spec for piece in unique.values() for spec in slot_tensors(piece)]
+    tensors += [spec for some in pieces.values() for piece in some for spec in slot_tensors(piece)]
     return HeldNetwork(
         model=model,
         sections=sections,
         keys=keys,
-        sessions={
-            key: tuple(session_spec(piece, artifacts[piece.digest, piece.name]) for piece in some)
-            for key, some in pieces.items()
-        },
+        sessions=sessions,
         layout=SlotLayout.of(tensors, 0),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +11,7 @@ from ...formulations.hardware import ProcessingUnit
 from ...formulations.validation import STRICT
 from ..engine import PlacementReceipt, Session, parse_artifact, parse_receipt
 from ..measurement import Spread
-from ..model import Model, relative_error, tolerance
+from ..model import Model, allowed_error, is_mostly_finite, relative_error
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import Link, Worker
 from .nameless import NamelessFile
@@ -55,7 +54,8 @@ class EngineBench:
     rss_bytes
         Largest resident memory of the worker, Python and the engine included.
     worst_error, tolerance
-        Largest relative error of an output against the reference, and what is allowed.
+        Largest relative error of an output against the reference, and what is allowed. None: the reference
+        is mostly not finite, so that nothing was compared.
     receipts
         One for each piece.
     """
@@ -68,14 +68,19 @@ class EngineBench:
     run_us: Spread
     copy_out_us: Spread
     rss_bytes: int
-    worst_error: float
+    worst_error: float | None
     tolerance: float
     receipts: tuple[PlacementReceipt, ...]
 
     @property
     def right(self) -> bool:
-        """Whether the numbers are as they should be."""
-        return self.worst_error <= self.tolerance
+        """Whether the numbers are as they should be; not where nothing was compared."""
+        return self.worst_error is not None and self.worst_error <= self.tolerance
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the numbers are not as they should be; not where nothing was compared."""
+        return self.worst_error is not None and not self.right
 
 
 def bench_engine(
@@ -132,10 +137,16 @@ def bench_engine(
         run_us=_spread_us(answer["run_ns"]),
         copy_out_us=_spread_us(answer["copy_out_ns"]),
         rss_bytes=answer["rss_bytes"],
-        worst_error=max((relative_error(found[name], right[name]) for name in found), default=math.inf),
-        tolerance=tolerance(unit.engine.precision.value),
+        worst_error=_worst_error(found, right),
+        tolerance=allowed_error(model.network, [unit.engine.precision.value]),
         receipts=tuple(parse_receipt(data) for data in answer["receipts"]),
     )
+
+
+def _worst_error(found: Tensors, right: Tensors) -> float | None:
+    """Return the largest error of the outputs that can be compared; None where none can."""
+    able = [name for name in found if is_mostly_finite([right[name]])]
+    return max((relative_error(found[name], right[name]) for name in able), default=None)
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.availability import Availability
 from ...formulations.errors import ExecutionError, InvalidModelError, PlacementError
 from ...formulations.hardware import ProcessingUnit
+from ..callable_calls import LayerCall, protected
 from ..callable_file import source_of
-from ..callable_layers import CallableModel, LayerCall, protected
+from ..callable_layers import CallableModel
 from ..callables import declared_in
-from ..engine import Artifact, OperatorTime, PlacementReceipt, artifact_of
+from ..engine import Artifact, OperatorTime, PlacementReceipt, Session, artifact_of
 from ..model import Piece, TensorSpec
 from .cache import default_cache
 from .placement import receipt_of, require_match
@@ -54,7 +55,7 @@ class CallableEngine:
         """Write down which functions to call, one JSON document a piece."""
         return tuple(artifact_of(piece, engine=self.name, path=_written(piece, folder)) for piece in pieces)
 
-    def open(self, artifact: Artifact, unit: ProcessingUnit) -> CallableSession:
+    def open(self, artifact: Artifact, unit: ProcessingUnit) -> Session:
         """Load the functions of a piece for a kind of unit.
 
         Raises
@@ -83,7 +84,7 @@ class CallableSession:
 
     def __init__(self, artifact: Artifact, unit: ProcessingUnit) -> None:
         self.artifact = artifact
-        self._steps, variants = _loaded(artifact, unit)
+        self._steps, variants = load_steps(artifact, unit, unit.kind)
         self._inputs = {spec.name: spec.empty() for spec in artifact.inputs}
         self._tensors: dict[str, NDArray[Any]] = {}
         chosen = "+".join(sorted(set(variants)))
@@ -166,18 +167,26 @@ def _written(piece: Piece, folder: Path | None) -> Path:
     return path
 
 
-def _loaded(artifact: Artifact, unit: ProcessingUnit) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
-    """Return the layers of a piece with their functions for a unit, and which variants these are."""
+def load_steps(
+    artifact: Artifact, unit: ProcessingUnit, kind: str
+) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
+    """Return the layers of a piece with their functions for a kind of unit, and which variants these are.
+
+    Raises
+    ------
+    PlacementError, ExecutionError
+        As for `CallableEngine.open`.
+    """
     document = _document(artifact)
     declared = _declared(artifact, document)
     steps, variants = [], []
     for index, outputs in enumerate(document["outputs"], start=document["start"]):
-        layer = declared.layers[index]
-        variant = layer.variant_for(unit.kind)
+        (layer,) = declared.functions(index, index + 1)
+        variant = layer.variant_for(kind)
         if variant is None:
             raise PlacementError(
                 f"piece {artifact.piece!r}: layer {layer.name!r} has no function for unit {unit.name!r} of "
-                f"kind {str(unit.kind)!r}, only for {', '.join(map(repr, layer.variants))}"
+                f"kind {str(kind)!r}, only for {', '.join(map(repr, layer.variants))}"
             )
         variants.append(variant)
         steps.append(

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ...formulations.errors import ExecutionError
+from ...formulations.errors import ExecutionError, UnitLostError
 from ..engine import artifact_of
 from ..model import Piece
 from ..workers import Message
@@ -71,8 +71,12 @@ def convert(
                 artifact = artifact_of(piece, engine="mnn", path=Path(target.path))
                 try:
                     answer = helper.ask({"kind": "convert", "artifact": asdict(artifact)}, limit_s=limit_s)
-                except ExecutionError as error:
+                except UnitLostError as error:
                     yield Conversion(problem=f"MNN's converter failed on it: {error}; {_INSTEAD} run it")
+                except ExecutionError as error:  # not MNN's fault
+                    if type(error) is not ExecutionError:
+                        raise  # nor the piece's: a full cache, say
+                    yield Conversion(problem=f"gapless failed on it: {error}; please report it")
                 else:
                     yield _judged(answer, target.read())
 
@@ -87,13 +91,16 @@ def _judged(answer: Message, content: bytes) -> Conversion:
             unsupported=operators,
         )
     if _CONTROL_FLOW in words:
-        return Conversion(problem=f"MNN's sessions have no control flow (If, Loop); {_INSTEAD} run it")
+        return Conversion(
+            problem="MNN's sessions have no control flow (If, Loop; MNN makes loops of GRU and LSTM, too); "
+            f"{_INSTEAD} run it"
+        )
     if found := _LOST_WEIGHTS.search(words):
         return Conversion(problem=f"its weights are in another file, {found[1]!r}, which is not there")
     if not content:
         return Conversion(problem=f"MNN's converter made nothing of it; it printed: {_last_line(words)}")
     if answer["defect"]:
-        return Conversion(problem=f"MNN made something else of it: {answer['defect']}")
+        return Conversion(problem=f"what MNN made of it cannot be used: {answer['defect']}")
     return Conversion(content=content)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from ...formulations.errors import ExecutionError
+from ...formulations.errors import UnitLostError
 from ...formulations.hardware import ProcessingUnit
 from ..workers import Message, Worker
 
@@ -35,7 +35,7 @@ class Helper:
 
         Raises
         ------
-        ExecutionError
+        UnitLostError
             The child died or took longer than `limit_s`, its start included.
         GaplessError
             What the child raised.
@@ -46,7 +46,7 @@ class Helper:
             self._worker.send(question)
             answer = self._worker.receive(limit_s)
             if answer is None:
-                raise ExecutionError(f"no answer within {limit_s:g} s; the process was ended")
+                raise UnitLostError(f"no answer within {limit_s:g} s; the process was ended")
         except BaseException:
             self.close()
             raise

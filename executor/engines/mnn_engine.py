@@ -69,15 +69,16 @@ class MnnEngine:
         keys = {piece.digest: cache_key(piece.digest, self.name, version, *OPTIONS) for piece in pieces}
         paths = {digest: path for digest, key in keys.items() if (path := store.path(key, _SUFFIX))}
         missing = tuple({piece.digest: piece for piece in pieces if piece.digest not in paths}.values())
-        problems = []
+        problems: dict[str, str] = {}
         with closing(convert(missing)) as conversions:
             for piece, made in zip(missing, conversions, strict=True):
                 if made.content is None:
-                    problems.append(f"{piece.name}: {made.problem}")
+                    problems[piece.name] = made.problem
                 else:
                     paths[piece.digest] = store.put(keys[piece.digest], _SUFFIX, made.content)
         if problems:
-            raise ConversionError("MNN cannot run " + "\n".join(problems))
+            listed = "\n".join(f"{name}: {problem}" for name, problem in problems.items())
+            raise ConversionError(f"MNN cannot run {listed}", problems)
         return tuple(artifact_of(piece, engine=self.name, path=paths[piece.digest]) for piece in pieces)
 
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> MnnSession:

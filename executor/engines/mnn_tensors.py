@@ -8,6 +8,7 @@ import numpy as np
 
 from ...formulations.errors import ExecutionError
 from ..model import TensorSpec
+from .narrowing import ELSEWHERE, check_fits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +31,6 @@ _CARRIED_AS = {
 _NCHW = 1
 _DISTINCT = 251
 """How many different numbers show the order of elements: they fit into every type, and are prime to it."""
-
-_ELSEWHERE = "run this piece with engine 'onnxruntime'"
 
 
 class MnnTensor:
@@ -64,7 +63,8 @@ class MnnTensor:
         self._tensor = tensor
         host = _host_copy(tensor)
         self._host = None if _shares_memory(tensor, host) else host
-        self._memory: NDArray[Any] = (tensor if self._host is None else host).getNumpyData()
+        memory = (tensor if self._host is None else host).getNumpyData()
+        self._memory: NDArray[Any] = memory.reshape(spec.shape)  # a view: trailing ones come and go
 
     def take(self, array: NDArray[Any]) -> None:
         """Copy an array into MNN.
@@ -96,32 +96,16 @@ class MnnTensor:
     def _narrowed(self, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         if array.dtype == dtype:
             return array
-        if dtype.kind in "iu":
-            self._check_integers(array, np.iinfo(dtype))
-        try:
-            # Casts to 16 bits that end at infinity are part of many models; those from 64 bits are a loss.
-            with np.errstate(over="raise" if array.dtype == np.float64 else "ignore"):
-                return array.astype(dtype)
-        except FloatingPointError:
-            raise ExecutionError(
-                f"tensor {self._name!r} holds numbers beyond float32, with which MNN computes; {_ELSEWHERE}"
-            ) from None
-
-    def _check_integers(self, array: NDArray[Any], limits: np.iinfo[Any]) -> None:
-        if array.size == 0 or array.dtype.kind == "b":
-            return
-        least, most = array.min(), array.max()
-        if least < limits.min or most > limits.max:
-            raise ExecutionError(
-                f"tensor {self._name!r} holds numbers from {least} to {most}, which do not fit into "
-                f"{limits.dtype}: MNN computes with 32-bit integers; {_ELSEWHERE}"
-            )
+        check_fits(array, dtype, tensor=self._name, engine="MNN")
+        # Casts to 16 bits that end at infinity are part of many models.
+        with np.errstate(over="ignore"):
+            return array.astype(dtype)
 
 
 def tensor_problem(spec: TensorSpec, tensor: Any) -> str | None:
     """Say why a tensor of MNN cannot stand for a tensor of a piece; None when it can."""
     shape = tuple(tensor.getShape())
-    if shape != spec.shape:
+    if _without_trailing_ones(shape) != _without_trailing_ones(spec.shape):
         return f"tensor {spec.name!r} has shape {list(shape)} in MNN, needs {list(spec.shape)}"
     try:
         found = str(tensor.getNumpyData().dtype)
@@ -130,9 +114,16 @@ def tensor_problem(spec: TensorSpec, tensor: Any) -> str | None:
     if found != _CARRIED_AS.get(spec.dtype):
         return (
             f"tensor {spec.name!r} is {spec.dtype} in the model and {found} in MNN: it cannot cross the "
-            f"border of a piece; cut elsewhere, or {_ELSEWHERE}"
+            f"border of a piece; cut elsewhere, or {ELSEWHERE}"
         )
     return None
+
+
+def _without_trailing_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what counts of a shape: MNN has [1,64,1,1] for [1,64,1] after a convolution along one axis."""
+    while shape and shape[-1] == 1:
+        shape = shape[:-1]
+    return shape
 
 
 def _shares_memory(tensor: Any, host: Any) -> bool:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import metadata, util
+from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ...formulations.availability import Availability
 from ...formulations.errors import EngineUnavailableError
 from ...formulations.hardware import ProcessingUnit
-from ..engine import Artifact, artifact_of
+from ..engine import Artifact
 from ..model import Piece
-from .cache import Cache, cache_key, default_cache
+from .onnx_pieces import package_version, write_pieces
 from .ort_providers import PROVIDERS
 
 if TYPE_CHECKING:
     from .ort_session import OrtSession
-
-_SUFFIX = ".onnx"
 
 
 class OrtEngine:
@@ -40,7 +38,7 @@ class OrtEngine:
         """Say whether ONNX Runtime is installed."""
         if util.find_spec("onnxruntime") is None:
             return Availability(ok=False, reason="ONNX Runtime is not installed: pip install 'gapless[ort]'")
-        return Availability(ok=True, version=_installed_version())
+        return Availability(ok=True, version=package_version("onnxruntime"))
 
     def backends(self) -> tuple[str, ...]:
         """Return the backends that open here, as found out once by a child process; "cpu" first."""
@@ -58,8 +56,7 @@ class OrtEngine:
         StoreError
             The cache cannot take them.
         """
-        store = default_cache() if folder is None else Cache(folder)
-        return tuple(artifact_of(piece, engine=self.name, path=_stored(piece, store)) for piece in pieces)
+        return write_pieces(pieces, engine=self.name, folder=folder)
 
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> OrtSession:
         """Open a session in this process.
@@ -77,19 +74,6 @@ class OrtEngine:
         from .ort_session import OrtSession
 
         return OrtSession(artifact, unit, version=found.version, allow_mismatch=self._allow_mismatch)
-
-
-def _stored(piece: Piece, store: Cache) -> Path:
-    key = cache_key(piece.digest, "onnx")
-    return store.path(key, _SUFFIX) or store.put(key, _SUFFIX, piece.content.read())
-
-
-@cache
-def _installed_version() -> str:
-    """Return the version; the package has other names where it is built for other devices."""
-    for name in metadata.packages_distributions().get("onnxruntime", ()):
-        return metadata.version(name)
-    return ""
 
 
 @cache

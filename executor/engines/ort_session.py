@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ONLY_ERRORS = 3
+_SILENT = 4
 
 
 def reference_outputs(
-    model: bytes, inputs: Mapping[str, NDArray[Any]], wanted: Sequence[str] | None = None
+    model: bytes,
+    inputs: Mapping[str, NDArray[Any]],
+    wanted: Sequence[str] | None = None,
+    *,
+    quantised: bool = False,
 ) -> dict[str, NDArray[Any]]:
     """Run a model once and return the right numbers.
+
+    A quantised model is run as ONNX Runtime runs it by default: in integers. Without optimisation it would
+    emulate them in floats, and differ by a step here and there from every runtime that does compute in
+    integers.
 
     Parameters
     ----------
@@ -34,6 +44,8 @@ def reference_outputs(
         All inputs, by name.
     wanted
         Names of the outputs that are wanted; None: all of them.
+    quantised
+        Whether the model rounds what it computes to few bits on the way.
 
     Raises
     ------
@@ -43,9 +55,8 @@ def reference_outputs(
         ONNX Runtime cannot run the model.
     """
     options = _options(threads=len(os.sched_getaffinity(0)))
-    # Fusions that change the order of sums are for speed, not for a reference.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    session = _load(model, options, PROVIDERS["cpu"])
+    chosen = options if quantised else _exact(options)
+    session = _load(model, chosen, PROVIDERS["cpu"], what="the model")
     outputs = [value.name for value in session.get_outputs()]
     names = outputs if wanted is None else list(wanted)
     defects = [
@@ -61,6 +72,39 @@ def reference_outputs(
         return dict(zip(names, session.run(names, feeds), strict=True))
     except Exception as error:
         raise ExecutionError(f"ONNX Runtime cannot run the model: {error}") from error
+
+
+def observed_outputs(model: bytes, inputs: Mapping[str, NDArray[Any]], *, seconds: float) -> dict[str, Any]:
+    """Run a model once and return all outputs, of whatever type: sequences are lists.
+
+    Parameters
+    ----------
+    model
+        A serialised, self-contained ModelProto; its outputs need no types.
+    inputs
+        All inputs, by name.
+    seconds
+        How long it may run: after that it is stopped.
+
+    Raises
+    ------
+    ExecutionError
+        ONNX Runtime cannot run the model, or took too long.
+    """
+    options = _exact(_options(threads=len(os.sched_getaffinity(0))))
+    session = _load(model, options, PROVIDERS["cpu"], what="the model")
+    how = ort.RunOptions()
+    how.log_severity_level = _SILENT
+    timer = threading.Timer(seconds, lambda: setattr(how, "terminate", True))
+    timer.start()
+    try:
+        names = [value.name for value in session.get_outputs()]
+        return dict(zip(names, session.run(names, dict(inputs), how), strict=True))
+    except Exception as error:
+        late = f" (stopped after {seconds:g} s)" if how.terminate else ""
+        raise ExecutionError(f"ONNX Runtime cannot run the model{late}: {error}") from error
+    finally:
+        timer.cancel()
 
 
 class OrtSession:
@@ -91,7 +135,8 @@ class OrtSession:
     ) -> None:
         self.artifact = artifact
         before = thread_count()
-        self._session = _load(artifact.path, _options(threads=unit.threads or 1), _provider(unit))
+        options, provider = _options(threads=unit.threads or 1), _provider(unit)
+        self._session = _load(artifact.path, options, provider, what=f"the model of {artifact.piece!r}")
         self.receipt: PlacementReceipt = receipt_of(
             unit,
             artifact.piece,
@@ -183,6 +228,12 @@ def _options(*, threads: int) -> ort.SessionOptions:
     return options
 
 
+def _exact(options: ort.SessionOptions) -> ort.SessionOptions:
+    """Leave out fusions that change the order of sums: they are for speed, not for a reference."""
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return options
+
+
 _TOO_NEW = ("Unsupported model IR version", "is under development")
 _NEWER = (
     f"\nThe model is newer than ONNX Runtime {ort.__version__}: upgrade onnxruntime, or write the model with "
@@ -190,9 +241,9 @@ _NEWER = (
 )
 
 
-def _load(model: bytes | str, options: ort.SessionOptions, provider: str) -> Any:
+def _load(model: bytes | str, options: ort.SessionOptions, provider: str, *, what: str) -> Any:
     try:
         return ort.InferenceSession(model, options, providers=[provider])
     except Exception as error:
         hint = _NEWER if any(words in str(error) for words in _TOO_NEW) else ""
-        raise ExecutionError(f"ONNX Runtime cannot load the model: {error}{hint}") from error
+        raise ExecutionError(f"ONNX Runtime cannot load {what}: {error}{hint}") from error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from ...formulations.errors import EngineUnavailableError, InvalidInputError
+from ...formulations.hardware import ProcessingUnit
 from ...formulations.nearness import meant, shown
 from ...formulations.plugins import (
     PluginError,
@@ -19,13 +21,16 @@ from ...formulations.plugins import (
 )
 from ..engine import Engine
 from ..simulation import SIMULATED
+from .by_kind import EngineByKind
 
 ENTRY_POINT_GROUP = "gapless.engines"
 
 _BUILT_IN = {
     "mnn": ".mnn_engine:MnnEngine",
     "onnxruntime": ".ort_engine:OrtEngine",
+    "openvino": ".openvino_engine:OpenVinoEngine",
     "callable": ".callable_engine:CallableEngine",
+    "opencl": ".opencl_engine:OpenClEngine",
 }
 
 
@@ -40,7 +45,8 @@ def get_engine(name: str) -> Engine:
     Parameters
     ----------
     name
-        A registered name, or "module:Class" or "file.py:Class" of an engine of your own.
+        A registered name, or "module:Class" or "file.py:Class" of an engine of your own; or two of
+        them, such as "mnn+callable": each piece is run by the first that takes its kind.
 
     Raises
     ------
@@ -54,6 +60,9 @@ def get_engine(name: str) -> Engine:
             "nothing can be measured with --engine simulated, which plays a cost table; `gapless tune`, "
             "`run` and `trace` take it"
         )
+    first, plus, last = name.rpartition("+")
+    if plus and last in engine_names():
+        return EngineByKind([get_engine(first), get_engine(last)])
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         engine: Engine = getattr(import_module(module, __package__), attribute)()
@@ -67,6 +76,30 @@ def get_engine(name: str) -> Engine:
         raise EngineUnavailableError(str(error)) from error
     hint = reference_hint(name) or meant(name, engine_names())
     raise InvalidInputError(f"no engine {shown(name)}; {hint}")
+
+
+def engines_on(units: Iterable[ProcessingUnit], given: Engine) -> dict[str, Engine]:
+    """Return, by name of unit, who runs everything there: the engine that a unit names, or else a given one.
+
+    Raises
+    ------
+    InvalidInputError, EngineUnavailableError
+        As for `get_engine`.
+    """
+    known = {"": given, given.name: given}
+    found = {}
+    for unit in units:
+        name = unit.engine.name
+        if name not in known:
+            known[name] = get_engine(name)
+        found[unit.name] = known[name]
+    return found
+
+
+def engine_words(engines: Iterable[Engine]) -> str:
+    """Return engines with their versions, each once, in words."""
+    versions = {engine.name: engine.availability().version for engine in engines}
+    return " + ".join(f"{name} {version}".strip() for name, version in versions.items())
 
 
 def _plugged(engine: Engine, *, reference: str = "") -> Engine:

@@ -17,7 +17,7 @@ from ...formulations.hardware import Platform
 from ...formulations.plan import Chunk
 from ..engines.mnn_engine import MnnEngine
 from ..engines.ort_engine import OrtEngine
-from ..model import Model, Piece, TensorSpec, tolerance
+from ..model import Model, Piece, TensorSpec, allowed_error
 from ..names import distinct
 from .frames import write_npz
 from .kinds import ExportKind
@@ -130,7 +130,10 @@ def draw(order: Order) -> Drawing:
         problem=order.problem,
         platform=order.platform.name,
         predicted=order.predicted,
-        tolerance=max(tolerance(unit.precision) for unit in units),
+        tolerance=max(
+            allowed_error(order.models[name].network, [unit.precision for unit in units])
+            for name in order.deployment.networks
+        ),
         units=units,
         networks=networks,
         streams=tuple(_stream(order, index, pieces, files) for index in range(len(order.deployment.streams))),
@@ -156,8 +159,8 @@ def _pieces(order: Order) -> dict[Chunk, tuple[Piece, ...]]:
         found[chunk] = order.models[chunk.network].pieces(chunk.start, chunk.stop)
         if any(piece.content.kind != "onnx" for piece in found[chunk]):
             raise InvalidInputError(
-                f"network {chunk.network!r} is made of Python functions, which have no ONNX form: it cannot "
-                f"be exported; run it with `gapless run`, or with gapless.open_pipeline"
+                f"network {chunk.network!r} holds Python functions, which have no ONNX form: it cannot be "
+                f"exported; run it with `gapless run`, or with gapless.open_pipeline"
             )
     return found
 

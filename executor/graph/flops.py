@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from .operators import Operator, OperatorGraph
 
+BYTES_WEIGHT = 4
+
 _PER_OUTPUT = {
     "BatchNormalization": 2,
     "Softmax": 5,
@@ -49,6 +51,11 @@ class OperatorCost:
     flops: int | None
     weight_bytes: int
     moved_bytes: int
+
+    @property
+    def effort(self) -> int:
+        """Its work in one number: a byte that is moved counts like `BYTES_WEIGHT` operations."""
+        return (self.flops or 0) + BYTES_WEIGHT * (self.moved_bytes + self.weight_bytes)
 
 
 def operator_cost(graph: OperatorGraph, operator: Operator) -> OperatorCost:

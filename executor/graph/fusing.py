@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from .op_types import ELEMENTWISE, MOVING
+from .quantised import side_of_cut
 
 if TYPE_CHECKING:
     from .flops import OperatorCost
@@ -20,8 +21,6 @@ _LIGHT = MOVING | ELEMENTWISE
 """Types that a runtime fuses into a neighbour, or does on the way."""
 
 _TINY_SHARE = 0.05
-_BYTES_WEIGHT = 4
-"""A moved byte counts like this many operations when costs are compared."""
 
 
 class Clusters:
@@ -71,6 +70,10 @@ class Clusters:
         """Return the cluster that holds an operator."""
         return self._home[operator]
 
+    def members(self, cluster: int) -> Sequence[int]:
+        """Return the operators of a cluster."""
+        return self._members[cluster]
+
     def in_order(self) -> list[tuple[int, ...]]:
         """Return the operators of all clusters, in the topological order nearest to that of the graph."""
         missing = {
@@ -116,8 +119,9 @@ def fuse(
     of the heavy ones, join a neighbour: the producer that feeds nothing else; or a light cluster that alone
     uses them; or the consumer; or the only producer. Operators of different `classes` stay apart.
     """
-    light = _Lightness(graph, costs)
     kinds = _with_sources(graph, classes or [None] * len(graph.operators))
+    _join_quantised(graph, clusters, kinds)
+    light = _Lightness(graph, clusters, costs)
     before, after = clusters.predecessors, clusters.successors
 
     def feeds_only(cluster: int) -> list[int]:
@@ -149,6 +153,24 @@ def fuse(
         step = 0 if merged else step + 1
 
 
+def _join_quantised(graph: OperatorGraph, clusters: Clusters, kinds: Sequence[Hashable]) -> None:
+    """Join each DequantizeLinear with the one that reads it, each QuantizeLinear with what it reads.
+
+    Integers then cross the cuts, and a runtime finds what it fuses (see `quantised`).
+    """
+    sides = [side_of_cut(each.op_type, each.inputs, each.outputs) for each in graph.operators]
+    makers = [index for index, side in enumerate(sides) if side == "maker"]
+    readers = [index for index, side in enumerate(sides) if side == "reader"]
+    for members, near in ((makers, clusters.predecessors), (reversed(readers), clusters.successors)):
+        for index in members:
+            cluster = clusters.home(index)
+            if len(near[cluster]) != 1 or len(clusters.members(cluster)) > 1:  # or of a weight: it is at home
+                continue
+            (other,) = near[cluster]
+            if kinds[clusters.first[cluster]] == kinds[clusters.first[other]]:
+                clusters.merge(cluster, other)
+
+
 def _with_sources(graph: OperatorGraph, classes: Sequence[Hashable]) -> list[Hashable]:
     """Return the classes, those of operators without inputs being that of the first one that uses them."""
     users, kinds = graph.consumers(), list(classes)
@@ -162,12 +184,14 @@ def _with_sources(graph: OperatorGraph, classes: Sequence[Hashable]) -> list[Has
 class _Lightness:
     """Which clusters hold nothing that deserves a layer of its own."""
 
-    def __init__(self, graph: OperatorGraph, costs: Sequence[OperatorCost]) -> None:
+    def __init__(self, graph: OperatorGraph, clusters: Clusters, costs: Sequence[OperatorCost]) -> None:
         heavy = [bool(op.domain) or op.has_subgraphs or op.op_type not in _LIGHT for op in graph.operators]
-        self._heavy = heavy
-        self._effort = [(c.flops or 0) + _BYTES_WEIGHT * (c.moved_bytes + c.weight_bytes) for c in costs]
-        efforts = [effort for effort, counts in zip(self._effort, heavy, strict=True) if counts]
+        effort = [cost.effort for cost in costs]
+        efforts = [each for each, counts in zip(effort, heavy, strict=True) if counts]
         self._tiny = _TINY_SHARE * sum(efforts) / max(1, len(efforts))
+        members = [clusters.members(cluster) for cluster in range(len(heavy))]
+        self._heavy = [any(heavy[index] for index in own) for own in members]
+        self._effort = [sum(effort[index] for index in own) for own in members]
 
     def __call__(self, cluster: int) -> bool:
         return not self._heavy[cluster] or self._effort[cluster] < self._tiny

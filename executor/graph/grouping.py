@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from .operators import OperatorGraph
 
 
+MANY_LAYERS = 256
+TINY_LAYER = 0.001
+TINY_LAYERS = 1 / 3
+"""Of more than so many layers, if so large a share does less than this share of the work, blocks are made."""
+
 _UNKNOWN_BYTES = 2**31
 """What a tensor of unknown size counts in the search for an order: its users are kept close."""
 
@@ -24,6 +29,8 @@ _UNKNOWN_BYTES = 2**31
 class Granularity(StrEnum):
     """How finely a model is divided into layers."""
 
+    AUTO = "auto"
+    """Layers, or blocks where there are too many layers that are too small (`usual_grouping`)."""
     OPERATOR = "operator"
     """Every operator of the simplified model is a layer."""
     LAYER = "layer"
@@ -63,6 +70,7 @@ def group(
     *,
     pieces: Sequence[int] = (),
     classes: Sequence[Hashable] = (),
+    limited: bool = True,
 ) -> Grouping:
     """Return the layers of a model.
 
@@ -82,6 +90,8 @@ def group(
     classes
         Operators of different classes (say, that other units can run) are in different layers, and layers
         of one class come one after the other as far as possible.
+    limited
+        Whether more layers than the planner takes are refused.
 
     Raises
     ------
@@ -96,16 +106,42 @@ def group(
     groups, obstacles = _without_obstacles(graph, groups)
     if granularity == Granularity.BLOCK:
         groups = _joined(groups, _block_cuts(len(groups), _tensors(graph, groups)))
-    if len(groups) > MAX_LAYERS:
-        raise InvalidModelError(
-            f"the model has {len(groups)} layers at --granularity {granularity}, at most {MAX_LAYERS} can be "
-            "planned: use --granularity block"
-        )
+    if limited:
+        _check_count(groups, granularity)
     return Grouping(
         layers=_layers(graph, costs, groups),
         tensors=_tensors(graph, groups),
         operators=tuple(groups),
         obstacles=obstacles,
+    )
+
+
+def _check_count(groups: Sequence[object], granularity: Granularity) -> None:
+    if len(groups) > MAX_LAYERS:
+        raise InvalidModelError(
+            f"the model has {len(groups)} layers at --granularity {granularity}, at most {MAX_LAYERS} can be "
+            "planned: use --granularity block"
+        )
+
+
+def usual_grouping(graph: OperatorGraph, costs: Sequence[OperatorCost]) -> tuple[Granularity, Grouping, str]:
+    """Return a grouping of a fitting granularity, and why it is not the usual one; "" if it is.
+
+    A network of very many layers, many of which do next to nothing, takes long to measure and to plan, and
+    what such a layer costs is less than the noise of a measurement: it is divided into blocks.
+    """
+    layers = group(graph, costs, Granularity.LAYER, limited=False)
+    efforts = [sum(costs[index].effort for index in members) for members in layers.operators]
+    tiny = sum(effort < TINY_LAYER * sum(efforts) for effort in efforts)
+    if len(efforts) <= MANY_LAYERS or tiny < TINY_LAYERS * len(efforts):
+        _check_count(layers.layers, Granularity.LAYER)
+        return Granularity.LAYER, layers, ""
+    blocks = group(graph, costs, Granularity.BLOCK)
+    return (
+        Granularity.BLOCK,
+        blocks,
+        f"of its {len(efforts)} layers {tiny} do less than {100 * TINY_LAYER:g} % of the work each: they are "
+        f"grouped into {len(blocks.layers)} blocks; --granularity layer keeps them apart",
     )
 
 

@@ -46,7 +46,7 @@ _OTHER_FORMATS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A validated model with all its weights in memory.
+    """A model with all its weights in memory; the rest holds once it is `checked`.
 
     Attributes
     ----------
@@ -87,6 +87,17 @@ def read_model_file(
         The file cannot be read, is no ONNX model, is damaged, too large, too new, or its external data is
         missing, too short, or outside its folder. All defects at once where possible.
     """
+    file = read_contents(path, materialize=materialize, watch=watch)
+    if digest not in (None, file.digest):
+        raise InvalidModelError(f"the model file {file.path} has changed since it was loaded: load it again")
+    return checked(file, watch=watch)
+
+
+def read_contents(path: str | Path, *, materialize: bool = False, watch: Watch | None = None) -> ModelFile:
+    """Read an ONNX file with its external data, as it stands there: it is not `checked` yet.
+
+    Parameters and errors are those of `read_model_file`.
+    """
     watch = watch or Watch()
     absolute = Path(os.path.abspath(path))
     data = _read(absolute, watch)
@@ -108,11 +119,21 @@ def read_model_file(
         tensor.raw_data = content
         tensor.ClearField("external_data")
         tensor.ClearField("data_location")
-    if digest not in (None, found.hexdigest()):
-        raise InvalidModelError(f"the model file {absolute} has changed since it was loaded: load it again")
+    return ModelFile(path=absolute, digest=found.hexdigest(), model=model)
+
+
+def checked(file: ModelFile, *, watch: Watch | None = None) -> ModelFile:
+    """Return a file that was read, checked and in its normal form; its model is used up.
+
+    Raises
+    ------
+    InvalidModelError
+        The checker has something against it, or its functions cannot be inlined.
+    """
+    watch = watch or Watch()
     watch.step("the check")
-    _raise(absolute, filter(None, [checker_complaint(model)]))
-    return ModelFile(path=absolute, digest=found.hexdigest(), model=_normal_form(absolute, model, watch))
+    _raise(file.path, filter(None, [checker_complaint(file.model)]))
+    return ModelFile(path=file.path, digest=file.digest, model=_normal_form(file.path, file.model, watch))
 
 
 def external_files(path: str | Path, *, materialize: bool = False) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.errors import InvalidModelError
 from ...formulations.network import ModelRef, Network
 from ...formulations.spatial import SpatialNetwork
-from ..model import Piece, TensorSpec, check_range
+from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
-from .flops import operator_cost
+from ..samples import Samples
+from .flops import OperatorCost, operator_cost
 from .geometry import spatial_network
-from .grouping import Granularity, Grouping, group
+from .grouping import Granularity, Grouping, group, usual_grouping
 from .model_file import ModelFile, read_model_file
 from .op_types import RANDOM
 from .operators import OperatorGraph, read_operators
@@ -68,6 +69,12 @@ class OnnxModel:
         The layer that makes each tensor.
     materialize
         Whether its weights are read through links.
+    division
+        Of the warnings, those of how it is divided: why several layers are one.
+    idle_inputs
+        Names of the inputs that change nothing.
+    samples
+        What it is tried with.
     """
 
     network: Network
@@ -80,6 +87,9 @@ class OnnxModel:
     cutter: Cutter = field(repr=False)
     makers: Mapping[str, int] = field(repr=False)
     materialize: bool
+    division: tuple[str, ...] = ()
+    idle_inputs: tuple[str, ...] = ()
+    samples: Samples = field(default=Samples(), repr=False)
 
     def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
         """Return the chunk [start, stop) as one piece; errors as for `executor.model.Model.pieces`."""
@@ -96,22 +106,12 @@ class OnnxModel:
         return spatial_network(self.graph, costs, name=self.network.name)
 
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
-        """Return random inputs: normally distributed for floats, 0 or 1 for integers and Booleans.
+        """Return the inputs that were given, in turn, or random ones (see `Samples`)."""
+        return self.samples.inputs(self.inputs, seed)
 
-        Floats have mean 0 and variance 1, as normalised images and sounds have: on inputs of one sign, real
-        networks tend to saturate, and then equal numbers prove nothing.
-        """
-        import numpy as np
-
-        random = np.random.default_rng(seed)
-        return {
-            spec.name: (
-                random.standard_normal(spec.shape)
-                if "float" in spec.dtype
-                else random.integers(0, 2, spec.shape)
-            ).astype(spec.dtype)
-            for spec in self.inputs
-        }
+    def with_samples(self, samples: Samples) -> OnnxModel:
+        """Return the model, tried with other inputs; errors as for `Samples.fitted`."""
+        return replace(self, samples=samples.fitted(self.inputs, ignored=self.idle_inputs))
 
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
         """Return the right outputs: of the model as it stands in its file, before simplification.
@@ -130,12 +130,15 @@ class OnnxModel:
             raise InvalidModelError(
                 f"model {self.network.name!r} has no tensor {', '.join(map(repr, unknown))}"
             )
-        file = self._file()
-        right = reference_outputs(file.model.SerializeToString(), {**_zeros(file), **inputs})
+        file, quantised = self._file(), is_quantised(self.network)
+        content = file.model.SerializeToString()
+        right = reference_outputs(content, {**_zeros(file), **inputs}, quantised=quantised)
         if also:
             whole = self.cutter.extract(0, len(self.network.layers), also=set(also) - set(right))
             wanted = [name for name in also if name not in right]
-            right |= reference_outputs(whole.SerializeToString(), inputs, wanted) if wanted else {}
+            if wanted:
+                content = whole.SerializeToString()
+                right |= reference_outputs(content, inputs, wanted, quantised=quantised)
         return right
 
     def _file(self) -> ModelFile:
@@ -149,7 +152,7 @@ def load_onnx(
     path: str | Path,
     *,
     shapes: Shapes = MappingProxyType({}),
-    granularity: Granularity = Granularity.LAYER,
+    granularity: Granularity = Granularity.AUTO,
     name: str | None = None,
     materialize: bool = False,
     locator: str | None = None,
@@ -187,12 +190,9 @@ def load_onnx(
     graph = read_operators(prepared.model, complaint=" ".join(prepared.warnings))
     costs = [operator_cost(graph, operator) for operator in graph.operators]
     name = name or _network_name(prepared.path)
-    labels: Sequence[int] = ()
-    if granularity == Granularity.PIECE:
-        if pieces is None:
-            raise InvalidModelError(f"nobody finds pieces here: divide {name!r} with another --granularity")
-        labels = pieces(spatial_network(graph, costs, name=name))[len(graph.inputs) :]
-    grouping = group(graph, costs, granularity, pieces=labels)
+    granularity, grouping, coarser = _grouped(graph, costs, granularity, pieces, name)
+    idle = [name for name in prepared.inputs if name not in {spec.name for spec in graph.inputs}]
+    division = (*grouping.obstacles, *filter(None, [coarser]))
     network = Network(
         name=name,
         layers=grouping.layers,
@@ -214,7 +214,12 @@ def load_onnx(
         graph=graph,
         content_digest=prepared.digest,
         path=prepared.path,
-        warnings=(*prepared.warnings, *_warnings(graph, prepared.inputs), *grouping.obstacles),
+        warnings=(
+            *prepared.warnings,
+            *_warnings(graph, idle),
+            *division,
+        ),
+        division=division,
         cutter=Cutter.of(network.name, graph, grouping.operators),
         makers={
             name: layer
@@ -223,7 +228,26 @@ def load_onnx(
             for name in graph.operators[index].outputs
         },
         materialize=materialize,
+        idle_inputs=tuple(idle),
     )
+
+
+def _grouped(
+    graph: OperatorGraph,
+    costs: Sequence[OperatorCost],
+    granularity: Granularity,
+    pieces: PieceFinder | None,
+    name: str,
+) -> tuple[Granularity, Grouping, str]:
+    """Return how a model is divided, and why not as usual; "" where it is as usual, or as was asked."""
+    if granularity == Granularity.AUTO:
+        return usual_grouping(graph, costs)
+    labels: Sequence[int] = ()
+    if granularity == Granularity.PIECE:
+        if pieces is None:
+            raise InvalidModelError(f"nobody finds pieces here: divide {name!r} with another --granularity")
+        labels = pieces(spatial_network(graph, costs, name=name))[len(graph.inputs) :]
+    return granularity, group(graph, costs, granularity, pieces=labels), ""
 
 
 def _network_name(path: Path) -> str:
@@ -238,10 +262,9 @@ def _digest(prepared: Prepared, granularity: Granularity, graph: OperatorGraph, 
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _warnings(graph: OperatorGraph, inputs: Sequence[str]) -> Iterator[str]:
-    unused = [name for name in inputs if name not in {spec.name for spec in graph.inputs}]
-    if unused:
-        yield f"no output depends on the input {', '.join(map(repr, unused))}: it is left out"
+def _warnings(graph: OperatorGraph, idle: Sequence[str]) -> Iterator[str]:
+    if idle:
+        yield f"no output depends on the input {', '.join(map(repr, idle))}: it is left out"
     if graph.foreign:
         yield f"operators that are not part of ONNX, which an engine may not know: {_listed(graph.foreign)}"
     nested = Counter(operator.kind for operator in graph.operators if operator.has_subgraphs)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...formulations.errors import InvalidInputError
+from ..engines.cache import default_cache
 from ..workers import Link, Message
 from .preparing import prepare
 from .watching import Watch
@@ -44,7 +45,13 @@ def _opened(question: Message, target: str, watch: _Watch) -> Message:
     watch.step("reading the file")
     watch.size(0)
     shapes = {name: tuple(shape) for name, shape in question["shapes"].items()}
-    prepared = prepare(question["path"], shapes=shapes, materialize=question["materialize"], watch=watch)
+    prepared = prepare(
+        question["path"],
+        shapes=shapes,
+        materialize=question["materialize"],
+        watch=watch,
+        cache=default_cache(),
+    )
     watch.step("writing the simplified model")
     with open(target, "wb") as file:
         file.write(prepared.model.SerializeToString())

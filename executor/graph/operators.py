@@ -14,6 +14,13 @@ from ..model import ITEM_BYTES, TensorSpec
 from ..names import safe_name
 from .tensor_data import subgraphs, weight_bytes
 
+_CURES = (
+    ("sequence", "export it as tensors (skl2onnx: options={'zipmap': False})"),
+    ("strings", "export numbers, such as the index of a label, and map them to texts in your code"),
+    ("its size depends", "pad or cut it to a fixed size in the model, or declare its shape in the file"),
+)
+"""(words of an obstacle, what to do about it)."""
+
 _ONNX_DOMAINS = ("", "ai.onnx.ml")
 
 
@@ -241,13 +248,20 @@ def _check_borders(
         if value.name not in reached:
             defects.append(f"output {value.name!r} does not depend on any input: remove it from the model")
         elif value.name in obstacles:
-            defects.append(f"output {value.name!r}: {obstacles[value.name]}{_origin(operators, obstacles)}")
+            obstacle = obstacles[value.name]
+            origin = _origin(operators, obstacles)
+            defects.append(f"output {value.name!r}: {obstacle}{origin}{_cure(obstacle)}")
     if not operators:
         defects.append("no operator remains: nothing has to be computed from the inputs")
     if defects and complaint:
         defects.append(complaint)
     if defects:
         raise InvalidModelError("the model cannot be cut and run:", defects)
+
+
+def _cure(obstacle: str) -> str:
+    """Return what to do about an output that cannot be handed over, as the end of a sentence."""
+    return next((f": {cure}" for words, cure in _CURES if words in obstacle), "")
 
 
 def _origin(operators: tuple[Operator, ...], obstacles: Mapping[str, str]) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .model_file import read_model_file
+from .keeping import LEAST_S, Kept, find, keep, key_of, weight_places
+from .model_file import ModelFile, checked, read_contents
+from .quantised import ready_for_cuts
 from .shapes import Shape, Shapes, fix_shapes
 from .simplify import simplify
 from .watching import Watch
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+    from ..engines.cache import Cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,12 @@ class Prepared:
 
 
 def prepare(
-    path: str | Path, *, shapes: Shapes, materialize: bool = False, watch: Watch | None = None
+    path: str | Path,
+    *,
+    shapes: Shapes,
+    materialize: bool = False,
+    watch: Watch | None = None,
+    cache: Cache | None = None,
 ) -> Prepared:
     """Read, check and simplify an ONNX file in this process.
 
@@ -54,6 +64,8 @@ def prepare(
         As for `load_onnx`.
     watch
         Is told of each step.
+    cache
+        Where simplified models are kept; None: nowhere.
 
     Raises
     ------
@@ -63,15 +75,29 @@ def prepare(
         There is too little memory.
     """
     watch = watch or Watch()
-    file = read_model_file(path, materialize=materialize, watch=watch)
+    read = read_contents(path, materialize=materialize, watch=watch)
+    key = key_of(read.digest, shapes)
+    kept = find(cache, key, read.model.graph.initializer) if cache is not None else None
+    if kept is None:
+        places = weight_places(read.model) if cache is not None else {}
+        started = time.monotonic()
+        kept = _simplified(checked(read, watch=watch), shapes, watch)
+        if cache is not None and time.monotonic() - started >= LEAST_S:
+            watch.step("keeping the simplified model")
+            keep(cache, key, kept, places)
+    return Prepared(
+        path=read.path,
+        digest=read.digest,
+        inputs=kept.inputs,
+        shapes=kept.shapes,
+        model=kept.model,
+        warnings=kept.warnings,
+    )
+
+
+def _simplified(file: ModelFile, shapes: Shapes, watch: Watch) -> Kept:
     inputs = tuple(value.name for value in file.model.graph.input)
     given = fix_shapes(file.model, shapes)
     simplified = simplify(file.model, watch=watch)
-    return Prepared(
-        path=file.path,
-        digest=file.digest,
-        inputs=inputs,
-        shapes=given,
-        model=simplified.model,
-        warnings=simplified.warnings,
-    )
+    ready_for_cuts(simplified.model)
+    return Kept(model=simplified.model, inputs=inputs, shapes=given, warnings=simplified.warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Callable, Iterator, MutableSequence
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
@@ -31,6 +31,23 @@ def make_names_safe(model: ModelProto) -> None:
     if new:
         for graph in all_graphs(model):
             _rename(graph, new)
+
+
+def renamed(content: bytes, outer: Callable[[str], str]) -> bytes:
+    """Return a serialised model without local functions, with other names for all its tensors.
+
+    Parameters
+    ----------
+    content
+        The model.
+    outer
+        From a name to the new one; different names stay different.
+    """
+    model = ModelProto.FromString(content)
+    for graph in all_graphs(model):
+        _rename(graph, {name: outer(name) for name in _names(graph) if name})
+    found: bytes = model.SerializeToString(deterministic=True)
+    return found
 
 
 def _texts(graph: GraphProto | FunctionProto) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...formulations.errors import InvalidInputError, InvalidModelError
@@ -48,6 +48,9 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:
 def fix_shapes(model: ModelProto, given: Shapes) -> tuple[tuple[str, Shape], ...]:
     """Write fixed shapes into the inputs of a model, in place, and return the given ones by input name.
 
+    What else the file calls by the same symbol gets the same size: an output (batch, 10) of a model whose
+    input is (batch, 3, 64, 64). Where inference knows better, that counts.
+
     Parameters
     ----------
     model
@@ -72,9 +75,25 @@ def fix_shapes(model: ModelProto, given: Shapes) -> tuple[tuple[str, Shape], ...
         defects += _defects(name, sizes, named.get(name))
     if defects:
         raise InvalidModelError("the shapes of the inputs are not settled:", defects)
+    bound = _bound_symbols(model.graph.input, named)
     for value in model.graph.input:
         _write(value, named.get(value.name))
+    for value in (*model.graph.output, *model.graph.value_info):
+        for size in value.type.tensor_type.shape.dim:
+            if size.dim_param in bound:
+                size.dim_value = bound[size.dim_param]
     return tuple(sorted(named.items()))
+
+
+def _bound_symbols(inputs: Iterable[ValueInfoProto], named: Shapes) -> dict[str, int]:
+    """Return the sizes of symbols; one that would need two sizes is not bound."""
+    sizes: dict[str, set[int]] = {}
+    for value in inputs:
+        dimensions = value.type.tensor_type.shape.dim
+        for dimension, size in zip(dimensions, named.get(value.name, ()), strict=False):
+            if dimension.dim_param:
+                sizes.setdefault(dimension.dim_param, set()).add(size)
+    return {symbol: found.pop() for symbol, found in sizes.items() if len(found) == 1}
 
 
 def _size(text: str) -> int:

@@ -1,4 +1,7 @@
-"""Simplification and shape inference: every tensor that can have a fixed shape gets it."""
+"""Simplification and shape inference: every tensor that can have a fixed shape gets it.
+
+What inference does not know is observed (`observing`).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from onnx.helper import make_tensor_value_info
 
 from ...formulations.errors import InvalidModelError
 from .checking import checker_complaint
+from .observing import is_static, observe_shapes, unknown_tensors
 from .tensor_data import is_known_type, subgraphs, weight_bytes
 from .watching import Watch
 
@@ -58,7 +62,7 @@ class Simplified:
 
 
 def simplify(model: ModelProto, *, watch: Watch | None = None) -> Simplified:
-    """Fold constants and infer shapes of a model whose inputs have fixed shapes; `model` is used up.
+    """Fold constants, infer and observe shapes of a model whose inputs have fixed ones; `model` is used up.
 
     Where simplification fails, the model stays as it is, and a warning says why.
 
@@ -92,7 +96,12 @@ def simplify(model: ModelProto, *, watch: Watch | None = None) -> Simplified:
     except Exception as error:  # whatever a third party raises must not stop the user
         text = " ".join(str(error).split())[:300]
         warning = f"not simplified, because onnxslim failed: {type(error).__name__}: {text}"
-    return Simplified(model=model, warnings=tuple(filter(None, (warning, complaint))))
+    watch.step("observing shapes")
+    unobserved = observe_shapes(model)
+    if complaint and _unknown_shapes(model) and not unknown_tensors(model):
+        complaint = None
+    _refuse_giants(model)
+    return Simplified(model=model, warnings=tuple(filter(None, (warning, complaint, unobserved))))
 
 
 def _slimmed(model: ModelProto) -> tuple[ModelProto, str | None]:
@@ -126,7 +135,7 @@ def _passed(model: ModelProto, *, skipped: Collection[str] = ()) -> tuple[ModelP
         )
     # It forgets what the file says of operators that it does not know.
     values = {value.name: value for value in model.graph.value_info}
-    values |= {value.name: value for value in slim.graph.value_info if _is_static(value)}
+    values |= {value.name: value for value in slim.graph.value_info if is_static(value)}
     del slim.graph.value_info[:]
     slim.graph.value_info.extend(values.values())
     return slim, _infer_shapes(slim)
@@ -232,19 +241,14 @@ def _infer_shapes(model: ModelProto) -> str | None:
     del model.graph.value_info[:]
     model.graph.value_info.extend(found.graph.value_info)
     for declared, inferred in zip(model.graph.output, found.graph.output, strict=True):
-        if _is_static(inferred) or not _is_static(declared):
+        if is_static(inferred) or not is_static(declared):
             declared.CopyFrom(inferred)
     _refuse_giants(model)
     return complaint
 
 
 def _unknown_shapes(model: ModelProto) -> int:
-    return sum(not _is_static(value) for value in (*model.graph.value_info, *model.graph.output))
-
-
-def _is_static(value: ValueInfoProto) -> bool:
-    tensor = value.type.tensor_type
-    return tensor.HasField("shape") and all(size.HasField("dim_value") for size in tensor.shape.dim)
+    return sum(not is_static(value) for value in (*model.graph.value_info, *model.graph.output))
 
 
 def _without_weights(model: ModelProto) -> ModelProto:

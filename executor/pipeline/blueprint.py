@@ -10,6 +10,7 @@ from ...formulations.errors import InvalidPlanError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.plan import Chunk
 from ..engine import Artifact, Engine
+from ..engines.registry import engines_on
 from ..model import Model, Piece, TensorPart, TensorSpec
 from .board import BoardShape
 from .slots import SlotLayout, aligned
@@ -131,7 +132,7 @@ class Blueprint:
 def draw(
     deployment: Deployment, models: Mapping[str, Model], platform: Platform, engine: Engine
 ) -> Blueprint:
-    """Have the engine prepare all pieces, and lay out the shared memory.
+    """Have the engines prepare all pieces, and lay out the shared memory.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def draw(
     platform
         The units.
     engine
-        Prepares all pieces; opens them later, in the workers.
+        Prepares the pieces, and opens them later, in the workers; on units that name another one, that does.
 
     Raises
     ------
@@ -152,14 +153,15 @@ def draw(
         As for `Engine.prepare`.
     """
     _check(deployment, models, platform)
-    steps = _prepare(_pieces(deployment, models), engine)
+    units = {unit.name: unit for unit in platform.units}
+    engines = engines_on([units[name] for name in deployment.units], engine)
+    steps = _prepare(_pieces(deployment, models), engines)
     streams = []
     end = aligned(_board_shape(deployment).word_bytes)
     for stream in deployment.streams:
         blueprint = _stream(stream, steps, models[stream.network], end)
         streams.append(blueprint)
         end = blueprint.slot_at(stream.slots)
-    units = {unit.name: unit for unit in platform.units}
     return Blueprint(
         deployment=deployment,
         units=tuple(units[name] for name in deployment.units),
@@ -250,14 +252,17 @@ def _tiles(stream: Stream, model: Model) -> Iterator[tuple[_Share, tuple[Piece, 
 
 
 def _prepare(
-    pieces: Mapping[_Share, tuple[Piece, ...]], engine: Engine
+    pieces: Mapping[_Share, tuple[Piece, ...]], engines: Mapping[str, Engine]
 ) -> dict[_Share, tuple[tuple[Piece, Artifact], ...]]:
-    """Return each chunk's pieces with what the engine made of them; each piece is prepared once."""
-    unique = {(piece.digest, piece.name): piece for some in pieces.values() for piece in some}
-    artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
+    """Return each chunk's pieces with what the engine of its unit made of them, each piece once."""
+    artifacts: dict[tuple[str, str, str], Artifact] = {}
+    for engine in {engine.name: engine for engine in engines.values()}.values():
+        own = [some for (chunk, _), some in pieces.items() if engines[chunk.unit].name == engine.name]
+        unique = {(engine.name, piece.digest, piece.name): piece for some in own for piece in some}
+        artifacts |= zip(unique, engine.prepare(tuple(unique.values())), strict=True)
     return {
-        chunk: tuple((piece, artifacts[piece.digest, piece.name]) for piece in some)
-        for chunk, some in pieces.items()
+        share: tuple((p, artifacts[engines[share[0].unit].name, p.digest, p.name]) for p in some)
+        for share, some in pieces.items()
     }
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from .feeding import Job
 
-_SEED = 0
 _CLOSE_PATIENCE_S = 2.0
 
 
@@ -53,7 +52,7 @@ class Pipeline:
     platform
         Its units.
     engine
-        Runs the pieces.
+        Runs the pieces; on units that name another one, that does.
     device
         On which device, for measurements.
     stall_limit_s
@@ -289,11 +288,10 @@ class Pipeline:
     def _fill_in_samples(self) -> None:
         if self._has_samples:
             return
-        samples = {name: self._models[name].sample_inputs(_SEED) for name in self.deployment.networks}
         for index, stream in enumerate(self.deployment.streams):
             for slot in range(stream.slots):
                 tensors = self._state.tensors(index, slot)
-                for name, array in samples[stream.network].items():
+                for name, array in self._models[stream.network].sample_inputs(slot).items():
                     tensors[name][...] = array
         self._has_samples = True
 

@@ -32,7 +32,7 @@ class PipelineRunner:
     platform
         The units.
     engine
-        Runs the pieces.
+        Runs the pieces; on units that name another one, that does.
     device
         On which device, for measurements.
     max_open

@@ -23,6 +23,11 @@ MOST_REPLICA_SETS = 6
 
 _MOST_EXPLORED = 1000
 
+FIRST_APART, APART = 3, 4
+"""So many plans are measured first that place so many layers differently: what costs get wrong about one of
+them they may get right about another, and what is learned from them holds for more plans than what is learned
+from three neighbours."""
+
 Prediction = tuple[str, int]
 """Name of a cost table, and the time from one result to the next (`Deployment.pace`) that it predicts, us."""
 
@@ -56,6 +61,9 @@ class TuningCandidate:
         The period that each cost table predicts for it; empty where nothing predicts it.
     rank
         Its place among the plans of the solver, from 1; None for a baseline that no solver proposed.
+    interval_us
+        What was learned from executed plans says that it lies between these two with 90 % probability; empty:
+        nothing was learned, or nothing can be said.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -65,6 +73,7 @@ class TuningCandidate:
     kind: CandidateKind
     predicted_us: tuple[Prediction, ...] = ()
     rank: int | None = None
+    interval_us: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:
@@ -122,6 +131,23 @@ def plan_candidates(
     )
 
 
+def apart_first(problem: Problem, plans: Sequence[Plan]) -> list[Plan]:
+    """Return plans of a problem, best first, with the first `FIRST_APART` of them `APART` apart.
+
+    Each of these is the best one that is far enough from those before; the rest stays in its order.
+    """
+    difference = problem.formulation.difference
+    if difference is None:
+        return list(plans)
+    chosen: list[Plan] = []
+    for plan in plans:
+        if len(chosen) == FIRST_APART:
+            break
+        if all(difference.between(plan, other) >= APART for other in chosen):
+            chosen.append(plan)
+    return [*chosen, *(plan for plan in plans if plan not in chosen)]
+
+
 def ranked(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
     """Return plans of several solves in one ranking, by prediction."""
     ordered = sorted(candidates, key=lambda candidate: candidate.expected_us)
@@ -158,19 +184,31 @@ def predicted_us(problem: Problem, plan: Plan) -> int:
 def baselines(problem: Problem) -> tuple[TuningCandidate, ...]:
     """Return what a plan has to beat, on units that can run every layer: nothing is cut.
 
-    What runs on one unit alone; and what runs on maximal sets of units that share no core: first the sets of
-    processor cores that cover the most cores (at most `MOST_REPLICA_SETS`: one replica a core, then few large
-    units before many small ones), then each of them together with all units that are not made of cores.
+    What runs on one unit alone; and, for each engine, what runs on maximal sets of units that share no core:
+    first the sets of processor cores that cover the most cores (at most `MOST_REPLICA_SETS`: one replica a
+    core, then few large units before many small ones), then each of them together with the accelerators.
     """
     units = [unit for index, unit in enumerate(problem.platform.units) if _runs_all(problem, index)]
-    other = tuple(unit.name for unit in units if not unit.cores)
-    sets = _replica_sets([unit for unit in units if unit.cores])
-    shared = dict.fromkeys([*sets, *(names + other for names in sets or [()])])
+    shared: dict[tuple[str, ...], None] = {}
+    for engine in dict.fromkeys(unit.engine.name for unit in units):
+        other = _accelerators(problem, [unit for unit in units if not unit.cores], engine)
+        sets = _replica_sets([unit for unit in units if unit.cores and unit.engine.name == engine])
+        shared |= dict.fromkeys([*sets, *(names + other for names in sets or [()])])
     chosen = [(unit.name,) for unit in units] + [names for names in shared if len(names) > 1]
     return tuple(
         TuningCandidate(labels=(label,), deployment=deployment, kind=CandidateKind.BASELINE)
         for label, deployment in operation_of(problem).baselines(problem, chosen)
     )
+
+
+def _accelerators(problem: Problem, units: Sequence[ProcessingUnit], engine: str) -> tuple[str, ...]:
+    """Return units without cores of which none excludes another, those of an engine before others."""
+    platform, chosen = problem.platform, set[int]()
+    for unit in sorted(units, key=lambda one: one.engine.name != engine):
+        index = platform.index_of(unit.name)
+        if not platform.exclusive[index] & chosen:
+            chosen.add(index)
+    return tuple(platform.unit_names[index] for index in sorted(chosen))
 
 
 def _runs_all(problem: Problem, unit: int) -> bool:

@@ -77,6 +77,9 @@ def _cut(result: TuningResult) -> Iterator[str]:
             else ""
         )
         yield f"{_CUTS[result.stop]}{tried}"
+    checked = result.winner.verification if result.winner is not None else None
+    if checked is not None and checked.problem:
+        yield f"numbers of the winner are not verified, because {checked.problem}"
     if result.sustained is not None and result.sustained.interrupted:
         yield "the sustained run was interrupted"
     if result.sustained is not None and result.sustained.order_held is False:

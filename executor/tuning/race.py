@@ -130,7 +130,9 @@ class Race:
     def _decided(self, number: int) -> bool:
         """Let the clearly slower leave; return whether everybody but the leader is clearly slower."""
         periods = self.periods(one.key for one in self.candidates if one.key not in self.failures)
-        slower = racing.slower_ones(periods, racing.leader(periods, self.alive), margin=self.options.margin)
+        first = racing.leader(periods, self.alive)
+        foretold = self._foretold_slower(first)
+        slower = racing.slower_ones(periods, first, margin=self.options.margin, foretold=foretold)
         kinds = [[key for key, one in self.alive.items() if one.kind is kind] for kind in CandidateKind]
         kept = {racing.leader(periods, keys) for keys in kinds if keys}
         for candidate in self.candidates:
@@ -143,6 +145,13 @@ class Race:
         return len(self.alive) == 1 or (
             rounds >= racing.FEW_ROUNDS and len(self.alive) == len(slower & kept) + 1
         )
+
+    def _foretold_slower(self, first: str) -> set[str]:
+        """Return whose interval lies above that of a candidate."""
+        leads = self._candidate(first).interval_us
+        return {
+            one.key for one in self.candidates if leads and one.interval_us and one.interval_us[0] > leads[1]
+        }
 
     def _visit(self, visit: Visit) -> Trial:
         trial = self._recorded.get(visit)

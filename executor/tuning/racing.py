@@ -12,7 +12,9 @@
    of 7 to 9, and so on, so that a candidate as fast as the leader has a lower limit above 1 in at most one
    of 16 cases. (Sign test: nothing is assumed about the noise, and one disturbed visit decides nothing.)
 5. *Clearly slower by a margin* means: lower limit > 1 + margin. With fewer than four rounds only those
-   that are 1.3 times as slow in every round are clearly slower, and never after a single round.
+   that are 1.3 times as slow in every round are clearly slower, and never after a single round. Where what
+   was learned from executed plans says so, too (its interval lies above that of the leader), the margin is
+   enough.
 6. After each rung the clearly slower leave, except the best plan and the best baseline. Whoever has left and
    is not clearly slower than a new leader comes back.
 7. The race is over when everybody else is clearly slower than the leader, or the rungs are used up.
@@ -75,11 +77,22 @@ def lower_limit(found: list[float]) -> float:
     return sorted(found)[max(0, rank - 1)]
 
 
-def clearly_slower(found: list[float], *, margin: float) -> bool:
-    """Return whether ratios to the leader say that a candidate is slower by more than a margin (rule 5)."""
+def clearly_slower(found: list[float], *, margin: float, foretold: bool = False) -> bool:
+    """Return whether ratios to the leader say that a candidate is slower by more than a margin (rule 5).
+
+    Parameters
+    ----------
+    found
+        The ratios.
+    margin
+        How much slower.
+    foretold
+        Whether it is expected to be slower than the leader anyway.
+    """
     if len(found) < 2:
         return False
-    return lower_limit(found) > 1 + (margin if len(found) >= FEW_ROUNDS else max(margin, HUGE))
+    enough = len(found) >= FEW_ROUNDS or foretold
+    return lower_limit(found) > 1 + (margin if enough else max(margin, HUGE))
 
 
 def ties(found: list[float]) -> bool:
@@ -87,12 +100,13 @@ def ties(found: list[float]) -> bool:
     return bool(found) and not clearly_slower(found, margin=RESOLUTION)
 
 
-def slower_ones(periods: Periods, first: str, *, margin: float) -> set[str]:
-    """Return the measured candidates that are clearly slower than the leader."""
+def slower_ones(periods: Periods, first: str, *, margin: float, foretold: Collection[str] = ()) -> set[str]:
+    """Return the measured candidates that are clearly slower than the leader; `foretold`: expected to be."""
     return {
         candidate
         for candidate in periods
-        if candidate != first and clearly_slower(ratios(periods, candidate, first), margin=margin)
+        if candidate != first
+        and clearly_slower(ratios(periods, candidate, first), margin=margin, foretold=candidate in foretold)
     }
 
 

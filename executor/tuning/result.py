@@ -60,6 +60,8 @@ class TuningRow:
         Lower limit of the ratio (`racing.lower_limit`): above 1 it is slower than the winner beyond noise.
     latency_p50_us, latency_p95_us
         Latency of its slowest stream (`Deployment.latency_name` says which): median over its visits.
+    visit_us
+        Period of each of its visits, in their order, as it was measured.
     chunk_us
         Busy time of each chunk of each stream, in their order: median over its visits, as it was measured.
     requests, measured_s
@@ -88,6 +90,7 @@ class TuningRow:
     lower_ratio: float | None = None
     latency_p50_us: float | None = None
     latency_p95_us: float | None = None
+    visit_us: tuple[float, ...] = ()
     chunk_us: tuple[float, ...] = ()
     requests: int = 0
     measured_s: float = 0.0
@@ -187,6 +190,11 @@ class TuningResult:
     def tables(self) -> tuple[str, ...]:
         """Names of the cost tables that predicted, in order."""
         return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.candidate.predicted_us))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether something was learned that tells between what periods are expected to lie."""
+        return any(row.candidate.interval_us for row in self.rows)
 
     @property
     def winner(self) -> TuningRow | None:

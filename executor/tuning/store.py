@@ -163,6 +163,16 @@ class Store:
             ).fetchone()
         return None if row is None else str(row[0])
 
+    def kept(self, kind: str, start: str) -> dict[str, str]:
+        """Return what was kept under a kind and keys that start alike, by key, the newest first."""
+        with self._clear_errors():
+            rows = self._connection.execute(
+                "SELECT key, text FROM ledger WHERE kind = ? AND substr(key, 1, ?) = ? "
+                "ORDER BY created DESC, key DESC",
+                (kind, len(start), start),
+            ).fetchall()
+        return {str(key): str(text) for key, text in rows}
+
     def keep(self, kind: str, key: str, text: str) -> None:
         """Keep a text under a kind and a key; replaces an earlier one."""
         with self.transaction() as connection:

@@ -103,6 +103,7 @@ def _row(race: Race, candidate: TuningCandidate, periods: racing.Periods, ties: 
     return replace(
         row,
         period_us=Spread.of(list(periods[key].values())),
+        visit_us=tuple(periods[key].values()),
         latency_p50_us=median(m.latency_us.median for m in found),
         latency_p95_us=median(m.latency_us.p95 for m in found),
         chunk_us=tuple(median(times) for times in zip(*map(_chunk_us, found), strict=True)),

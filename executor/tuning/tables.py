@@ -28,6 +28,7 @@ def rows_table(result: TuningResult) -> Table:
         "deployment",
         "units",
         *(f"predicted {name} ms" for name in tables),
+        *(("90 % from ms", "90 % to ms") if result.has_intervals else ()),
         "times the winner's",
         "comparable ms",
         f"{'simulated ' if result.simulated else ''}{result.pace_name} ms",
@@ -87,6 +88,7 @@ def _cells(row: TuningRow, tables: Sequence[str], result: TuningResult) -> tuple
         str(candidate.deployment),
         str(len(candidate.deployment.units)),
         *(_ms(candidate.predicted(name)) for name in tables),
+        *(map(_ms, candidate.interval_us or (None, None)) if result.has_intervals else ()),
         "" if row.ratio is None else f"{row.ratio:.3f}",
         _ms(row.comparable_us),
         *map(_ms, (period.median, period.least, period.most) if period else (None,) * 3),
@@ -95,9 +97,16 @@ def _cells(row: TuningRow, tables: Sequence[str], result: TuningResult) -> tuple
         str(row.requests),
         f"{row.measured_s:.1f}",
         *map(_ms, row.rung_us),
-        "" if row.verification is None else f"error {row.verification.worst_error:.1e}",
+        _checked(row),
         outcome(row, result),
     )
+
+
+def _checked(row: TuningRow) -> str:
+    if row.verification is None:
+        return ""
+    error = row.verification.worst_error
+    return "not verified" if error is None else f"error {error:.1e}"
 
 
 def _ms(time_us: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from ...formulations.errors import ExecutionError, InvalidInputError
 from ..progress import Report, silent
@@ -108,11 +109,16 @@ def _description(
     if subject.after:
         asked["after"] = subject.after
     return RunDescription(
-        candidates=json.dumps([asdict(candidate) for candidate in contest]),
+        candidates=json.dumps([_described(candidate) for candidate in contest]),
         options=json.dumps(asked),
         problem=subject.problem,
         device=subject.device,
     )
+
+
+def _described(candidate: TuningCandidate) -> dict[str, Any]:
+    """Return a candidate as it is told from others; runs of earlier versions knew no intervals."""
+    return {name: value for name, value in asdict(candidate).items() if name != "interval_us" or value}
 
 
 def _total_failure(race: Race) -> ExecutionError:

@@ -1,7 +1,8 @@
 """The closed loop of tuning: measure plans, learn from them what things really cost, plan again.
 
 1. The first round is a tuning run like any other: the best plans by the cost model, and the baselines.
-2. From all plans of several chunks that were executed so far, corrections of the costs are learned
+2. From all plans of several chunks that were executed so far is learned who slows whom, with earlier sessions
+   of this device (`knowledge`); where only one table was measured, or for a workload, corrections of it
    (`profiler.prediction`). What runs alone is not company, and is never charged by these tables: all
    plans of one chunk are baselines, which are measured anyway.
 3. The problem is solved again with corrected costs. The first few plans that were not measured yet are
@@ -24,7 +25,6 @@ from ..executor.runner import Runner
 from ..executor.tuning.candidates import (
     CandidateKind,
     TuningCandidate,
-    asked_pace,
     plan_candidates,
     predicted,
     predicted_us,
@@ -32,7 +32,7 @@ from ..executor.tuning.candidates import (
 from ..executor.tuning.endurance import endure, finalists
 from ..executor.tuning.judging import sustained
 from ..executor.tuning.options import TuningOptions
-from ..executor.tuning.result import TuningResult, TuningRow
+from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..executor.tuning.trust import TableFacts
 from ..executor.tuning.tuner import TuningSubject, tune
@@ -45,10 +45,13 @@ from ..formulations.problem import Problem
 from ..formulations.rules import OpaqueRule
 from ..profiler.prediction.corrections import Corrections, fit_corrections
 from ..profiler.prediction.executions import ExecutedPlan
+from ..profiler.prediction.learned import Lessons
 from ..profiler.prediction.workload_corrections import fit_workload
 from ..solvers.pareto import ParetoFront, ParetoSearch
 from ..solvers.protocol import SolveOptions, StopReason
 from .comparison import Comparison
+from .executed import executed_plans
+from .knowledge import Intervals, Knowledge, without_intervals
 from .planning import compare_backends
 from .rounds import CORRECTED, Loop, LoopStop, Outlook, Round, cut_off
 
@@ -70,6 +73,8 @@ class TuningSetup:
         Who plans, and how: how many plans, how different, for how long.
     options, store, facts, resume, report
         As for `executor.tuning.tuner.tune`; the budget is for all rounds together.
+    knowledge
+        What who slows whom is learned from; None: costs are corrected instead.
     """
 
     runner: Runner
@@ -81,10 +86,15 @@ class TuningSetup:
     resume: bool
     report: Report
     facts: TableFacts = TableFacts()
+    knowledge: Knowledge | None = None
 
     def named(self, name: str) -> TuningSetup:
         """Return the same setup, whose steps bear the name of a round."""
         return replace(self, report=lambda step: self.report(replace(step, text=f"{name}: {step.text}")))
+
+    def replaced(self, *, distance: int) -> TuningSetup:
+        """Return the same setup, whose plans are so many layers apart."""
+        return replace(self, solving=replace(self.solving, distance=distance))
 
     def plan(
         self, problem: Problem, *, top: int, most_s: float | None = None
@@ -203,18 +213,33 @@ def close_loop(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Learned:
-    """What was learned, the problem with corrected costs, and its best plans not yet measured."""
+    """What was learned, the problem with the costs that follow, and its best plans not yet measured."""
 
-    corrections: Corrections
+    taught: Corrections | Lessons
     problem: Problem
-    plans: tuple[Plan, ...]
+    intervals: Intervals = without_intervals
+    plans: tuple[Plan, ...] = ()
+
+
+def _taught(problem: Problem, executed: Sequence[ExecutedPlan], setup: TuningSetup) -> _Learned:
+    """Return what executed plans say about costs."""
+    if setup.knowledge is not None:
+        learned = setup.knowledge.after(executed)
+        costs = learned.costs()
+        return _Learned(
+            taught=learned.lessons(),
+            problem=problem.with_costs(costs.costs, costs.beside),
+            intervals=Intervals(learned),
+        )
+    fit = fit_corrections if problem.formulation.one_network else fit_workload
+    corrections = fit(problem, executed)
+    return _Learned(taught=corrections, problem=corrections.applied(problem))
 
 
 def _learn(problem: Problem, done: Sequence[Round], setup: TuningSetup) -> _Learned:
     known = executed_plans([one.result for one in done], problem)
-    fit = fit_corrections if problem.formulation.one_network else fit_workload
-    corrections = fit(problem, [one for one in known if len(one.plan.chunks) > 1])
-    corrected = corrections.applied(problem)
+    learned = _taught(problem, [one for one in known if len(one.plan.chunks) > 1], setup)
+    corrected = learned.problem
     plans = (row.candidate.deployment.plan for one in done for row in one.result.rows)
     tried = {_settled(problem, plan) for plan in plans if plan is not None}
     new = OpaqueRule(
@@ -227,7 +252,7 @@ def _learn(problem: Problem, done: Sequence[Round], setup: TuningSetup) -> _Lear
         raise KeyboardInterrupt
     settled = dict.fromkeys(_settled(problem, plan) for plan in found)
     best_first = sorted(settled, key=lambda plan: predicted_us(corrected, plan))
-    return _Learned(corrections=corrections, problem=corrected, plans=tuple(best_first))
+    return replace(learned, plans=tuple(best_first))
 
 
 def _settled(problem: Problem, plan: Plan) -> Plan:
@@ -238,54 +263,6 @@ def _settled(problem: Problem, plan: Plan) -> Plan:
 
 def _batch(top: int) -> int:
     return max(FEWEST_NEW, top // 2)
-
-
-def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[ExecutedPlan, ...]:
-    """Return every plan that was executed, with its times: the newest ones, and all as if measured today.
-
-    Plans count whose time is of the kind that the problem is about, a period where there is one network; then
-    several pipelines of it are no plan of the problem.
-
-    Within a run, times are freed from drift like `TuningRow.comparable_us`; between runs, by the winner of
-    the one before, which is executed in both.
-    """
-    alone = problem.formulation.one_network
-    pace = "period" if alone else asked_pace(problem)
-    found: dict[Plan, ExecutedPlan] = {}
-    speed = 1.0
-    after: dict[str, TuningRow] = {}
-    for result in reversed(results):
-        rows = {row.candidate.key: row for row in result.rows}
-        common = result.ties[:1] and (rows[result.ties[0]], after.get(result.ties[0]))
-        if common and common[0].comparable_us and common[1] and common[1].comparable_us:
-            speed *= common[1].comparable_us / common[0].comparable_us
-        for row in result.rows:
-            plan = row.candidate.deployment.plan
-            ran = row.candidate.deployment
-            if plan is None or ran.is_divided or ran.pace != pace or (alone and plan.order):
-                continue
-            if row.comparable_us is not None and row.period_us is not None:
-                today = speed * row.comparable_us / row.period_us.median
-                found.setdefault(
-                    plan,
-                    ExecutedPlan(
-                        plan=plan,
-                        period_us=today * row.period_us.median,
-                        chunk_us=tuple(today * time_us for time_us in _chunk_us(plan, row)),
-                        runs=row.period_us.count,
-                    ),
-                )
-        after = rows
-    return tuple(found.values())
-
-
-def _chunk_us(plan: Plan, row: TuningRow) -> Iterator[float]:
-    """Yield the times of chunks in the order of the plan, where they are known; rows have them by stream."""
-    streams = row.candidate.deployment.streams
-    places = ((stream.name, chunk.start) for stream in streams for chunk in stream.chunks)
-    known = dict(zip(places, row.chunk_us, strict=False))
-    for chunk in plan.chunks if known else ():
-        yield known[chunk.request or streams[0].name, chunk.start]
 
 
 def _outlook(learned: _Learned, last: TuningResult) -> Outlook | None:
@@ -332,9 +309,13 @@ def _next_round(
         for candidate in _best(done[-1].result)
     ]
     result = setup.named(f"round {len(done) + 1}").race(
-        [*new, *kept], learned.problem, after=[one.result for one in done]
+        learned.intervals([*new, *kept]), learned.problem, after=[one.result for one in done]
     )
-    return Round(corrections=learned.corrections, result=result)
+    return Round(
+        corrections=learned.taught if isinstance(learned.taught, Corrections) else None,
+        lessons=learned.taught if isinstance(learned.taught, Lessons) else None,
+        result=result,
+    )
 
 
 def _best(result: TuningResult) -> Iterator[TuningCandidate]:

@@ -21,7 +21,8 @@ from ..profiler.links.samples import MessageSample
 from ..profiler.profile import ProfileOptions
 from ..solvers.protocol import SolveOptions
 from ..solvers.session import solve
-from .execution import models_for, resolve_engine
+from .engines import measured_with, resolve_engine
+from .execution import models_for
 from .models import open_model
 from .planning import default_backend
 from .problems import given_problem
@@ -102,7 +103,7 @@ def open_on_cluster(
     model
         The model; None: opened from where the problem says it lies.
     engine
-        Who runs it on the devices; None: MNN for ONNX files.
+        Who runs it on the devices; None: the engine that the problem was measured with, or else MNN.
     replan
         Whether a lost device or link is made good by a new plan without it; requests that were not
         answered are run again. Otherwise the run fails.
@@ -138,7 +139,7 @@ def open_on_cluster(
         cluster,
         deployment,
         opened,
-        resolve_engine(engine, opened).name,
+        resolve_engine(engine or measured_with(found) or None, opened).name,
         replan=planner.without if replan else None,
         revise=planner.revised if fits else None,
         stall_limit_s=stall_limit_s,
@@ -178,7 +179,7 @@ def stream_on_cluster(
         found.append(
             ClusterTask(
                 model=model,
-                engine=resolve_engine(engine, model).name,
+                engine=resolve_engine(engine or measured_with(problem) or None, model).name,
                 deployment=_deployed(cluster, problem, plan or _solved(problem)),
                 items=items,
                 replan=_Planner(problem, (), report).without,

@@ -4,56 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ..executor.engine import Engine
-from ..executor.engines.registry import get_engine
-from ..executor.model import Model
-from ..formulations.errors import InvalidInputError
-from ..formulations.hardware import EngineSettings, MemoryMode, Platform, Precision
-
-DEFAULT_ENGINE = "mnn"
-
-_ENGINES = {"onnx": DEFAULT_ENGINE, "callable": "callable"}
-"""Who runs a kind of content when nothing is said."""
-
-
-def engine_for(model: Model) -> str:
-    """Return the name of the engine that runs a model when nothing is said.
-
-    Raises
-    ------
-    InvalidInputError
-        Its parts need different engines.
-    """
-    kinds = {piece.content.kind for piece in model.pieces(0, len(model.network.layers))}
-    if len(kinds) != 1:
-        raise InvalidInputError(
-            f"{model.network.name!r} joins {' and '.join(sorted(kinds))} models, which no single engine runs"
-        )
-    return _ENGINES[kinds.pop()]
-
-
-def common_engine(models: Sequence[Model]) -> str:
-    """Return the name of the engine that runs all of some models when nothing is said.
-
-    Raises
-    ------
-    InvalidInputError
-        They need different engines, or there are none.
-    """
-    engines = sorted({engine_for(model) for model in models})
-    if len(engines) != 1:
-        raise InvalidInputError(
-            f"the networks need the engines {', '.join(engines) or '(none)'}; name networks of one engine"
-        )
-    return engines[0]
+from ..formulations.hardware import MemoryMode, Platform, Precision
+from .engines import DEFAULT_ENGINE, EngineChoice, resolve_engines, selected, variants
 
 
 def this_device(
     *,
     units: Sequence[str] = (),
     emulate: Mapping[str, int] | None = None,
-    engine: str | Engine = DEFAULT_ENGINE,
+    engine: EngineChoice = DEFAULT_ENGINE,
     precision: str | Precision = Precision.HIGH,
     memory: str | MemoryMode = MemoryMode.NORMAL,
 ) -> Platform:
@@ -67,7 +28,9 @@ def this_device(
         Slower units by name: the share of processor time (permille) that each may use. Needs the
         permission to make control groups.
     engine
-        Whose backends count: a unit that is not made of cores is there only if the engine reaches it.
+        Whose backends count: a unit that is not made of cores is there only if the engine reaches it. Of
+        several engines, each has its own variant of each unit: "core0" is that of the first engine,
+        "core0@onnxruntime" the same core with another one. `units` choose all variants, or single ones.
     precision, memory
         How exact the engine shall compute, and what it shall trade memory for.
 
@@ -87,16 +50,11 @@ def this_device(
     """
     from ..profiler.platforms.detected import detect_platform, select_units
 
-    found = get_engine(engine) if isinstance(engine, str) else engine
-    platform = detect_platform(backends=found.backends(), emulate=emulate or {})
-    chosen = select_units(platform, units) if units else platform
-    exactness, trade = Precision(precision), MemoryMode(memory)
+    found = resolve_engines(engine)
+    seen = [(one, detect_platform(backends=one.backends(), emulate=emulate or {})) for one in found]
+    platform = seen[0][1] if len(seen) == 1 else variants(seen)
+    chosen = select_units(platform, selected(platform, units)) if units else platform
+    how: dict[str, Any] = {"precision": Precision(precision), "memory": MemoryMode(memory)}
     return replace(
-        chosen,
-        units=tuple(
-            replace(
-                unit, engine=EngineSettings(backend=unit.engine.backend, precision=exactness, memory=trade)
-            )
-            for unit in chosen.units
-        ),
+        chosen, units=tuple(replace(unit, engine=replace(unit.engine, **how)) for unit in chosen.units)
     )

@@ -26,7 +26,8 @@ from ..profiler.learned.predictors import PredictionMethod, Predictor, Predictor
 from ..profiler.learned.tables import UnitError, predicted_costs, unit_errors
 from ..profiler.zoo.catalog import names_in_parts, zoo_entry, zoo_names
 from .clusters import network_of
-from .device import DEFAULT_ENGINE, this_device
+from .device import this_device
+from .engines import DEFAULT_ENGINE
 from .models import ZOO_PREFIX, open_model
 from .planning import plan
 from .problems import given_problem

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ..executor.engine import Engine
-from ..executor.engines.registry import get_engine
+from ..executor.engines.registry import engine_words, engines_on
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.measurement import Measurement
 from ..executor.model import Model
 from ..executor.pipeline.pipeline import Pipeline
 from ..executor.progress import Afresh, Report, silent
 from ..executor.runner import Budget
+from ..executor.samples import Samples
 from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
 from ..formulations.deployment import Deployment
@@ -26,9 +27,11 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..profiler.profile import PROFILE, Method, Profile, ProfileOptions
 from ..profiler.profile import profile as measure_profile
-from .device import common_engine, this_device
+from .device import this_device
+from .engines import EngineChoice, engines_of, resolve_engine, resolve_engines, with_engines
 from .models import models_of, open_model, open_models
 from .problems import given_problem
+from .samples import named_with, tried_with
 
 DEFAULT_METHOD = str(Method.HEAVY)
 """The table that plans are made from: each layer measured while all other units run it, too."""
@@ -38,11 +41,12 @@ def profile(
     model: Model | str | Path | Sequence[str | Path],
     *,
     platform: Platform | None = None,
-    engine: str | Engine | None = None,
+    engine: EngineChoice = None,
     methods: Iterable[str | Method] = (Method.ISOLATED, Method.HEAVY),
     options: ProfileOptions = ProfileOptions(),
     store: Store | str | Path = ":memory:",
     resume: bool = False,
+    samples: Samples | None = None,
     report: Report = silent,
 ) -> Profile:
     """Measure what every layer of a model costs on every unit.
@@ -54,7 +58,10 @@ def profile(
     platform
         The units; None: this device, as `this_device` finds it.
     engine
-        Who runs the layers; None: MNN for ONNX files, "callable" for Python functions.
+        Who runs the layers. Several engines, a sequence or "mnn,onnxruntime", compete: everything is measured
+        with each of them, on a variant of each unit ("core0" by the first, "core0@onnxruntime"), and layers
+        that one cannot run are left to the others. None: those that the units name, or else MNN and ONNX
+        Runtime for ONNX files, as far as they are installed, "callable" for Python functions.
     methods
         Which tables: "isolated" (alone), "heavy" (while the other units run the same layers).
     options
@@ -63,6 +70,9 @@ def profile(
         File of measurements; ":memory:" keeps none.
     resume
         Go on with what the store holds, instead of measuring it again.
+    samples
+        Inputs that the layers are run on: the first request of those that are given (`read_samples`), or
+        random numbers in some range; None: those of the model.
     report
         Told of each step.
 
@@ -73,9 +83,8 @@ def profile(
     ProfilingError, ExecutionError
         It could not be measured.
     """
-    opened = resolve_model(model)
-    found = resolve_engine(engine, opened)
-    units = this_device(engine=found) if platform is None else platform
+    (opened,) = tried_with([resolve_model(model)], samples)
+    found, units = placed(engine, platform, opened)
     wanted = tuple(Method(method) for method in methods)
     with ExitStack() as stack:
         return take_profile(
@@ -106,8 +115,9 @@ def open_pipeline(
     plan: Plan | Deployment,
     *,
     model: Model | Mapping[str, Model] | None = None,
-    engine: str | Engine | None = None,
+    engine: EngineChoice = None,
     restarts: int = 0,
+    samples: Samples | None = None,
     report: Report = silent,
 ) -> Pipeline:
     """Open a plan as a running pipeline: a context manager with `measure`, `trace` and `map`.
@@ -121,9 +131,11 @@ def open_pipeline(
     model
         The model, or those of several networks by name; None: opened from where the problem says they lie.
     engine
-        Who runs them.
+        Who runs them; None: on each unit the engine that it was profiled with.
     restarts
         How many times lost workers are replaced.
+    samples
+        Inputs that it is measured on, one request in each task slot in turn; None: those of the model.
     report
         Told when they are.
 
@@ -140,11 +152,13 @@ def open_pipeline(
     models = models_for(problem) if model is None else model
     if not isinstance(models, Mapping):
         models = {problem.network.name: models}
+    models = named_with(models, samples)
+    found, platform = engines_of(problem, engine, *models.values())
     return Pipeline(
         deployment,
         models,
-        problem.platform,
-        resolve_engine(engine, *models.values()),
+        platform,
+        found,
         device=str(fingerprint()),
         restarts=restarts,
         report=report,
@@ -178,14 +192,15 @@ def take_profile(
     platform: Platform,
     engine: Engine,
     *,
-    methods: tuple[Method, ...],
+    methods: tuple[Method, ...] = tuple(Method),
     options: ProfileOptions,
     store: Store,
     report: Report,
     resume: bool,
 ) -> Profile:
     """Return a profile; with `resume`, from what the store holds of the same model, units and options."""
-    setting = (engine.name, engine.availability().version, fingerprint().digest)
+    engines = engines_on(platform.units, engine)
+    setting = (engine_words(engines.values()), fingerprint().digest)
     what = (model.network.models, platform, methods, options)
     key = hashlib.sha256(repr((*what, *setting)).encode()).hexdigest()
     kept = store.find("profile", key) if resume else None
@@ -213,20 +228,30 @@ def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) 
     }
 
 
-def resolve_engine(engine: str | Engine | None, *models: Model) -> Engine:
-    """Return the engine that is asked for, or that the models need."""
-    if engine is None:
-        return get_engine(common_engine(models))
-    return get_engine(engine) if isinstance(engine, str) else engine
+def placed(engine: EngineChoice, platform: Platform | None, *models: Model) -> tuple[Engine, Platform]:
+    """Return the engine of units that name none, and the units, by default all here, with their engines.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `resolve_engines` and `with_engines`.
+    """
+    if engine is None and platform is not None and any(unit.engine.name for unit in platform.units):
+        return resolve_engine(None, *models), platform
+    found = resolve_engines(engine, *models)
+    return found[0], with_engines(this_device(engine=found) if platform is None else platform, found)
 
 
 def resolve_all(
-    models: Sequence[Model | str | Path], engine: str | Engine | None, platform: Platform | None
+    models: Sequence[Model | str | Path], engine: EngineChoice, platform: Platform | None
 ) -> tuple[list[Model], Engine, Platform]:
-    """Return models from themselves or their locators, their engine, and the units: by default all here."""
+    """Return models from themselves or their locators, their one engine, and the units."""
     opened = [open_model(given) if isinstance(given, str | Path) else given for given in models]
     found = resolve_engine(engine, *opened)
-    return opened, found, this_device(engine=found) if platform is None else platform
+    units = this_device(engine=found) if platform is None else platform
+    if engine is None and any(unit.engine.name for unit in units.units):
+        return opened, found, units
+    return opened, found, with_engines(units, [found])
 
 
 def resolve_model(model: Model | str | Path | Sequence[str | Path]) -> Model:

@@ -23,7 +23,7 @@ from ..profiler.links.samples import LINKS, Links
 from ..solvers.protocol import SolveOptions
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
-from .execution import resolve_engine
+from .engines import resolve_engine
 from .models import open_model
 from .planning import default_backend
 

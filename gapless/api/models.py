@@ -16,8 +16,11 @@ from ..formulations.network import ModelRef, Network
 from ..profiler.applications.catalog import application_named, applications
 
 if TYPE_CHECKING:
+    from ..executor.callable_file import CallableSource
+    from ..executor.callable_layers import ModelStep
     from ..executor.graph.onnx_model import OnnxModel, PieceFinder
     from ..executor.graph.opening import Opener, OpeningLimits
+    from ..executor.graph.shapes import Shapes as FixedShapes
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -31,7 +34,7 @@ def open_model(
     locator: str | Path,
     *,
     shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.LAYER,
+    granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
     limits: OpeningLimits | None = None,
 ) -> Model:
@@ -48,8 +51,9 @@ def open_model(
     shapes
         Fixed shapes of inputs with dynamic dimensions, by name.
     granularity
-        How operators are grouped into layers: "operator", "layer" (what a runtime fuses), "block", or
-        "piece" (a chain whose pieces cost little more when devices share them).
+        How operators are grouped into layers: "operator", "layer" (what a runtime fuses), "block", "piece"
+        (a chain whose pieces cost little more when devices share them), or "auto": layers, or blocks for a
+        network of very many tiny layers.
     materialize
         Copy weights that are links to other files (as a download cache has them) before reading.
     limits
@@ -106,9 +110,24 @@ def _opened(
     fixed = {key: tuple(shape) for key, shape in shapes.items()}
     if not os.path.exists(where):
         if _CALLABLE.fullmatch(where):
-            return _open_callable(where, name, fixed)
+            return _open_callable(where, name, fixed, opener, granularity, materialize=materialize)
         if application := application_named(where):
-            return _open_callable(application.locator, name or where, fixed)
+            return _open_callable(
+                application.locator, name or where, fixed, opener, granularity, materialize=materialize
+            )
+    return _open_onnx(where, name, fixed, opener, granularity, materialize=materialize, pieces=pieces)
+
+
+def _open_onnx(
+    where: str,
+    name: str | None,
+    fixed: FixedShapes,
+    opener: Opener,
+    granularity: Granularity,
+    *,
+    materialize: bool,
+    pieces: PieceFinder | None = None,
+) -> Model:
     from ..executor.graph.onnx_model import load_onnx
     from .pieces import labels_of
 
@@ -138,7 +157,7 @@ def open_models(
     locators: Sequence[str | Path],
     *,
     shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.LAYER,
+    granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
     limits: OpeningLimits | None = None,
 ) -> Model:
@@ -167,7 +186,7 @@ def open_each(
     locators: Sequence[str | Path],
     *,
     shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.LAYER,
+    granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
     limits: OpeningLimits | None = None,
 ) -> list[Model]:
@@ -286,12 +305,26 @@ def _joined_names(network: Network) -> list[str]:
     return list(dict.fromkeys(layer.name.partition("/")[0] for layer in network.layers))
 
 
-def _open_callable(where: str, name: str | None, shapes: Shapes) -> Model:
-    from ..executor.callables import load_callable
+def _open_callable(
+    where: str,
+    name: str | None,
+    shapes: Shapes,
+    opener: Opener,
+    granularity: Granularity,
+    *,
+    materialize: bool,
+) -> Model:
+    from ..executor.chain_loading import load_pipeline
 
     if shapes:
         raise InvalidInputError(f"{where} has fixed shapes in its TensorSpecs; --shape is for ONNX files")
-    return load_callable(where) if name is None else load_callable(where, name=name)
+
+    def open_step(step: ModelStep, source: CallableSource, fixed: FixedShapes) -> Model:
+        file = step.file(source.path.parent)
+        found = f"{ZOO_PREFIX}{step.model}" if file is None else str(file)
+        return _open_onnx(found, step.name, fixed, opener, granularity, materialize=materialize)
+
+    return load_pipeline(where, open_step, name=name, granularity=str(granularity))
 
 
 def _granularity(text: str | Granularity) -> Granularity:
@@ -346,6 +379,16 @@ def _zoo_path(name: str) -> Path:
         )
     hint = zoo_hint(name, also=[application.name for application in applications()])
     raise InvalidModelError(f"{shown(name)} is neither a file nor a built-in network; {hint}")
+
+
+def division_notes(model: Model) -> list[tuple[str, str]]:
+    """Return (network, what a user should know of how it is divided into layers) of a model, in words."""
+    from ..executor.graph.onnx_model import OnnxModel
+    from ..executor.joined import JoinedModel
+
+    if isinstance(model, JoinedModel):
+        return [note for each in model.models for note in division_notes(each)]
+    return [(model.network.name, text) for text in model.division] if isinstance(model, OnnxModel) else []
 
 
 def built_in_names() -> tuple[str, ...]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from ..formulations.cluster import Pipelines, parse_pipelines
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
-from ..formulations.errors import InvalidInputError, InvalidProblemError
+from ..formulations.errors import InvalidInputError, InvalidProblemError, SchemaVersionError
 from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.hardware import Platform, ProcessingUnit
+from ..formulations.json_files import load_tree
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
@@ -33,7 +34,8 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
     ----------
     name
         A shipped name such as "pixel7a/alexnet-sparse" (`gapless platforms` lists them), or the path
-        of a file. A path that exists wins over a name.
+        of a file: a problem, or a layer graph in the JSON format of device placement
+        (`import_placement`). A path that exists wins over a name.
     costs
         Co-run cost model of a shipped problem: "heavy" (each layer measured while all units run it; the
         default), "isolated" (alone), "interpolated" (between both, by how many units a plan uses), or a
@@ -52,7 +54,14 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
         raise InvalidInputError(
             f"costs={costs!r} chooses between the tables of a shipped problem; {name} is a file"
         )
-    return load_problem_file(name)
+    try:
+        return load_problem_file(name)
+    except SchemaVersionError:
+        from ..profiler.placement_files import import_placement, is_placement
+
+        if not is_placement(load_tree(name)):
+            raise
+        return import_placement(name)
 
 
 def given_problem(problem: Problem | str | Path) -> Problem:

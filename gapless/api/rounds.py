@@ -11,6 +11,7 @@ from ..formulations.files import Schema
 from ..formulations.plan import Plan
 from ..formulations.validation import STRICT
 from ..profiler.prediction.corrections import Corrections
+from ..profiler.prediction.learned import Lessons
 
 CORRECTED = "corrected"
 """Name of the predictions by corrected costs."""
@@ -45,7 +46,10 @@ class Round:
     Attributes
     ----------
     corrections
-        What the costs were multiplied with before its plans were made; None in the first round.
+        What the costs were multiplied with before its plans were made; None in the first round, and where
+        who slows whom was learned instead.
+    lessons
+        That, or None.
     result
         What was measured: its plans, and in a later round the best so far once more.
     """
@@ -54,11 +58,19 @@ class Round:
 
     corrections: Corrections | None
     result: TuningResult
+    lessons: Lessons | None = None
+
+    @property
+    def unit_factors(self) -> tuple[float, ...]:
+        """What times of each unit are multiplied with, with company that slows it most; empty: not known."""
+        if self.corrections is not None:
+            return self.corrections.unit_factor
+        return () if self.lessons is None else self.lessons.unit_factors
 
     @property
     def costs(self) -> str:
         """Name of the costs that its plans were made from."""
-        if self.corrections is not None:
+        if self.corrections is not None or self.lessons is not None:
             return CORRECTED
         return next(name for row in self.result.rows for name, _ in row.candidate.predicted_us)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from ..executor.engine import Engine
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Afresh, Report, silent
+from ..executor.samples import Samples
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
+    APART,
+    FIRST_APART,
     TuningCandidate,
     baselines,
     plan_candidates,
@@ -22,35 +24,37 @@ from ..executor.tuning.candidates import (
     without_duplicates,
 )
 from ..executor.tuning.options import TuningOptions
-from ..executor.tuning.result import TuningResult
 from ..executor.tuning.store import Store
 from ..executor.tuning.trust import TableFacts
-from ..formulations.deployment import Deployment
+from ..formulations.co_run import LEARNED
+from ..formulations.costs import CostTable
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
 from ..formulations.judge import check
 from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
-from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
-from ..solvers.pareto import ParetoFront
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
 from .comparison import Comparison
+from .engines import EngineChoice
+from .executed import executions_of
 from .execution import (
     DEFAULT_METHOD,
     open_store,
-    resolve_engine,
     take_profile,
 )
+from .knowledge import Intervals, keep_session, knowledge_from, known_before
 from .planning import with_objective_and_rules
 from .problems import with_pipelines
-from .rounds import Loop, LoopStop
+from .rounds import LoopStop
+from .samples import named_with
 from .trade_offs import measured_front
+from .tuned import Tuned
 from .tuning_checks import check_traded, checked, for_fronts
-from .tuning_subjects import facts_of, opened, tables_of, units_of
+from .tuning_subjects import facts_of, opened, setting_words, tables_of, units_of
 
 DEFAULT_TOP = 10
 
@@ -61,60 +65,11 @@ PROFILING = ProfileOptions(most_far=2.0)
 """A noisy profile is no reason to give up: what it proposes is measured, beside the baselines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
-    """What tuning found, and everything it was made from.
-
-    Attributes
-    ----------
-    problem
-        What was planned, with the table that the plans were made from.
-    profile
-        The measured tables; None where the problem was given.
-    comparison
-        What the backends answered.
-    result
-        What was measured; of several rounds, in the last one that came to its end. With the sustained run.
-    loop
-        All rounds, where more than one was asked for.
-    front
-        The trade-offs, with what was measured of them, where those were asked for.
-    """
-
-    problem: Problem
-    profile: Profile | None
-    comparison: Comparison
-    result: TuningResult
-    loop: Loop | None = None
-    front: ParetoFront | None = None
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the user stopped it."""
-        return self.result.interrupted or (self.loop is not None and self.loop.stop is LoopStop.INTERRUPTED)
-
-    @property
-    def deployment(self) -> Deployment | None:
-        """What to run; None when nothing was measured."""
-        winner = self.result.winner
-        return None if winner is None else winner.candidate.deployment
-
-    @property
-    def problem_without_opaque_rules(self) -> Problem:
-        """The problem as far as it has a written form."""
-        return replace(self.problem, rules=self.problem.expression_rules)
-
-    @property
-    def plan(self) -> Plan | None:
-        """What to run, as a plan; None for replicas, which are several streams of one network."""
-        return None if self.deployment is None else self.deployment.plan
-
-
 def tune(
     subject: Model | Problem | str | Path | Sequence[str | Path],
     *,
     platform: Platform | None = None,
-    engine: str | Engine | None = None,
+    engine: EngineChoice = None,
     backends: Sequence[str] = ("native",),
     top: int = DEFAULT_TOP,
     distance: int = 1,
@@ -131,6 +86,7 @@ def tune(
     time_limit_s: float | None = None,
     store: Store | str | Path = ":memory:",
     resume: bool = False,
+    samples: Samples | None = None,
     report: Report = silent,
 ) -> Tuned:
     """Profile a model, plan it, run the best plans and the baselines on this device, keep the fastest.
@@ -140,7 +96,7 @@ def tune(
     subject
         A model or locators (see `profile`), or a problem that was profiled before, e.g. with a workload.
     platform, engine, profile_options
-        As for `profile`.
+        As for `profile`; a problem has its units and their engines already, which one engine may replace.
     backends, top, distance, objective, rules, time_limit_s
         Who plans how many plans of what, and how different; plans of several backends are merged.
     pipelines
@@ -152,9 +108,12 @@ def tune(
         model is cut into pieces, and tiles of them are measured, too. Plans of one and of several pipelines
         race beside, as above. For a model from one ONNX file. None: no unit shares a chunk.
     costs
-        Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", or one of your own.
-        Its predictions and those of the built-in ones are recorded. None: "heavy", or "isolated" where the
+        Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", "learned", or one of
+        your own. Its predictions and those of the built-in ones are recorded. None: "isolated" where the
         latency counts first: candidates are then run one request at a time, so that units have no company.
+        Else "learned" where the store has plans that were executed on this device before (`knowledge`), and
+        "heavy" where it has none. With "learned", or None, later rounds learn who slows whom; with others
+        they correct that table.
     rounds
         Most rounds of the closed loop: with more than one, the costs are corrected by what was measured,
         planned with again, and so on (`closed_loop`). Not for the latency.
@@ -172,6 +131,9 @@ def tune(
         File of measurements; ":memory:" keeps none.
     resume
         Go on with what the store has of this very tuning run.
+    samples
+        Inputs that everything is measured and verified with (`read_samples`), in turn; None: those of the
+        models.
     report
         Told of each step.
 
@@ -187,31 +149,28 @@ def tune(
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    models = opened(subject, in_pieces=groups is not None)
-    found = resolve_engine(engine, *models.values())
+    models = named_with(opened(subject, in_pieces=groups is not None), samples)
+    found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
-        taken = None
+        taken, knowledge = None, None
         if isinstance(subject, Problem):
             tables = {subject.costs.provenance.method or "given": subject}
         else:
             (model,) = models.values()
-            taken = take_profile(
-                model,
-                units_of(platform, found, grouped=groups is not None, traded=traded),
-                found,
-                methods=tuple(Method),
-                options=profile_options,
-                store=kept,
-                report=report,
-                resume=resume,
-            )
-            first, ledger = costs or default_costs(goal), kept if resume else Afresh(kept)
+            how: dict[str, Any] = {"options": profile_options, "report": report, "resume": resume}
+            taken = take_profile(model, units, found, store=kept, **how)
+            units = taken.platform
+            ledger = kept if resume else Afresh(kept)
+            if groups is None and pipelines is None:
+                device = setting_words(units, found)
+                knowledge = known_before(taken, kept, device, costs=costs, goal=goal, resume=resume)
+            first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
-        placed = next(iter(tables.values())).platform
+            tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
         setup = TuningSetup(
-            runner=stack.enter_context(PipelineRunner(models, placed, found, device=str(fingerprint()))),
-            device=f"{fingerprint().digest} {found.name} {found.availability().version}",
+            runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
+            device=setting_words(units, found),
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=for_fronts(options) if traded else options,
@@ -219,9 +178,11 @@ def tune(
             resume=resume,
             report=report,
             facts=TableFacts() if taken is None else facts_of(taken),
+            knowledge=knowledge,
         )
         asked = _asked(tables, pipelines, objective, rules)
-        return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
+        tuned = _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
+        return _remembered(tuned, setup)
 
 
 def tune_simulated(
@@ -234,6 +195,7 @@ def tune_simulated(
     pipelines: str | int | None = None,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
+    measured: Sequence[CostTable] = (),
     noise_permille: int = 0,
     seed: int = 0,
     rounds: int = 1,
@@ -253,6 +215,9 @@ def tune_simulated(
         What is planned, with the table that the plans are made from.
     truth
         The same problem with the table that the simulated device obeys.
+    measured
+        The isolated and the heavy table, where later rounds are to learn who slows whom; empty: they correct
+        the table of the problem.
     noise_permille, seed
         Random variation of every execution.
     backends, top, distance, pipelines, objective, rules, rounds, sustain_s, pareto, options, time_limit_s
@@ -277,9 +242,18 @@ def tune_simulated(
             store=open_store(store, stack),
             resume=resume,
             report=report,
+            knowledge=knowledge_from(problem, measured),
         )
         asked = _asked(tables, pipelines, objective, rules)
         return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
+
+
+def _remembered(tuned: Tuned, setup: TuningSetup) -> Tuned:
+    """Keep what was executed for later sessions on this device."""
+    if tuned.profile is not None:
+        found = executions_of(tuned.problem, tuned.profile.tables, tuned.results)
+        keep_session(found, setup.store, setup.device, tuned.results[0].run)
+    return tuned
 
 
 def _asked(
@@ -314,6 +288,11 @@ def _tuned(
     if traded:
         return _front_tuned(tables, taken, setup, traded, sustain_s=sustain_s)
     comparison, plans = setup.plan(problem, top=setup.solving.top)
+    knowledge = setup.knowledge
+    foretold = Intervals(knowledge.after(()) if knowledge is not None and knowledge.earlier else None)
+    if foretold.learned is None and _starts_apart(problem, setup.solving):
+        apart = setup.replaced(distance=APART).plan(problem, top=FIRST_APART)[1]
+        plans = list(dict.fromkeys([*apart, *plans]))[: max(len(plans), len(apart))]
     candidates = plan_candidates(plans, tables=tables)
     single = rounds == 1 and setup.solving.distance == 1
     for rival in operation_of(problem).rivals(problem) if single else ():
@@ -325,12 +304,18 @@ def _tuned(
         raise InvalidInputError(
             "no backend found a plan to tune; `gapless compare` on the profiled problem shows why"
         )
-    first = setup.race([*candidates, *_allowed_baselines(tables)], problem)
+    first = setup.race(foretold([*candidates, *_allowed_baselines(tables)]), problem)
     loop = close_loop(tables, first, setup, rounds=rounds) if rounds > 1 else None
     result = first if loop is None else loop.answer
     if sustain_s is not None and (loop is None or loop.stop is not LoopStop.INTERRUPTED):
         result = setup.sustain(result, problem, seconds=sustain_s)
     return Tuned(problem=problem, profile=taken, comparison=comparison, result=result, loop=loop)
+
+
+def _starts_apart(problem: Problem, solving: SolveOptions) -> bool:
+    """Return whether the first plans are to be far apart: there is room for others, too."""
+    plain = problem.formulation.one_network and problem.data is None
+    return plain and solving.distance == 1 and solving.top >= 2 * FIRST_APART
 
 
 def _front_tuned(

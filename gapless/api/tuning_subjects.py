@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..executor.engine import Engine
+from ..executor.engines.registry import engine_words, engines_on
 from ..executor.graph.grouping import Granularity
+from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.progress import Ledger, Report
 from ..executor.tuning.trust import TableFacts
@@ -16,8 +18,8 @@ from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
 from ..profiler.profile import Profile
 from ..profiler.quality import defects
-from .device import this_device
-from .execution import models_for, profiled_problem, resolve_model
+from .engines import EngineChoice, engines_of, resolve_engine
+from .execution import models_for, placed, profiled_problem, resolve_model
 from .groups import check_in_pieces, groupable, tables_of_groups
 from .models import open_model
 from .tuning_checks import check_powers
@@ -38,13 +40,36 @@ def opened(
     return {model.network.name: model}
 
 
-def units_of(platform: Platform | None, engine: Engine, *, grouped: bool, traded: Sequence[str]) -> Platform:
-    """Return the units: those that are given, or those of this device."""
-    found = this_device(engine=engine) if platform is None else platform
+def units_of(
+    subject: object,
+    platform: Platform | None,
+    engine: EngineChoice,
+    models: Mapping[str, Model],
+    *,
+    grouped: bool,
+    traded: Sequence[str],
+) -> tuple[Engine, Platform]:
+    """Return the engine, and the units: those of a problem, those that are given, or those of this device.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `placed`; groups, which compute a chunk together, are of one engine.
+    """
+    if isinstance(subject, Problem):
+        return engines_of(subject, engine, *models.values())
+    found, units = placed(
+        resolve_engine(engine, *models.values()) if grouped else engine, platform, *models.values()
+    )
     if grouped:
-        groupable(found)
-    check_powers(found, traded)
-    return found
+        groupable(units)
+    check_powers(units, traded)
+    return found, units
+
+
+def setting_words(platform: Platform, engine: Engine) -> str:
+    """Return what measurements depend on besides candidates: this machine, and the engines of the units."""
+    return f"{fingerprint().digest} {engine_words(engines_on(platform.units, engine).values())}"
 
 
 def tables_of(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api.slowdown.side_by_side import Together
-from ..api.tuning import Tuned
+from ..api.tuned import Tuned
 from ..executor.engines.bench import EngineBench
 from ..executor.measurement import Measurement
 from ..executor.progress import Report, Step, silent

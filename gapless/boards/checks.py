@@ -13,7 +13,7 @@ from ..version import __version__
 from .running import run_there
 from .ssh import PYTHON_VARIABLE, Address, Connection, Greeting, NoPythonError, UnreachableError
 
-ENGINES = ("mnn", "onnxruntime")
+ENGINES = ("mnn", "onnxruntime", "openvino")
 """Who runs models; one of them is needed."""
 
 EXTRAS = "gapless[mnn,zoo]"

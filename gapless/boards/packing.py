@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..api.models import parse_places, split_locator
 from ..api.problems import load_problem
+from ..executor.samples import SUFFIX
 from ..files.plans import DEPLOYMENT, named_plan, problem_of_plan
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
@@ -150,10 +151,17 @@ class Packing:
 
             there = self.file(Path(where), external_files(where, materialize=materialize))
         elif colon and source.endswith(".py") and os.path.isfile(source):
-            there = f"{self.code(Path(source))}:{attribute}"
+            there = f"{self.pipeline(Path(source))}:{attribute}"
         else:
             return str(locator)
         return there if name is None else f"{name}={there}"
+
+    def pipeline(self, path: Path) -> str:
+        """Take the file of a pipeline along, with models below its folder that it names; return its path.
+
+        What it finds elsewhere, such as a model inside an installed package, the board has itself.
+        """
+        return self.file(path, dict.fromkeys([*_modules(path), *_named_models(path)]))
 
     def code(self, path: Path) -> str:
         """Take a Python file along, with the modules beside it that it imports; return its path there."""
@@ -249,6 +257,16 @@ def _file(packing: Packing, value: Any, asked: Asked) -> str:
     return packing.file(Path(value))
 
 
+def _inputs(packing: Packing, value: Any, asked: Asked) -> str:
+    """Take a file with inputs along, or all of a folder."""
+    if not os.path.isdir(value):
+        return packing.file(Path(value))
+    names = sorted(path.name for path in Path(value).glob(f"*{SUFFIX}"))
+    if not names:
+        raise InvalidInputError(f"the folder {value} holds no {SUFFIX} file with inputs")
+    return packing.file(Path(value, names[0]), names[1:]).rpartition("/")[0]
+
+
 def _code(packing: Packing, value: Any, asked: Asked) -> str:
     """Take along the files of references such as file.py:Class, which may stand between commas."""
     found = []
@@ -270,7 +288,7 @@ _PACKED: Mapping[str, Callable[[Packing, Any, Asked], str]] = {
     "rules": _file,
     "device": _file,
     "cluster": _file,
-    "feed": _file,
+    "feed": _inputs,
     "engine": _code,
     "backends": _code,
     "out": _result,
@@ -309,6 +327,27 @@ def _modules(path: Path) -> list[str]:
             asked += new
     found.pop(path.name, None)
     return sorted(found)
+
+
+def _named_models(path: Path) -> Iterator[str]:
+    """Yield the ONNX files that a Python file names as text, and their weights, as seen from its folder.
+
+    The file is only read: what it needs to be executed may be on the board alone.
+    """
+    from ..executor.graph.model_file import external_files  # loads onnx
+
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):  # who runs it says what is wrong with it
+        return
+    for node in ast.walk(tree):
+        name = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        file = path.parent / name
+        inside = not os.path.isabs(name) and ".." not in Path(name).parts
+        if name.endswith(".onnx") and inside and file.is_file():
+            yield name
+            for weights in external_files(file, materialize=True):
+                yield str(Path(name).parent / weights)
 
 
 def _imported(tree: ast.Module) -> set[str]:

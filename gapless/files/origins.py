@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..api.partitions import LAYER_ORDERS, with_parts
 from ..api.problems import load_problem, load_workload, with_pipelines
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
@@ -40,6 +41,7 @@ NAMES = (
     "pipelines",
     "groups",
     "over_graph",
+    "layer_order",
     "objective",
     "max_period_us",
     "max_latency_us",
@@ -127,6 +129,13 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
     problem = _named(asked, network)
     if "pipelines" in asked:
         problem = with_pipelines(problem, asked["pipelines"])
+    if asked.get("layer_order", LAYER_ORDERS[0]) not in LAYER_ORDERS:
+        raise InvalidInputError(
+            f"layer_order is {asked['layer_order']!r}, must be {' or '.join(LAYER_ORDERS)}"
+        )
+    if asked.get("layer_order") == "free":
+        _refuse(asked, ("pipelines", "groups"), "chunks of one order: leave --layer-order away")
+        problem = with_parts(problem)
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
     limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}

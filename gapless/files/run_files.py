@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..api.closed_loop import executed_plans
+from ..api.executed import executions_of
 from ..api.execution import DEFAULT_METHOD, profiled_problem
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
-from ..api.tuning import Tuned
+from ..api.tuned import Tuned
 from ..executor.measurement import Measurement
 from ..executor.pipeline.trace_export import trace_parts
 from ..executor.tuning.documents import MEASUREMENT, TUNING
 from ..executor.tuning.tables import csv_text, markdown_text, rows_table
 from ..formulations.cluster_platform import ClusterPlatform
-from ..formulations.co_run import possible_models
+from ..formulations.co_run import LEARNED, possible_models
 from ..formulations.files import (
     dump,
     dump_plan,
@@ -168,6 +168,8 @@ def _tuned_texts(tuned: Tuned) -> dict[str, str]:
         texts["executions.json"] = dump(executions, EXECUTIONS)
     asked, taken = tuned.problem_without_opaque_rules, tuned.profile
     texts |= {"problem.json": dump_problem(asked)} if taken is None else _profile_texts(taken, asked=asked)
+    if taken is not None and asked.costs.provenance.method == LEARNED:
+        texts[f"problem-{LEARNED}.json"] = dump_problem(asked)
     if tuned.deployment is not None:
         texts["deployment.json"] = dump(tuned.deployment, DEPLOYMENT)
     best = tuned.plan
@@ -177,27 +179,11 @@ def _tuned_texts(tuned: Tuned) -> dict[str, str]:
 
 
 def _executions(tuned: Tuned) -> Executions | None:
-    """Return all plans that were executed beside the tables that foretold them; None where there are none.
-
-    Replicas are not one plan, plans for a workload have no period, and of a problem that was given with
-    combined or unnamed tables the measured ones are not known.
-    """
+    """Return all plans that were executed beside the tables that foretold them; None where there are none."""
     problem, taken = tuned.problem, tuned.profile
-    tables = (problem.costs,) if taken is None else taken.tables
-    if not problem.formulation.one_network or (taken is None and problem.co_run_costs is not None):
+    if taken is None and problem.co_run_costs is not None:
         return None
-    found = executed_plans(
-        [tuned.result] if tuned.loop is None else [one.result for one in tuned.loop.rounds], problem
-    )
-    if not found or not possible_models([table.provenance.method for table in tables]):
-        return None
-    return Executions(
-        platform=problem.platform,
-        network=problem.network,
-        tables=tables,
-        executed=found,
-        source=f"gapless tune on {tuned.result.device}",
-    )
+    return executions_of(problem, (problem.costs,) if taken is None else taken.tables, tuned.results)
 
 
 def write_measurement(found: Measurement, out: Path | None) -> list[str]:

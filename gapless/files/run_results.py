@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
-from ..api.tuning import Tuned
+from ..api.tuned import Tuned
 from ..executor.tuning.documents import TUNING
 from ..formulations.files import load, load_problem
 from ..formulations.problem import Problem

@@ -23,6 +23,7 @@ from ..formulations.plan import Chunk, Plan
 from ..formulations.plugins import Companions
 from ..formulations.problem import Problem
 from ..formulations.scores import Score
+from .graph_drawing import GraphDrawing
 from .layout import indented, plain_table
 from .words import listed, millis, share
 
@@ -214,6 +215,10 @@ class Presenter:
     def glossary(self, problem: Problem) -> tuple[tuple[str, str], ...]:
         """Return what its terms mean, where the glossary of reports does not say it."""
         return tuple((info.label, f"{info.text}.") for info in problem.formulation.terms.values())
+
+    def drawing(self, problem: Problem, plan: Plan) -> GraphDrawing | None:
+        """Return a picture of the graph of the network, with who runs what; None: a chain needs none."""
+        return None
 
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return what each unit does with its time.

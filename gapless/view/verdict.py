@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..executor.tuning.candidates import CandidateKind
+from ..executor.tuning.candidates import CandidateKind, TuningCandidate
 from ..executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ..executor.tuning.sustained import Sustained
 from ..executor.tuning.trust import Ground
-from .words import listed, microseconds
+from .words import interval_words, listed, microseconds
 
 _STOPS = {
     TuningStop.DECIDED: "decided: everybody else is clearly slower",
@@ -28,6 +28,11 @@ _MEANINGS = {
 NOT_TOLD = "not told by this system"
 
 Rows = Sequence[Sequence[str]]
+
+
+def expected_words(candidate: TuningCandidate) -> str:
+    """Return between what the period of a candidate is expected to lie; "-": nothing was learned of it."""
+    return interval_words(*candidate.interval_us) if candidate.interval_us else "-"
 
 
 def place_words(row: TuningRow) -> str:

@@ -5,7 +5,8 @@ the same in every process. Of the sparse network the paper says that the filters
 compressed sparse rows, but not how many weights are left: `DENSITY` is a choice of this project.
 
 Tensors are (images, channels, height, width). Each convolution has a kernel for a CPU, and another algorithm
-for other kinds of units, equal up to rounding; all of them **run on a core**, like those of `octree`.
+for other kinds of units, equal up to rounding; both **run on a core**, like those of `octree`. The third one
+is for OpenCL devices.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import numpy as np
 
 from ...executor.callable_layers import ANY_UNIT, CallableLayer, CallableModel, Function
 from ...executor.model import TensorSpec
+from ...executor.opencl_functions import OPENCL
 from ...formulations.hardware import UnitKind
+from . import convolutions_opencl
 from .convolutions import GatheredRows, MatrixProduct, ShiftedSum, SparseProduct, pruned
+from .convolutions_opencl import classification, dense_convolution, sparse_convolution
 
 if TYPE_CHECKING:
     from .convolutions import Array
@@ -71,6 +75,7 @@ def max_pool(images: Array) -> Array:
 
 def _dense(weights: Array, biases: Array) -> dict[str, Function]:
     return {
+        OPENCL: dense_convolution(weights, biases),
         UnitKind.CPU: MatrixProduct(weights=weights, biases=biases),
         ANY_UNIT: ShiftedSum(weights=weights, biases=biases),
     }
@@ -79,6 +84,7 @@ def _dense(weights: Array, biases: Array) -> dict[str, Function]:
 def _sparse(weights: Array, biases: Array, *, density: float) -> dict[str, Function]:
     rows = pruned(weights, density)
     return {
+        OPENCL: sparse_convolution(rows, biases),
         UnitKind.CPU: SparseProduct(rows=rows, biases=biases),
         ANY_UNIT: GatheredRows(rows=rows, biases=biases),
     }
@@ -86,6 +92,7 @@ def _sparse(weights: Array, biases: Array, *, density: float) -> dict[str, Funct
 
 def _alexnet(name: str, batch: int, seed: int, kernels: Kernels) -> CallableModel:
     random = np.random.default_rng(seed)
+    pooling: dict[str, Function] = {ANY_UNIT: max_pool, OPENCL: convolutions_opencl.max_pool}
     layers, channels, size, pools = [], CHANNELS, SIZE, 0
     for number, filters in enumerate(FILTERS, start=1):
         weights = _normal(random, (filters, channels, 3, 3), np.sqrt(2 / (9 * channels)))
@@ -94,7 +101,7 @@ def _alexnet(name: str, batch: int, seed: int, kernels: Kernels) -> CallableMode
         channels = filters
         if number in POOLED:
             size, pools = size // 2, pools + 1
-            layers.append(CallableLayer(name=f"pool{pools}", variants={ANY_UNIT: max_pool}))
+            layers.append(CallableLayer(name=f"pool{pools}", variants=pooling))
     inputs = channels * size * size
     weights = _normal(random, (CLASSES, inputs), np.sqrt(1 / inputs))
     biases = _normal(random, (CLASSES,), 0.1)
@@ -105,7 +112,8 @@ def _alexnet(name: str, batch: int, seed: int, kernels: Kernels) -> CallableMode
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
-    layers.append(CallableLayer(name="fc", variants={ANY_UNIT: classify}))
+    classifying: dict[str, Function] = {ANY_UNIT: classify, OPENCL: classification(weights, biases)}
+    layers.append(CallableLayer(name="fc", variants=classifying))
     images = TensorSpec(name="images", shape=(batch, CHANNELS, SIZE, SIZE))
     return CallableModel(name=name, inputs=(images,), layers=tuple(layers))
 

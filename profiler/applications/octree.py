@@ -33,7 +33,7 @@ are not negative.
 
 Each layer has a kernel for a CPU (`octree_cpu`) and, where another algorithm suits it, one for a GPU
 (`octree_gpu`), with equal results. Both are numpy and **run on a core**: a unit of kind "gpu" here is a core
-that runs the data-parallel algorithm, unless your own function calls a library for your device.
+that runs the data-parallel algorithm. For OpenCL devices there is `octree_opencl` (`--engine opencl`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ import numpy as np
 
 from ...executor.callable_layers import ANY_UNIT, CallableLayer, CallableModel
 from ...executor.model import TensorSpec
+from ...executor.opencl_functions import OPENCL
 from ...formulations.hardware import UnitKind
-from . import octree_cpu, octree_gpu
+from . import octree_cpu, octree_gpu, octree_opencl
 from .octree_cells import count_edges
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def octree(points: int = POINTS) -> CallableModel:
             _layer("radix-tree", "build_radix_tree", inputs=("unique", "count"), outputs=_TREE),
             CallableLayer(
                 name="edge-count",
-                variants={ANY_UNIT: count_edges},
+                variants={ANY_UNIT: count_edges, OPENCL: octree_opencl.count_edges},
                 inputs=("prefix", "parent"),
                 outputs=("edges",),
             ),
@@ -108,7 +109,11 @@ def scan(points: int, seed: int) -> Array:
 
 def _layer(name: str, function: str, *, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> CallableLayer:
     """Return a layer with a kernel of the same name for each kind of unit."""
-    variants = {UnitKind.CPU: getattr(octree_cpu, function), ANY_UNIT: getattr(octree_gpu, function)}
+    variants = {
+        UnitKind.CPU: getattr(octree_cpu, function),
+        ANY_UNIT: getattr(octree_gpu, function),
+        OPENCL: getattr(octree_opencl, function),
+    }
     return CallableLayer(name=name, variants=variants, inputs=inputs, outputs=outputs)
 
 

@@ -13,7 +13,8 @@ from ...formulations.errors import ConversionError, ExecutionError, LayerNotRunn
 from ...formulations.hardware import Platform
 from ...formulations.network import Network
 from ..isolated import ProbeTiming, RawTimes, probe_timing, time_by_chunks, time_by_operators, unit_costs
-from ..probes import Probe, Span, blocks, choose_checks, prepare_whole
+from ..preparing import prepare_whole
+from ..probes import Probe, Span, blocks, choose_checks
 from ..profile import ProfileOptions
 from ..records import setting_of
 from ..summary import Summary
@@ -129,12 +130,13 @@ class _Measured:
         self._taken = taken
         self._scope = scope
         self._network: Network = taken.model.network
+        self._preparer = taken.preparers.each[0]
         self.notes: list[str] = []
 
     def times(self) -> list[NetworkTimes]:
         units = self._taken.platform.units
         self._taken.bench.progress.say(f"preparing {self._network.name}")
-        wholes = prepare_whole(self._taken.preparer, self._network)
+        wholes = prepare_whole(self._preparer, self._network)
         shards = self._shards()
         runs: dict[str, list[ProbeTiming]] = {unit.name: [] for unit in units}
         for place, probe in enumerate([*wholes, *shards]):
@@ -169,12 +171,12 @@ class _Measured:
         kept = [span for span in spans if span in shortest][:1]
         self._shortest = len(kept)
         spans = [*kept, *(span for span in spans if span not in shortest)]
-        return [probe for span in spans for probe in self._taken.preparer.probes(span)]
+        return [probe for span in spans for probe in self._preparer.probes(span)]
 
     def _convertible(self, spans: Sequence[Span]) -> Sequence[Span]:
         """Convert spans, all in one go where that succeeds; return those that can be converted."""
         try:
-            self._taken.preparer.prepare(spans)
+            self._preparer.prepare(spans)
         except ConversionError as error:
             if len(spans) > 1:
                 return [span for one in spans for span in self._convertible([one])]
@@ -200,7 +202,7 @@ class _Measured:
             return ()
         found = time_by_operators(bench, unit, wholes, runs[:count], self._taken.model.layer_of)
         if found is None:
-            found, notes = time_by_chunks(bench, unit, self._network, self._taken.preparer, runs[:count])
+            found, notes = time_by_chunks(bench, unit, self._network, self._preparer, runs[:count])
             self.notes += notes
         raw = RawTimes(layer_us=found, wholes=tuple(runs[:count]))
         fitted = unit_costs(unit, raw, runs[:count], runs[count : count + self._shortest]).layer_us

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from ...formulations.co_run import combine
+from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import COSTS, NETWORK, PLATFORM
 from ...formulations.hardware import Platform
@@ -78,15 +79,20 @@ def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
         There is no such problem, or no such model.
     """
     platform, network = _split(name)
-    tables = [read_shipped(f"{platform}/{network}.{one}.json", COSTS) for one in methods_of(name)]
     board = shipped_platform(platform)
-    found = combine(method, tables, board)
+    found = combine(method, shipped_tables(name), board)
     return Problem(
         platform=board,
         networks=(read_shipped(f"{_NETWORKS}/{network}.json", NETWORK),),
         costs=found.costs,
         co_run_costs=found.beside,
     )
+
+
+def shipped_tables(name: str) -> tuple[CostTable, ...]:
+    """Return the tables of a shipped problem as they were measured."""
+    platform, network = _split(name)
+    return tuple(read_shipped(f"{platform}/{network}.{one}.json", COSTS) for one in methods_of(name))
 
 
 def _split(name: str) -> tuple[str, str]:

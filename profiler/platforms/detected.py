@@ -31,6 +31,8 @@ MAX_CORE_UNITS = 16
 
 BACKEND_KINDS = {
     "cuda": UnitKind.GPU,
+    "gpu": UnitKind.GPU,
+    "gpu.1": UnitKind.GPU,
     "metal": UnitKind.GPU,
     "opencl": UnitKind.GPU,
     "opengl": UnitKind.GPU,
@@ -39,6 +41,7 @@ BACKEND_KINDS = {
     "hiai": UnitKind.NPU,
     "nn": UnitKind.NPU,
     "nnapi": UnitKind.NPU,
+    "npu": UnitKind.NPU,
     "qnn": UnitKind.NPU,
 }
 """What the backends of engines run on; others are of kind "other"."""

@@ -14,12 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.chain import Chain
 from ...formulations.costs import CostRows, CostTable, NetworkCosts, TransferRows
-from ...formulations.judge import score
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
-from .executions import ExecutedPlan
+from .executions import ExecutedPlan, chain_by_plan, charged_us
 
 Array = NDArray[np.float64]
 
@@ -50,7 +48,7 @@ UNITS_ONLY = Shrinkage(layer=(0.0,))
 """One factor a unit, and none for layers."""
 
 _NOISES = (0.03, 0.06, 0.12)
-"""Errors of chunks that are tried: of the longest ones of their unit (`_weights`), shorter ones err more."""
+"""Errors of chunks that are tried: of the longest ones of their plans, shorter ones err more."""
 
 _USUAL_LAYER, _USUAL_NOISE = 0.2, 0.1
 """What outliers are recognised with."""
@@ -73,7 +71,8 @@ class _Seen:
     ratio
         Measured over predicted time, by [chunk].
     weight
-        How much each says, up to 1, by [chunk].
+        How much each says, by [chunk]: its time over that of the longest of its plan. Not over the largest
+        of its unit: chunks of a unit that is never busy for long are noise, and correct nothing.
     """
 
     shares: Array
@@ -106,6 +105,7 @@ class Corrections:
         )
 
     def _table(self, table: CostTable) -> CostTable:
+        """Return a table of all units with corrected times."""
         factors = iter(self.layer_factor)
         return replace(
             table,
@@ -168,18 +168,11 @@ def fit_corrections(
     return _fit(problem, [(one, _known(better, one)) for one in executed], shrinkage)
 
 
-def _chain_of(problem: Problem, one: ExecutedPlan) -> Chain:
-    tables = problem.charged(one.plan).tables
-    assert isinstance(tables, Chain)  # executed plans are of one network
-    return tables
-
-
 def _known(problem: Problem, one: ExecutedPlan) -> _Times:
     """Return what is known of chunks; costs say which one is the longest."""
     if one.chunk_us:
         return tuple(enumerate(one.chunk_us))
-    chain = _chain_of(problem, one)
-    busy = [chain.busy_us(*part) for part in chain.parts(one.plan)]
+    busy = charged_us(problem, one)
     return ((busy.index(max(busy)), one.period_us),)
 
 
@@ -192,7 +185,7 @@ def _fit(
     rows = tuple(map(tuple, _layer_factors(rest, shrinkage).tolist()))
     found = Corrections(unit_factor=tuple(unit.tolist()), layer_factor=rows)
     corrected = found.applied(problem)
-    ratios = [np.log(one.period_us / score(corrected, one.plan).period_us) for one, _ in executed]
+    ratios = [np.log(one.period_us / max(charged_us(corrected, one))) for one, _ in executed]
     common = np.exp(np.sum(ratios) / (len(ratios) + shrinkage.unit))
     return replace(found, unit_factor=tuple((unit * common).tolist()))
 
@@ -202,33 +195,23 @@ def _seen(problem: Problem, executed: Sequence[tuple[ExecutedPlan, _Times]]) -> 
     layers = len(problem.network.layers)
     rows: list[list[tuple[Array, float, float]]] = [[] for _ in problem.platform.units]
     for one, times in executed:
-        chain = _chain_of(problem, one)
-        parts = chain.parts(one.plan)
+        chain = chain_by_plan(problem, one)
+        parts, charged = chain.parts(one.plan), charged_us(problem, one)
         longest = max(taken for _, taken in times)
         for index, taken in times:
             start, stop, unit = parts[index]
-            predicted = chain.busy_us(start, stop, unit)
             shares = np.zeros(layers)
-            shares[start:stop] = [
-                (chain.layer_us[layer][unit] or 0) / predicted for layer in range(start, stop)
-            ]
-            rows[unit].append((shares, taken / predicted, taken / longest))
+            for layer in one.layers_run(start, stop):
+                shares[layer] = (chain.layer_us[layer][unit] or 0) / charged[index]
+            rows[unit].append((shares, taken / charged[index], taken / longest))
     return [
         _Seen(
             shares=np.array([shares for shares, _, _ in those]).reshape(-1, layers),
             ratio=np.array([ratio for _, ratio, _ in those]),
-            weight=_weights(np.array([share for _, _, share in those])),
+            weight=np.array([share for _, _, share in those]),
         )
         for those in rows
     ]
-
-
-def _weights(share: Array) -> Array:
-    """Return how much each chunk of a unit says, from its time over that of the longest of its plan.
-
-    Against the largest share of its unit, so that units that are never the busiest are corrected, too.
-    """
-    return share / share.max() if len(share) else share
 
 
 def _unit_factor(seen: _Seen, shrinkage: float) -> float:

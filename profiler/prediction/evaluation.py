@@ -1,33 +1,34 @@
-"""How well cost models foretell executed plans: as they are, and with corrections learned from other plans.
+"""How well cost models foretell executed plans: as they are, and with what was learned from other plans.
 
-Nothing is ever judged by what it was learned from: corrections are fitted on all other plans (leave one
-out), or on a few plans drawn at random and judged by the rest.
+Nothing is ever judged by what it was learned from: each plan is foretold from all others (leave one out), or
+the first few of the order in which tuning measures are learned from, and the rest is foretold. No constant
+of any model is fitted here either.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
 from ...executor.progress import Report, Step, silent
+from ...executor.tuning.candidates import apart_first
 from ...executor.tuning.statistics import PredictionQuality, quality
-from ...formulations.co_run import co_run_model_names, get_co_run_model
+from ...formulations.co_run import INTERPOLATED, LEARNED, co_run_model_names, get_co_run_model
 from ...formulations.errors import InvalidInputError
-from ...formulations.judge import score
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem
+from ..platforms.catalog import DEFAULT_METHOD
 from .corrections import UNITS_ONLY, Shrinkage, fit_corrections
-from .executions import ExecutedPlan, Executions
+from .executions import ExecutedPlan, Executions, charged_us
+from .learned import Foretold, learn
+from .session import NEEDED, Session
 
 ALL, MULTI = "all plans", "plans of several chunks"
 REPEATED = "plans of several chunks, all of which also ran in other plans"
 SCOPES = (MULTI, REPEATED, ALL)
 SIZES = (3, 5, 10)
-DRAWS = 20
-"""Random choices of the plans that are learned from."""
 
 
 class Fit(StrEnum):
@@ -39,14 +40,82 @@ class Fit(StrEnum):
         One factor a unit.
     LAYERS
         One factor a unit, and one for each layer on each unit.
+    COMPANY
+        Who slows whom, and units and layers (`learned.learn`).
+    OWN
+        The same, and what the share of a chunk in the network does; that cannot be planned with.
     """
 
     NONE = "none"
     UNITS = "units"
     LAYERS = "units, layers"
+    COMPANY = "who is busy"
+    OWN = "who is busy, own share"
 
 
 _SHRINKAGE = {Fit.UNITS: UNITS_ONLY, Fit.LAYERS: Shrinkage()}
+
+
+class Order(StrEnum):
+    """In which order plans are learned from, as tuning measures them.
+
+    BEST
+        Least prediction first.
+    APART
+        A few that are far apart, then least prediction first (`apart_first`).
+    """
+
+    BEST = "best first"
+    APART = "apart first"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to predict: a co-run cost model, and what is learned on top of it."""
+
+    model: str
+    fit: Fit
+
+    @property
+    def base(self) -> str:
+        """The cost model without anything learned."""
+        return INTERPOLATED if self.model == LEARNED else self.model
+
+    def foretold_us(
+        self, executions: Executions, plans: Sequence[ExecutedPlan], learned_from: Sequence[ExecutedPlan]
+    ) -> list[float]:
+        """Return the period of each plan by what was learned from others."""
+        if self.model == LEARNED:
+            return [one.period_us for one in self._foretold(executions, plans, learned_from)]
+        problem = executions.problem(self.model)
+        if self.fit is not Fit.NONE:
+            fitted = fit_corrections(problem, learned_from, shrinkage=_SHRINKAGE[self.fit])
+            problem = fitted.applied(problem)
+        return _charged(problem, plans)
+
+    def left_out_us(self, executions: Executions, plans: Sequence[ExecutedPlan]) -> list[float]:
+        """Return the period of each plan by what was learned from all others."""
+        if self.model == LEARNED:
+            return [one.period_us for one in self.left_out(executions, plans)]
+        if self.fit is Fit.NONE:
+            return self.foretold_us(executions, plans, ())
+        return [self.foretold_us(executions, [one], _others(one, plans))[0] for one in plans]
+
+    def left_out(self, executions: Executions, plans: Sequence[ExecutedPlan]) -> list[Foretold]:
+        """Return what the learned model foretells of each plan after all others."""
+        session = Session.of(executions)
+        own = self.fit is Fit.OWN
+        return [
+            learn(replace(session, executed=tuple(_others(one, plans))), own_share=own).foretell(one)
+            for one in plans
+        ]
+
+    def _foretold(
+        self, executions: Executions, plans: Sequence[ExecutedPlan], learned_from: Sequence[ExecutedPlan]
+    ) -> list[Foretold]:
+        session = replace(Session.of(executions), executed=tuple(learned_from))
+        found = learn(session, own_share=self.fit is Fit.OWN)
+        return [found.foretell(one) for one in plans]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +129,38 @@ class Evaluated:
     learned_from
         From how many plans; 0 where nothing was learned.
     quality
-        Predicted against measured, of plans that were not learned from. Of several draws, each number is
-        the median.
+        Predicted against measured, of plans that were not learned from. Where each plan was foretold by a fit
+        of its own, nothing is said of regret: predictions of one fit alone can be ranked.
+    order
+        Which plans were learned from; None: all others.
+    covered_percent
+        Share of the plans that lay within their intervals of 90 %; None: the way has none.
     """
 
     fit: Fit
     learned_from: int
     quality: PredictionQuality
+    order: Order | None = None
+    covered_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanForetold:
+    """One executed plan, and what the learned model foretells of it from all others.
+
+    Attributes
+    ----------
+    plan
+        In words.
+    measured_us
+        What it took.
+    foretold
+        What it was expected to take.
+    """
+
+    plan: str
+    measured_us: float
+    foretold: Foretold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,52 +175,93 @@ class Evaluation:
         As `learning_curve` says.
     floor
         As `noise_floor` says.
+    foretold
+        Plans with intervals, the fastest first; empty where a table that the learned model needs is missing.
     """
 
     left_out: tuple[Evaluated, ...]
     curve: tuple[Evaluated, ...]
     floor: tuple[PredictionQuality, ...]
+    foretold: tuple[PlanForetold, ...] = ()
 
 
-def evaluation_of(executions: Executions, *, report: Report = silent) -> Evaluation:
-    """Judge all cost models by executed plans, in every way; `report` is told of each."""
+def evaluation_of(executions: Executions, *, own_share: bool = False, report: Report = silent) -> Evaluation:
+    """Judge all cost models by executed plans, in every way.
+
+    Parameters
+    ----------
+    executions
+        Plans and tables.
+    own_share
+        Whether to judge `Fit.OWN`, too.
+    report
+        Is told of each way.
+    """
+    ways = ways_of(executions, own_share=own_share)
     return Evaluation(
-        left_out=evaluate(executions, report=report),
-        curve=learning_curve(executions, report=report),
+        left_out=evaluate(executions, ways, report=report),
+        curve=learning_curve(executions, ways=ways, report=report),
         floor=noise_floor(executions),
+        foretold=intervals(executions, report=report),
     )
 
 
-def evaluate(executions: Executions, *, report: Report = silent) -> tuple[Evaluated, ...]:
-    """Judge every co-run cost model that the tables allow, for each of `SCOPES` that has plans.
+def ways_of(executions: Executions, *, own_share: bool = False) -> tuple[Way, ...]:
+    """Return all ways to predict that the tables allow; `own_share`: `Fit.OWN` among them."""
+    plain = (Fit.NONE, *_SHRINKAGE)
+    found = [Way(model, fit) for model in usable_models(executions) for fit in plain]
+    if {table.provenance.method for table in executions.tables} >= NEEDED:
+        found += [Way(LEARNED, fit) for fit in (Fit.COMPANY, Fit.OWN) if own_share or fit is Fit.COMPANY]
+    return tuple(found)
 
-    Each model as it is, then with corrections that are fitted on the other plans (leave one out): on those
-    of several chunks, and for the scope of all plans on all others. Plans of one chunk are far slower than
-    others and so inflate correlations.
+
+def evaluate(
+    executions: Executions, ways: Sequence[Way] = (), *, report: Report = silent
+) -> tuple[Evaluated, ...]:
+    """Judge ways to predict, or all that the tables allow (`ways_of`), for each of `SCOPES` that has plans.
+
+    Each plan is foretold from the others (leave one out): those of several chunks, and for the scope of all
+    plans all others. Plans of one chunk are far slower than others and so inflate correlations.
     """
     return tuple(
         found
         for base in (MULTI, ALL)
-        for model in usable_models(executions)
-        for fit in Fit
-        for found in _left_out(executions, model, fit, base, report)
+        for way in ways or ways_of(executions)
+        for found in _left_out(executions, way, base, report)
     )
 
 
 def learning_curve(
-    executions: Executions, sizes: Sequence[int] = SIZES, *, report: Report = silent
+    executions: Executions,
+    sizes: Sequence[int] = SIZES,
+    *,
+    ways: Sequence[Way] = (),
+    report: Report = silent,
 ) -> tuple[Evaluated, ...]:
-    """Judge how many plans of several chunks must be executed before corrections help.
+    """Judge how many plans of several chunks must be executed before learning helps.
 
-    For each size, corrections are fitted on so many plans, `DRAWS` times with different ones, and judged by
-    all others. Sizes that leave no plan to judge are passed over.
+    For each size the first plans of an `Order` are learned from at once, and all others are foretold. Sizes
+    that leave no plan to judge are passed over.
     """
     return tuple(
-        _drawn(executions, model, fit, size, report)
-        for model in usable_models(executions)
-        for fit in Fit
-        for size in ((0,) if fit is Fit.NONE else sizes)
+        _from_first(executions, way, order, size, report)
+        for way in ways or ways_of(executions)
+        for order in (Order if way.model == LEARNED else (Order.BEST,))
+        for size in ((0,) if way.fit is Fit.NONE else sizes)
         if size < len(plans_of(executions, MULTI))
+    )
+
+
+def intervals(executions: Executions, *, report: Report = silent) -> tuple[PlanForetold, ...]:
+    """Return what the learned model foretells of each plan from all others, the fastest plan first."""
+    way = Way(LEARNED, Fit.COMPANY)
+    if way not in ways_of(executions) or len(executions.executed) < 2:
+        return ()
+    report(Step(text=f"{LEARNED}: intervals"))
+    plans = sorted(executions.executed, key=lambda one: one.period_us)
+    return tuple(
+        PlanForetold(plan=str(one.plan), measured_us=one.period_us, foretold=told)
+        for one, told in zip(plans, way.left_out(executions, plans), strict=True)
     )
 
 
@@ -152,7 +287,7 @@ def noise_floor(executions: Executions) -> tuple[PredictionQuality, ...]:
 
 
 def usable_models(executions: Executions) -> tuple[str, ...]:
-    """Return the names of all co-run cost models, also registered ones, that the tables allow.
+    """Return the names of all co-run cost models that the tables allow and that learn nothing themselves.
 
     Raises
     ------
@@ -160,7 +295,8 @@ def usable_models(executions: Executions) -> tuple[str, ...]:
         There is none.
     """
     measured = {table.provenance.method for table in executions.tables}
-    found = tuple(name for name in co_run_model_names() if get_co_run_model(name).needs <= measured)
+    known = (name for name in co_run_model_names() if name != LEARNED)
+    found = tuple(name for name in known if get_co_run_model(name).needs <= measured)
     if not found:
         raise InvalidInputError(
             f"the tables are measured as {', '.join(map(repr, sorted(measured)))}, and no co-run cost model "
@@ -179,74 +315,69 @@ def plans_of(executions: Executions, scope: str) -> list[ExecutedPlan]:
     return [one for one in several if _elsewhere_us(one, several) is not None]
 
 
-def _predictions_us(
-    problem: Problem, plans: Sequence[ExecutedPlan], fit: Fit, learned_from: Sequence[ExecutedPlan]
-) -> list[float]:
-    """Return the period of each plan by costs that are corrected by what was learned from others."""
-    known = problem if fit is Fit.NONE else _corrected(problem, fit, learned_from)
-    return [float(score(known, one.plan).period_us) for one in plans]
+def ranked_by(executions: Executions, model: str, order: Order) -> list[ExecutedPlan]:
+    """Return the plans of several chunks in the order in which tuning measures them.
+
+    It plans with the heavy table as long as it knows no better; where there is none, with `model`.
+    """
+    measured = {table.provenance.method for table in executions.tables}
+    model = DEFAULT_METHOD if DEFAULT_METHOD in measured else model
+    plans, problem = plans_of(executions, MULTI), executions.problem(model)
+    charged = _charged(problem, plans)
+    ranked = [plans[index] for index in sorted(range(len(plans)), key=charged.__getitem__)]
+    if order is Order.BEST:
+        return ranked
+    first = apart_first(problem, [one.plan for one in ranked])
+    place = {plan: number for number, plan in enumerate(first)}
+    return sorted(ranked, key=lambda one: place[one.plan])
 
 
-def left_out_us(problem: Problem, plans: Sequence[ExecutedPlan], fit: Fit) -> list[float]:
-    """Return the period of each plan by costs that are corrected by all other plans."""
-    if fit is Fit.NONE:
-        return _predictions_us(problem, plans, fit, ())
-    return [
-        _predictions_us(problem, [one], fit, [other for other in plans if other.plan != one.plan])[0]
-        for one in plans
-    ]
+def _charged(problem: Problem, plans: Sequence[ExecutedPlan]) -> list[float]:
+    return [float(max(charged_us(problem, one))) for one in plans]
 
 
-def _corrected(problem: Problem, fit: Fit, executed: Sequence[ExecutedPlan]) -> Problem:
-    return fit_corrections(problem, executed, shrinkage=_SHRINKAGE[fit]).applied(problem)
+def _others(one: ExecutedPlan, plans: Sequence[ExecutedPlan]) -> list[ExecutedPlan]:
+    return [other for other in plans if other.plan != one.plan]
 
 
-def _left_out(executions: Executions, model: str, fit: Fit, base: str, report: Report) -> Iterator[Evaluated]:
+def _left_out(executions: Executions, way: Way, base: str, report: Report) -> Iterator[Evaluated]:
     """Yield the quality of one way to predict, for the scopes whose plans are among those of another."""
-    report(Step(text=f"{model}, learned: {fit}; leave one out of {base}"))
+    report(Step(text=f"{way.model}, learned: {way.fit}; leave one out of {base}"))
     plans = plans_of(executions, base)
-    predicted = left_out_us(executions.problem(model), plans, fit)
+    told = way.left_out(executions, plans) if way.model == LEARNED else None
+    predicted = way.left_out_us(executions, plans) if told is None else [one.period_us for one in told]
     for scope in (ALL,) if base == ALL else (MULTI, REPEATED):
         judged = plans_of(executions, scope)
-        pairs = [(us, one.period_us) for us, one in zip(predicted, plans, strict=True) if one in judged]
-        if pairs:
-            found = quality([p for p, _ in pairs], [m for _, m in pairs], table=model, scope=scope)
-            learned_from = 0 if fit is Fit.NONE else len(plans) - 1
-            yield Evaluated(fit=fit, learned_from=learned_from, quality=found)
+        kept = [index for index, one in enumerate(plans) if one in judged]
+        if not kept:
+            continue
+        measured = [plans[index].period_us for index in kept]
+        found = quality([predicted[index] for index in kept], measured, table=way.model, scope=scope)
+        yield Evaluated(
+            fit=way.fit,
+            learned_from=0 if way.fit is Fit.NONE else len(plans) - 1,
+            quality=found if way.fit is Fit.NONE else replace(found, regret_percent=()),
+            covered_percent=None if told is None else _covered([told[index] for index in kept], measured),
+        )
 
 
-def _drawn(executions: Executions, model: str, fit: Fit, size: int, report: Report) -> Evaluated:
-    report(Step(text=f"{model}, learned: {fit}; from {size} plans"))
-    problem, plans = executions.problem(model), plans_of(executions, MULTI)
-    found = []
-    for seed in range(DRAWS if size else 1):
-        chosen = set(random.Random(seed).sample(range(len(plans)), size))
-        rest = [one for index, one in enumerate(plans) if index not in chosen]
-        predicted = _predictions_us(problem, rest, fit, [plans[index] for index in sorted(chosen)])
-        found.append(quality(predicted, [one.period_us for one in rest], table=model, scope=MULTI))
-    return Evaluated(fit=fit, learned_from=size, quality=_middle(found))
-
-
-def _middle(found: Sequence[PredictionQuality]) -> PredictionQuality:
-    """Return the median of each number."""
-    first = found[0]
-
-    def of(number: Callable[[PredictionQuality], float | None]) -> float | None:
-        known = [value for one in found if (value := number(one)) is not None]
-        return median(known) if known else None
-
-    regrets: Iterator[tuple[int, float]] = (
-        (k, median(dict(one.regret_percent)[k] for one in found)) for k, _ in first.regret_percent
+def _from_first(executions: Executions, way: Way, order: Order, size: int, report: Report) -> Evaluated:
+    report(Step(text=f"{way.model}, learned: {way.fit}; from {size} plans"))
+    ranked = ranked_by(executions, way.base, order)
+    first, rest = ranked[:size], ranked[size:]
+    predicted = way.foretold_us(executions, rest, first)
+    return Evaluated(
+        fit=way.fit,
+        learned_from=size,
+        quality=quality(predicted, [one.period_us for one in rest], table=way.model, scope=MULTI),
+        order=order if size else None,
     )
-    return PredictionQuality(
-        table=first.table,
-        scope=first.scope,
-        plans=first.plans,
-        pearson=of(lambda one: one.pearson),
-        spearman=of(lambda one: one.spearman),
-        mape_percent=of(lambda one: one.mape_percent),
-        regret_percent=tuple(regrets),
-    )
+
+
+def _covered(told: Sequence[Foretold], measured_us: Sequence[float]) -> float:
+    """Return which share of measured times lies within the intervals, percent."""
+    inside = [one.low_us <= us <= one.high_us for one, us in zip(told, measured_us, strict=True)]
+    return 100 * sum(inside) / len(inside)
 
 
 def _elsewhere_us(one: ExecutedPlan, plans: Sequence[ExecutedPlan]) -> float | None:

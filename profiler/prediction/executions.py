@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
+from ...formulations.chain import Chain
 from ...formulations.co_run import CoRunCosts, combine
 from ...formulations.costs import CostTable, shape_of
 from ...formulations.errors import InvalidInputError
@@ -36,6 +37,8 @@ class ExecutedPlan:
         How often it ran.
     run_us
         Time between two outputs in each of its runs; empty where it is not known.
+    skipped_layers
+        Indices of layers that its chunks left out when it ran: predictions leave them out, too.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -45,6 +48,7 @@ class ExecutedPlan:
     chunk_us: tuple[float, ...] = ()
     runs: int = 1
     run_us: tuple[float, ...] = ()
+    skipped_layers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         defects = Defects(f"executed plan [{self.plan}]")
@@ -52,7 +56,37 @@ class ExecutedPlan:
             defects.add(f"{len(self.chunk_us)} times of chunks, the plan has {len(self.plan.chunks)}")
         times = (self.period_us, *self.chunk_us, *self.run_us)
         defects.found += [f"a time is {time}, must be greater than 0" for time in times if not 0 < time < inf]
+        defects.check_unique("skipped_layers", self.skipped_layers)
+        for chunk in self.plan.chunks:
+            if not self.layers_run(chunk.start, chunk.stop):
+                defects.add(f"its chunk [{chunk}] ran no layer: skipped_layers has all of them")
+        beyond = set(self.skipped_layers) - {
+            layer for chunk in self.plan.chunks for layer in range(chunk.start, chunk.stop)
+        }
+        if beyond:
+            defects.add(f"skipped_layers has {min(beyond)}, which is in no chunk")
         defects.raise_as(InvalidInputError)
+
+    def layers_run(self, start: int, stop: int) -> list[int]:
+        """Return the layers of a chunk that were executed."""
+        return [layer for layer in range(start, stop) if layer not in self.skipped_layers]
+
+
+def chain_by_plan(problem: Problem, one: ExecutedPlan) -> Chain:
+    """Return the tables that an executed plan is charged by."""
+    tables = problem.charged(one.plan).tables
+    assert isinstance(tables, Chain)  # executed plans are of one network
+    return tables
+
+
+def charged_us(problem: Problem, one: ExecutedPlan) -> list[int]:
+    """Return what a problem charges for the chunks of an executed plan, without layers that did not run."""
+    chain = chain_by_plan(problem, one)
+    return [
+        chain.busy_us(start, stop, unit)
+        - sum(chain.layer_us[layer][unit] or 0 for layer in one.skipped_layers if start <= layer < stop)
+        for start, stop, unit in chain.parts(one.plan)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 `columns` names the units; `isolated_ms` and `heavy_ms` are tables by [layer][unit], null where a unit cannot
 run a layer, and one of both may be missing; `schedules` are executed plans, each with `chunks` (`unit`, and
-`layers` counted from 1), `interval_ms` (time between two outputs) and, where known, `runs` and
-`chunk_mean_ms` in the order of the chunks. Anything else in it is passed over.
+`layers` counted from 1), `interval_ms` (time between two outputs) and, where known, `runs`,
+`run_us` (that time in each run, microseconds) and `chunk_mean_ms` in the order of the chunks. Layers that
+chunks left out when they ran are named by `skipped_layers`, counted from 1. Anything else is passed over.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class _Schedule:
     interval_ms: float
     chunk_mean_ms: tuple[float | None, ...] | None = None
     runs: int = 1
+    run_us: tuple[float, ...] = ()
+    skipped_layers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +127,9 @@ def _executed(schedule: _Schedule, network: str) -> ExecutedPlan:
         ),
         period_us=1000 * schedule.interval_ms,
         chunk_us=tuple(1000 * times[index] for index in order) if times else (),
-        runs=schedule.runs,
+        runs=max(schedule.runs, len(schedule.run_us)),
+        run_us=schedule.run_us,
+        skipped_layers=tuple(layer - 1 for layer in schedule.skipped_layers),
     )
 
 
@@ -172,6 +177,11 @@ def _check_schedule(found: _Published, schedule: _Schedule, where: str, defects:
     for index, time_ms in enumerate(times or ()):
         if time_ms is not None:
             _check_ms(f"{where}.chunk_mean_ms[{index}]", time_ms, defects)
+    for index, time_us in enumerate(schedule.run_us):
+        _check_ms(f"{where}.run_us[{index}]", time_us, defects)
+    strange = sorted(set(schedule.skipped_layers) - {layer for chunk in chunks for layer in chunk.layers})
+    if strange:
+        defects.add(f"{where}.skipped_layers has {_listed(strange)}, which no chunk has")
     defects.check_unique(f"{where}: the units of its chunks", [chunk.unit for chunk in chunks])
     for index, chunk in enumerate(chunks):
         for text in _wrong_chunk(found, chunk):

@@ -27,8 +27,8 @@ RATIO_RANGE = (0.2, 10.0)
 def companions(platform: Platform, unit: str, *, able: Iterable[str]) -> tuple[str, ...]:
     """Return who makes load beside a unit: a maximal set of units that conflict neither with it nor mutually.
 
-    Units with most cores come first, then the order of the platform, so that as many cores as possible
-    are busy.
+    Units with most cores come first, so that as many as possible are busy, then those of the same engine,
+    then the order of the platform.
 
     Parameters
     ----------
@@ -38,13 +38,17 @@ def companions(platform: Platform, unit: str, *, able: Iterable[str]) -> tuple[s
         Units that can run what is measured.
     """
     able = set(able)
-    chosen = [next(candidate for candidate in platform.units if candidate.name == unit)]
-    for candidate in sorted(platform.units, key=lambda one: -len(one.cores)):
-        busy = {core for one in chosen for core in one.cores}
-        if candidate.name in able and candidate not in chosen and busy.isdisjoint(candidate.cores):
-            chosen.append(candidate)
-    names = {one.name for one in chosen[1:]}
-    return tuple(name for name in platform.unit_names if name in names)
+    units, exclusive = platform.units, platform.exclusive
+    own = units[platform.index_of(unit)]
+    order = sorted(
+        range(len(units)),
+        key=lambda u: (-len(units[u].cores), units[u].engine.name != own.engine.name),
+    )
+    chosen = {platform.index_of(unit)}
+    for candidate in order:
+        if units[candidate].name in able and candidate not in chosen and not exclusive[candidate] & chosen:
+            chosen.add(candidate)
+    return tuple(units[u].name for u in sorted(chosen) if units[u] is not own)
 
 
 def heavy_costs(

@@ -9,6 +9,7 @@ from ..protocol import EXACT
 FAMILY = Family(
     support=replace(EXACT, terms=frozenset(map(str, Term))),
     native="solving:solve_chunking",
+    set_bounds="cheap_bounds:cheap_bounds",
     starts="start:starts_of",
     backends={"z3-paper": "z3_paper:Z3PaperBackend"},
     samples="samples:samples",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...formulations.problem import Problem
 from ...formulations.rules import Rule
 from .boxes import Narrowing
 from .facts import Facts
-from .lattice import Lattice, Lattices, group_units
+from .lattice import Lattice, Lattices, group_units, resources_of
 from .ordering import Ints
 from .prefixes import Layout
 from .propagation import forbid_ends
@@ -101,7 +101,8 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
     )
     idle_mw = 0 if powers is None else powers.idle_mw
     limit = problem.limits.max_units
-    chunks = min(chain.unit_count, tables.last, chain.unit_count if limit is None else limit)
+    most = len(set(resources_of(chain.exclusive)))
+    chunks = min(most, tables.last, most if limit is None else limit)
     return Instance(
         chain=chain,
         rules=rules,
@@ -138,8 +139,13 @@ def _lattices(
         for name, args in variables(part)
         if name in (Quantity.ON, Quantity.USES, Quantity.BUSY, Quantity.MEMORY)
     }
-    signatures = [
-        (
+    resources = resources_of(chain.exclusive)
+    apart = {resources[u] for u in named}
+    signatures: list[Hashable] = [
+        # Which of the units of one resource is used matters to nobody, unless a rule names one of them.
+        resources[u]
+        if resources.count(resources[u]) > 1 and resources[u] not in apart
+        else (
             chain.prefix_us[u],
             chain.blocked[u],
             tuple(row[u] for row in chain.transfer_in_us),
@@ -152,7 +158,7 @@ def _lattices(
         for u in range(chain.unit_count)
     ]
     totals = [prefix[-1] for prefix in chain.prefix_us]
-    groupings = dict.fromkeys(group_units(signatures, totals, size) for size in _LATTICE_POINTS)
+    groupings = dict.fromkeys(group_units(signatures, totals, size, resources) for size in _LATTICE_POINTS)
 
     def make(classes: tuple[int, ...]) -> Lattice:
         lattice = Lattice(classes, chain.exclusive)

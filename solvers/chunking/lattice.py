@@ -4,10 +4,15 @@ Units of one class are told apart only by how many of them are used. Identical u
 without any loss. Above a size limit similar units share one too; that forgets which of them was
 used, so that every plan still has its walk through the lattice but some walks are no plans: bounds
 from the lattice stay valid, and the search tracks the real units.
+
+Units that exclude each other and all exclude the same others, such as one core with one engine or another,
+are one *resource*: whichever of them is used, the same units stay free. They share a class, too, without any
+loss.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import pairwise
 
@@ -16,7 +21,18 @@ import numpy as np
 from .ordering import Flags, Ints
 
 
-def group_units(signatures: Sequence[Hashable], totals: Sequence[int], most_points: int) -> tuple[int, ...]:
+def resources_of(exclusive: Sequence[frozenset[int]]) -> tuple[int, ...]:
+    """Return the resource of each unit: its number, or that of the first unit that it shares one with."""
+    first: dict[frozenset[int], int] = {}
+    return tuple(first.setdefault(others | {unit}, unit) for unit, others in enumerate(exclusive))
+
+
+def group_units(
+    signatures: Sequence[Hashable],
+    totals: Sequence[int],
+    most_points: int,
+    resources: Sequence[int] | None = None,
+) -> tuple[int, ...]:
     """Return a class for each unit: equal signatures together, then the most similar until it fits.
 
     Parameters
@@ -27,12 +43,17 @@ def group_units(signatures: Sequence[Hashable], totals: Sequence[int], most_poin
         Time of the whole network by unit: what similarity is judged by.
     most_points
         Largest size of the lattice.
+    resources
+        As `resources_of` returns them; None: each unit is one.
     """
+    held = range(len(signatures)) if resources is None else resources
     classes: dict[Hashable, list[int]] = {}
     for unit, signature in enumerate(signatures):
         classes.setdefault(signature, []).append(unit)
     groups = sorted(classes.values(), key=lambda group: totals[group[0]])
-    while np.prod([len(group) + 1.0 for group in groups]) > most_points and len(groups) > 1:
+    while (
+        np.prod([len({held[u] for u in group}) + 1.0 for group in groups]) > most_points and len(groups) > 1
+    ):
         costs = [(totals[b[0]] + 1) / (totals[a[0]] + 1) * (len(a) + len(b)) for a, b in pairwise(groups)]
         at = costs.index(min(costs))
         groups[at : at + 2] = [groups[at] + groups[at + 1]]
@@ -61,14 +82,16 @@ class Lattice:
 
     def __init__(self, classes: Sequence[int], exclusive: Sequence[frozenset[int]]) -> None:
         units = len(classes)
-        members = np.bincount(classes)
+        shared = Counter(zip(classes, resources_of(exclusive), strict=True))
+        members = np.bincount([own for own, _ in shared])
         radix = np.concatenate(([1], np.cumprod(members + 1)))
         self.unit_count = units
         self.size = int(radix[-1])
         points = np.arange(self.size)
         counts = np.array([points // radix[c] % (members[c] + 1) for c in classes])
         full = counts == members[np.array(classes)][:, None]
-        self.used_low: Flags = full
+        told_apart = [shared[own] == 1 for own in zip(classes, resources_of(exclusive), strict=True)]
+        self.used_low: Flags = full & np.array(told_apart)[:, None]
         self.used_high: Flags = counts > 0
         self.exact = bool((members == 1).all())
         free = ~full

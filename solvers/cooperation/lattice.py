@@ -14,20 +14,15 @@ from functools import cached_property
 
 import numpy as np
 
+from ...formulations.bit_sets import members
 from ...formulations.cooperation.segments import Amount, Segment
 from ...formulations.spatial import SpatialNetwork
+from ..down_sets import Set, down_sets
 from ..pipelines.arrays import Ints
 from ..protocol import Deadline, TimeIsUpError
 
-Set = int
-"""A set of nodes: bit i is node i."""
 
-
-class TooManySetsError(Exception):
-    """A graph has more down-sets than asked for."""
-
-
-def down_sets(network: SpatialNetwork, most: int) -> tuple[Set, ...]:
+def operator_sets(network: SpatialNetwork, most: int) -> tuple[Set, ...]:
     """Return all down-sets of the operators of a network, small ones first; inputs are not in them.
 
     Raises
@@ -35,31 +30,13 @@ def down_sets(network: SpatialNetwork, most: int) -> tuple[Set, ...]:
     TooManySetsError
         There are more than `most`.
     """
-    needs = {
-        node: sum(1 << source for source in network.nodes[node].sources if not network.nodes[source].is_input)
+    place = {node: index for index, node in enumerate(network.operators)}
+    before = [
+        sum(1 << place[source] for source in set(network.nodes[node].sources) if source in place)
         for node in network.operators
-    }
-    found, last = {0}, [0]
-    while last:
-        following = {
-            known | 1 << node
-            for known in last
-            for node, before in needs.items()
-            if not known >> node & 1 and before & ~known == 0
-        }
-        found |= following
-        if len(found) > most:
-            raise TooManySetsError
-        last = sorted(following)
-    return tuple(sorted(found, key=lambda one: (one.bit_count(), one)))
-
-
-def members(some: Set) -> Iterator[int]:
-    """Yield the nodes of a set, ascending."""
-    while some:
-        low = some & -some
-        yield low.bit_length() - 1
-        some ^= low
+    ]
+    nodes = list(place)
+    return tuple(sum(1 << nodes[index] for index in members(one)) for one in down_sets(before, most))
 
 
 @dataclass(frozen=True, eq=False)

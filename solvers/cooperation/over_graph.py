@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
+from ...formulations.bit_sets import members
 from ...formulations.cooperation.quantities import GroupTerm as T
 from ...formulations.cooperation.tables import PER_US, Groups, groups_of, scaled_ps
 from ...formulations.costs import NetworkCosts
@@ -22,12 +23,13 @@ from ...formulations.judge import score
 from ...formulations.network import Layer, Network, Tensor
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ..down_sets import TooManySetsError
 from ..protocol import NEVER as NO_DEADLINE
 from ..protocol import Deadline
 from .arrays import build_arrays
 from .branching import copies
 from .kinds import Kinds, kinds_of
-from .lattice import Lattice, TooManySetsError, down_sets, members
+from .lattice import Lattice, operator_sets
 from .optimum import Optimum, wanted_terms
 from .program import Program
 
@@ -68,7 +70,7 @@ def solve_over_graph(
     network = groups.data.spatial
     most_sets = most_sets or MOST_SETS
     try:
-        sets = down_sets(network, most_sets)
+        sets = operator_sets(network, most_sets)
     except TooManySetsError:
         raise InvalidProblemError(
             f"network {problem.network.name!r} has more than {most_sets} down-sets of operators: plans of it "

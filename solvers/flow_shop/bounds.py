@@ -168,7 +168,7 @@ class TermBounds:
     networks
         Its networks, by index of the chain, confined to units that may be used together.
     order
-        The order with the least (contention, displacement), if it is known.
+        Returns the order with the least (contention, displacement), if it can be found.
     deadline
         When to be content with what is known.
     """
@@ -177,11 +177,15 @@ class TermBounds:
         self,
         problem: Problem,
         networks: Sequence[Ways],
-        order: Sequence[int] | None,
+        order: Callable[[], Sequence[int] | None],
         deadline: Deadline = NEVER,
     ) -> None:
         self._problem, self._shop = problem, shop_of(problem)
-        self._networks, self._order, self._deadline = networks, order, deadline
+        self._networks, self._calm_order, self._deadline = networks, order, deadline
+
+    @cached_property
+    def _order(self) -> Sequence[int] | None:
+        return self._calm_order()
 
     @cached_property
     def _kinds(self) -> tuple[Kind, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from ...formulations.flow_shop.quantities import FlowTerm
+from ..protocol import Deadline
 from .bounds import Prices
 from .draft import Draft, DraftContext
+from .inserted import inserted
 from .kept import KeptSchedules
 from .line import Row, Sides, end_us, heads, tails
 from .measure import Key, Measure, MeasuredSchedule
@@ -32,6 +35,9 @@ _PROMISING_PERMILLE, _ANYWAY = 1004, 0.1
 """Proposals whose estimated makespan is longer than this share of the present one are mostly not played,
 because that takes longer than the estimate; share of those that are."""
 
+_MOST_INSERTED = 40
+"""Requests up to which a schedule to start from is built by insertion."""
+
 _SERVED_BY_REINSERTION = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.IDLE, FlowTerm.BUBBLES)
 _SERVED_BY_LEVELLING = (FlowTerm.PERIOD, FlowTerm.GAPNESS)
 
@@ -43,8 +49,10 @@ class Descent:
 
     Parameters
     ----------
-    context, measure, prices
-        What is planned, how schedules compare, and good prices of the units.
+    context, measure
+        What is planned, and how schedules compare.
+    prices
+        Good prices of the units; asked for once there are schedules to start from.
     kept
         Where good schedules go.
     rng
@@ -52,20 +60,49 @@ class Descent:
     """
 
     def __init__(
-        self, context: DraftContext, measure: Measure, prices: Prices, kept: KeptSchedules, rng: random.Random
+        self,
+        context: DraftContext,
+        measure: Measure,
+        prices: Callable[[], Prices],
+        kept: KeptSchedules,
+        rng: random.Random,
     ) -> None:
         self._context, self._measure, self._kept, self._rng = context, measure, kept, rng
-        self._moves = Moves(context, prices.best, rng)
-        self._reinsertion = Reinsertion(context, self._moves.priced, rng)
+        self._prices = prices
         self._estimates = measure.terms[0] == FlowTerm.MAKESPAN and not measure.in_columns
         idle = (0,) * context.shop.unit_count
         self._whole = Stretch(
             start=0, stop=context.shop.request_count, sides=Sides(ready_us=idle, after_us=idle)
         )
-        self._steps, self._weights = zip(*self._mix().items(), strict=True)
+        self._looked: dict[Draft, tuple[Key, MeasuredSchedule | None]] = {}
         self._rates: Sequence[Row] | None = None
         self._usual_loss: dict[int, float] = {}
         self._temperature = _TEMPERATURES[0]
+
+    @cached_property
+    def _moves(self) -> Moves:
+        return Moves(self._context, self._prices().best, self._rng)
+
+    @cached_property
+    def _reinsertion(self) -> Reinsertion:
+        return Reinsertion(self._context, self._moves.priced, self._rng)
+
+    def begin(self, deadline: Deadline) -> None:
+        """Look at what insertion makes, the second time with the slowdown that the first one shows.
+
+        That takes a moment, and no prices: there is a plan before anything else is asked.
+        """
+        if not self._estimates or self._context.shop.request_count > _MOST_INSERTED:
+            return
+        rates: Sequence[Row] | None = None
+        for _ in range(1 + self._context.shop.contended):
+            draft = inserted(self._context, rates, deadline)
+            if draft is None:
+                return
+            self._looked[draft] = self._look(draft, self._whole)
+            measured = self._looked[draft][1]
+            if measured is not None:
+                rates = realised_rates(measured)
 
     def run(self, starts: Iterable[Draft], steps: int | None, done: Callable[[], bool]) -> int:
         """Walk from the best of some drafts; return the number of steps.
@@ -79,7 +116,7 @@ class Descent:
         done
             Asked after each valid one of the first drafts, and before each step.
         """
-        looked: dict[Draft, tuple[Key, MeasuredSchedule | None]] = {}
+        looked = self._looked
         for draft in starts:
             if draft not in looked:
                 looked[draft] = self._look(draft, self._whole)
@@ -98,8 +135,9 @@ class Descent:
                 self._step(stretch)
         return taken
 
+    @cached_property
     def _mix(self) -> dict[Step, int]:
-        """Return the kinds of steps, with how often they are taken."""
+        """The kinds of steps, with how often they are taken."""
         if self._measure.is_longest_path:
             return {self._reinserted: 1}
         moves = self._moves
@@ -127,7 +165,7 @@ class Descent:
 
     def _step(self, stretch: Stretch) -> None:
         """Propose, and keep what is not worse or only a little."""
-        propose = self._rng.choices(self._steps, self._weights)[0]
+        propose = self._rng.choices(list(self._mix), list(self._mix.values()))[0]
         draft = propose(self._draft, stretch)
         if draft == self._draft or not self._is_promising(draft, stretch):
             return

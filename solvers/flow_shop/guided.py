@@ -1,4 +1,4 @@
-"""A schedule that does what the program behind the contention bound says: which cuts, and who beside whom.
+"""Schedules that do what the program behind the contention bound says: which cuts, and who beside whom.
 
 The program says which share of the requests of a kind takes which cuts, and how much longer than alone each
 kind takes on each unit in the company that it should have. With these times, the order is built from the
@@ -8,32 +8,23 @@ a unit counting what it costs the whole.
 
 from __future__ import annotations
 
-import random
-from bisect import bisect
 from collections.abc import Iterator
 
 import numpy as np
 
-from ..protocol import NEVER, Deadline
 from .arrays import PRICE_SCALE, Ints
 from .contention_bound import ContentionBound
-from .draft import Draft, DraftContext, Places, slowed
-from .line import Sides, put_back
+from .draft import Draft, DraftContext, Places
 from .simplex import Floats
 
 _WIDTH, _LOOKED_AT = 16, 64
 """Partial orders that are kept, and of how many the distinct ones are looked for."""
 
-_MOST_INSERTED = 40
-"""Requests of which each is put in at its best place."""
-
 _MOST_DRAFTS = 3
 """Orders that are played."""
 
 
-def guided_drafts(
-    context: DraftContext, bound: ContentionBound, deadline: Deadline = NEVER
-) -> Iterator[Draft]:
+def guided_drafts(context: DraftContext, bound: ContentionBound) -> Iterator[Draft]:
     """Yield drafts that follow the program behind a bound; with a fixed order its cuts only.
 
     Parameters
@@ -42,14 +33,8 @@ def guided_drafts(
         What is planned.
     bound
         The bound of the same requests on the same units.
-    deadline
-        When to go without the draft that takes longest to make.
     """
     stretches = _stretches(bound)
-    if len(context.arrivals_us) <= _MOST_INSERTED:
-        inserted = _inserted(context, bound, stretches, deadline)
-        if inserted is not None:
-            yield inserted
     groups = [group for number in range(len(bound.kinds)) for group in _shared_out(bound, number)]
     of_request: dict[int, Places] = {request: cuts for _, cuts, own in groups for request in own}
     places = tuple(of_request[request] for request in range(len(of_request)))
@@ -62,42 +47,6 @@ def guided_drafts(
     for found in _least_idle(rows, np.array([len(own) for _, _, own in groups]), worth / PRICE_SCALE):
         waiting = [iter(own) for _, _, own in groups]
         yield Draft(tuple(next(waiting[group]) for group in found), places)
-
-
-def _inserted(
-    context: DraftContext, bound: ContentionBound, stretches: Floats, deadline: Deadline
-) -> Draft | None:
-    """Return a draft built by putting in one request after the other where it fits best, dear ones first.
-
-    None: there was no time for it.
-    """
-    rates, paid = {}, {}
-    for kind, prices, stretch in zip(bound.kinds, bound.prices, stretches, strict=True):
-        rate = tuple((1000 * stretch).astype(np.int64).tolist())
-        cost = int(kind.ways.least_priced(prices[None, :])[0][0])
-        for request in kind.requests:
-            rates[request], paid[request] = rate, cost
-    idle = (0,) * context.shop.unit_count
-    sides, rng = Sides(ready_us=idle, after_us=idle), random.Random(0)
-    order: list[int] = []
-    places: dict[int, Places] = {}
-    for request in sorted(paid, key=lambda request: -paid[request]):
-        if deadline.passed:
-            return None
-        rows = [slowed(context.row(other, places[other]), rates[other]) for other in order]
-        spot = put_back(
-            context.ways(request).slowed(rates[request]),
-            context.arrivals_us[request],
-            (rows, [context.arrivals_us[other] for other in order]),
-            sides,
-            limit_us=2 * context.shop.horizon_us,
-            rng=rng,
-            indices=None if context.shop.order_is_free else (bisect(order, request),),
-        )
-        assert spot is not None
-        order.insert(spot.index, request)
-        places[request] = spot.places
-    return Draft(tuple(order), tuple(places[request] for request in range(len(places))))
 
 
 def _shared_out(bound: ContentionBound, number: int) -> list[tuple[int, Places, list[int]]]:

@@ -21,7 +21,7 @@ Row = tuple[int, ...]
 """Microseconds of one request on each unit; 0 where it skips the unit."""
 
 _PRECISION = 8
-"""The end of the plan is searched to one part in two to the power of this."""
+"""The precision that is usual: a few permille."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,7 @@ def put_back(
     limit_us: int,
     rng: random.Random,
     indices: Sequence[int] | None = None,
+    precision: int = _PRECISION,
 ) -> Spot | None:
     """Return the best place and cuts of one request among others that stay as they are.
 
@@ -119,11 +120,13 @@ def put_back(
         Which of several places that are equally good.
     indices
         Places in the order that are allowed, 0 to the number of others; None: all.
+    precision
+        The end of the plan is searched to one part in two to the power of this.
 
     Returns
     -------
     Spot or None
-        None if the plan cannot end in time. The end found is the least one up to a few permille.
+        None if the plan cannot end in time. The end found is the least one up to the precision.
     """
     rows, arrivals = others
     before = np.array(heads(rows, arrivals, sides.ready_us))
@@ -143,7 +146,7 @@ def put_back(
     if not len(open_):
         return None
     low, high = int(base[open_].min()) - 1, limit_us
-    while high - low > max(1, high >> _PRECISION):
+    while high - low > max(1, high >> precision):
         middle = (low + high) // 2
         kept = possible(middle)
         if len(kept):

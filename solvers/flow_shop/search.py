@@ -20,7 +20,7 @@ from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
 from .arrays import build_arrays
-from .bounds import TermBounds
+from .bounds import Prices, TermBounds
 from .branching import Branching
 from .columns import columns_apply, least_columns
 from .descent import Descent
@@ -130,7 +130,7 @@ class JointSearch:
         return found
 
     def _bounds_of(self, networks: Sequence[Ways]) -> TermBounds:
-        return TermBounds(self._problem, networks, self._calm_order, self._deadline)
+        return TermBounds(self._problem, networks, lambda: self._calm_order, self._deadline)
 
     @cached_property
     def _unit_sets(self) -> tuple[frozenset[int], ...]:
@@ -172,17 +172,25 @@ class JointSearch:
                 break
             own = _share(deadline, len(self.contexts) - number + self._is_alignment)
             rng = random.Random(f"{self._seed} {number}")
-            starts: Iterator[Draft] = iter(())
-            prices = bounds.guiding if self._is_guided else bounds.prices
-            if self._is_guided:
-                starts = guided_drafts(context, bounds.contention, own)
-            starts = itertools.chain(starts, starting_drafts(context, prices, self._calm_order))
-            if self._problem.rules:
-                starts = itertools.chain(starts, serial_drafts(context))
-            descent = Descent(context, self._measure, prices, self.kept, rng)
-            self.steps += descent.run(self._early(starts, own), effort, partial(self._is_done, own))
+            descent = Descent(context, self._measure, partial(self._prices, bounds), self.kept, rng)
+            descent.begin(own)
+            if self._is_done(own) and self.kept.best is not None:
+                continue
+            starts = self._early(self._starts(context, bounds), own)
+            self.steps += descent.run(starts, effort, partial(self._is_done, own))
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
+
+    def _prices(self, bounds: TermBounds) -> Prices:
+        return bounds.guiding if self._is_guided else bounds.prices
+
+    def _starts(self, context: DraftContext, bounds: TermBounds) -> Iterator[Draft]:
+        """Yield drafts to start from that need prices."""
+        if self._is_guided:
+            yield from guided_drafts(context, bounds.contention)
+        yield from starting_drafts(context, self._prices(bounds), lambda: self._calm_order)
+        if self._problem.rules:
+            yield from serial_drafts(context)
 
     @property
     def provable(self) -> bool:

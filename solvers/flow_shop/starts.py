@@ -18,7 +18,7 @@ _DEARER = 1.1
 
 
 def starting_drafts(
-    context: DraftContext, prices: Prices, calm_order: tuple[int, ...] | None
+    context: DraftContext, prices: Prices, calm_order: Callable[[], tuple[int, ...] | None]
 ) -> Iterator[Draft]:
     """Yield drafts to start from.
 
@@ -27,7 +27,7 @@ def starting_drafts(
     context, prices
         What is planned, and good prices of the units.
     calm_order
-        The order with the least contention, if it is known.
+        Returns the order with the least contention, if it can be found; asked last.
     """
     as_listed = tuple(range(context.shop.request_count))
     priced = _alike(
@@ -56,7 +56,7 @@ def serial_drafts(context: DraftContext) -> Iterator[Draft]:
             if ways.allows(whole):
                 cuts.append(whole)
         if len(cuts) == context.shop.request_count:
-            yield from (Draft(order, tuple(cuts)) for order in _orders(context, tuple(cuts), None))
+            yield from (Draft(order, tuple(cuts)) for order in _orders(context, tuple(cuts)))
 
 
 def _alike(context: DraftContext, by_network: Sequence[Ints]) -> tuple[Places, ...]:
@@ -66,7 +66,9 @@ def _alike(context: DraftContext, by_network: Sequence[Ints]) -> tuple[Places, .
 
 
 def _orders(
-    context: DraftContext, cuts: tuple[Places, ...], calm_order: tuple[int, ...] | None
+    context: DraftContext,
+    cuts: tuple[Places, ...],
+    calm_order: Callable[[], tuple[int, ...] | None] = lambda: None,
 ) -> Iterator[tuple[int, ...]]:
     """Yield orders that may suit some cuts."""
     count = context.shop.request_count
@@ -82,8 +84,9 @@ def _orders(
     ]
     yield from (tuple(sorted(range(count), key=key)) for key in keys)
     yield mixed_order(rows)
-    if calm_order is not None:
-        yield calm_order
+    calm = calm_order()
+    if calm is not None:
+        yield calm
 
 
 def level_cuts(context: DraftContext, prices: Prices) -> tuple[Places, ...]:

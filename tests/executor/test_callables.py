@@ -178,7 +178,7 @@ BAD_SPEC = TensorSpec(name="x", shape=(0, 2), dtype="float31")
     ("fields", "words"),
     [
         ({"layers": ()}, "layers are missing"),
-        ({"layers": (same,)}, "layers must hold CallableLayer, found function"),
+        ({"layers": (same,)}, "layers must hold CallableLayer or ModelStep, found function"),
         ({"layers": (layer(variants={}),)}, "variants of layer 'a' must be functions"),
         ({"layers": (layer(variants={"gpuu": same}),)}, "'gpuu' of layer 'a' is no kind of unit: cpu, gpu"),
         ({"layers": (layer(variants={"*": 3}),)}, "is no function: int"),

@@ -15,6 +15,7 @@ from gapless.api.problems import table_problem
 from gapless.formulations import co_run
 from gapless.formulations.co_run import (
     BUILT_IN_MODELS,
+    LEARNED,
     CoRunCosts,
     CoRunModel,
     co_run_model_names,
@@ -210,7 +211,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_of_ones_own() -> None:
     model: CoRunModel = Pessimist()
     register_co_run_model(model)
-    assert co_run_model_names() == (*BUILT_IN_MODELS, "pessimist")
+    assert co_run_model_names() == (*BUILT_IN_MODELS, LEARNED, "pessimist")
     assert get_co_run_model("pessimist") is model
     found = combine("pessimist", tables(((4, 5),), ((9, 3),)))
     assert found.costs.networks[0].layer_us == ((9, 5),)
@@ -233,7 +234,7 @@ def test_an_unknown_model() -> None:
 def test_models_come_as_entry_points_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     targets = {"mine": f"{__name__}:Pessimist", "broken": f"{__name__}:Gone", "odd": f"{__name__}:tables"}
     install(monkeypatch, tmp_path, "gapless.co_run_models", targets)
-    assert co_run_model_names() == (*BUILT_IN_MODELS, *targets)
+    assert co_run_model_names() == (*BUILT_IN_MODELS, LEARNED, *targets)
     assert get_co_run_model("mine") == Pessimist()
     with pytest.raises(BackendFailedError, match=r"'broken' of the entry-point group gapless.co_run_models"):
         get_co_run_model("broken")

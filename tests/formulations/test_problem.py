@@ -17,13 +17,14 @@ from gapless.formulations.expr import IntVar, variables
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.judge import check, score
 from gapless.formulations.limits import Limits
+from gapless.formulations.parts import narrowed
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.simulate import simulate
 from gapless.formulations.workload import Request, Workload
 from gapless.solvers.chunking.samples import sample_problem
-from tests.instances import co_run_problems
+from tests.instances import co_run_problems, set_problems
 
 from .cost_tables import UNITS, table
 
@@ -121,6 +122,47 @@ def test_opaque_rules_stay() -> None:
 def test_tables_that_do_not_fit_are_refused(beside: tuple[CostTable, ...], words: str) -> None:
     with pytest.raises(InvalidProblemError, match=words):
         replace(two_units(), co_run_costs=beside)
+
+
+def by_set(*sets: str) -> Problem:
+    """Return a problem of three units with a table for each of some sets."""
+    plain = table_problem([[1, 2, 3], [4, 5, 6]], ["a", "b", "c"], network="net")
+    return replace(plain, co_run_costs=tuple(narrowed(plain.costs, one) for one in sets))
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        (("ab", "ac", "bc"), "no table for a, b, c, which can run at once"),
+        (("ab", "ab"), "two tables for the same set"),
+        (("ba",), r"a table for \[b, a\], must be for two or more units of the platform in its order"),
+        (("a",), r"a table for \[a\], must be for two or more"),
+    ],
+)
+def test_sets_that_do_not_fit_are_refused(sets: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InvalidProblemError, match=words):
+        by_set(*sets)
+
+
+def test_units_that_share_a_core_need_no_table() -> None:
+    whole = by_set("ab", "ac", "bc", "abc")
+    a, b, c = whole.platform.units
+    shared = replace(whole.platform, units=(replace(a, cores=(1,)), replace(b, cores=(1,)), c))
+    tables = (whole.co_run_costs or ())[1:3]
+    problem = replace(whole, platform=shared, co_run_costs=tables)
+    assert [str(part) for part in problem.parts] == ["1 unit", "a+c", "b+c"]
+    assert [str(part) for part in problem.with_limits(min_units=2).parts] == ["a+c", "b+c"]
+    with pytest.raises(InvalidProblemError, match="no table for b, c"):
+        replace(problem, co_run_costs=tables[:1])
+
+
+@given(set_problems())
+def test_files_keep_tables_of_sets(problem: Problem) -> None:
+    again = parse_problem(dump_problem(problem).encode(), name="problem")
+    assert again == problem
+    assert again.fingerprint == problem.fingerprint
+    for part in problem.parts:
+        assert again.using(part.key) == problem.using(part.key)
 
 
 def test_a_workload_has_one_table() -> None:

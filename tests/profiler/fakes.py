@@ -109,12 +109,14 @@ class FakeModel:
 
 
 class FakeEngine:
-    """Takes fake pieces; refuses those with a layer in `unconvertible`."""
+    """Takes fake pieces; refuses those with a layer in `unconvertible`, and those that `alone` is all of."""
 
-    name = "fake"
-
-    def __init__(self, *, unconvertible: Collection[int] = ()) -> None:
+    def __init__(
+        self, name: str = "fake", *, unconvertible: Collection[int] = (), alone: Collection[int] = ()
+    ) -> None:
+        self.name = name
         self.unconvertible = set(unconvertible)
+        self.alone = set(alone)
         self.batches: list[int] = []
 
     def availability(self) -> Availability:
@@ -129,7 +131,8 @@ class FakeEngine:
     def prepare(self, pieces: Sequence[Piece], *, folder: Path | None = None) -> tuple[Artifact, ...]:
         self.batches.append(len(pieces))
         for piece in pieces:
-            if self.unconvertible & set(layers_of(piece.content.read().decode())):
+            layers = set(layers_of(piece.content.read().decode()))
+            if self.unconvertible & layers or (self.alone and layers <= self.alone):
                 raise ConversionError(f"{piece.name}: the operator Frobnicate is not known")
         return tuple(
             Artifact(
@@ -213,6 +216,8 @@ class FakeBench:
     ----------
     layer_us
         By unit and layer.
+    platform
+        The units.
     slowdown
         Factor on runs beside load.
     unable
@@ -222,9 +227,12 @@ class FakeBench:
     wobble
         By unit: factors on consecutive measurements of the second piece that is measured there, the
         reference (the whole is the first); the last one stays.
+    wrong
+        By engine: layers whose numbers are wrong.
     """
 
     layer_us: Mapping[str, Sequence[float]]
+    platform: Platform = PLATFORM
     overhead_us: float = 20.0
     per_tensor_us: float = 3.0
     per_kilobyte_us: float = 0.1
@@ -233,6 +241,7 @@ class FakeBench:
     operator_factor: float | None = 0.95
     callback_us: float = 0.0
     wobble: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    wrong: Mapping[str, Collection[int]] = field(default_factory=dict)
     asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
 
     def start(self, unit: str) -> None:
@@ -256,7 +265,7 @@ class FakeBench:
         count = effort.min_repetitions
         columns = [(round(1000 * time_us),) * count for time_us in (copies[0], run, copies[1])]
         samples = Samples(copy_in_ns=columns[0], run_ns=columns[1], copy_out_ns=columns[2])
-        return timing(samples, receipt_for(artifact, next(u for u in PLATFORM.units if u.name == unit)))
+        return timing(samples, receipt_for(artifact, self.platform.units[self.platform.index_of(unit)]))
 
     def operators(
         self, unit: str, prepared: PreparedPiece, *, repetitions: int
@@ -271,6 +280,10 @@ class FakeBench:
             )
             for layer in layers_of(prepared.artifact.path)
         )
+
+    def error(self, unit: str, prepared: PreparedPiece) -> float:
+        layers = set(layers_of(prepared.artifact.path))
+        return 0.5 if layers & set(self.wrong.get(prepared.artifact.engine, ())) else 1e-6
 
     def copy_us(self, specs: Sequence[TensorSpec]) -> float:
         return sum(self.per_tensor_us + self.per_kilobyte_us * spec.bytes / 1024 for spec in specs)

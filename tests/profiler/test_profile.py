@@ -20,7 +20,7 @@ from gapless.formulations.hardware import Platform
 from gapless.formulations.problem import Problem
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import PreparedPiece
-from gapless.profiler.probes import Preparer
+from gapless.profiler.preparing import Preparers
 from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
 from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.summary import Timing
@@ -63,7 +63,7 @@ def take(
         return Survey(
             model=model,
             platform=platform,
-            preparer=Preparer(model, engine or FakeEngine(), feed),
+            preparers=Preparers(model, dict.fromkeys(platform.unit_names, engine or FakeEngine()), feed),
             bench=recorded,
             options=chosen,
         ).profile(methods)
@@ -159,22 +159,26 @@ def test_a_layer_that_one_unit_cannot_run_is_none_there() -> None:
 
 
 def test_a_layer_that_no_unit_can_run_is_named() -> None:
-    with pytest.raises(LayerNotRunnableError, match=r"no unit can run layer 'layer7' of 'fake'.*Frobnicate"):
+    with pytest.raises(
+        LayerNotRunnableError, match=r"(?s)no unit can run layer 'layer7' of 'fake'.*Frobnicate"
+    ):
         take(bench(), engine=FakeEngine(unconvertible=[7]))
     nowhere = {unit: [2] for unit in PLATFORM.unit_names}
     with pytest.raises(LayerNotRunnableError, match="no unit can run 'layer2' of 'fake'"):
         take(bench(unable=nowhere))
 
 
-def test_a_failure_that_is_no_single_layers_fault_stays_what_it_is() -> None:
+def test_a_model_that_cannot_be_converted_in_one_piece_is_profiled_by_its_chunks() -> None:
     class Whole(FakeEngine):
         def prepare(self, pieces: Any, **more: Any) -> Any:
             if any(piece.name == "fake[0:12)" for piece in pieces):
                 raise ConversionError("too large")
             return super().prepare(pieces, **more)
 
-    with pytest.raises(ConversionError, match="too large"):
-        take(bench(), engine=Whole())
+    taken = take(bench(), engine=Whole())
+    assert any("too large" in warning for warning in taken.warnings)
+    rows = taken.table(Method.ISOLATED).of("fake").layer_us
+    assert [row[0] for row in rows] == pytest.approx(BIG, rel=0.15)
 
 
 def test_several_models_in_a_row_pay_for_the_seam_in_their_layers() -> None:
@@ -192,8 +196,8 @@ def test_several_models_in_a_row_pay_for_the_seam_in_their_layers() -> None:
 def test_pieces_are_converted_in_few_batches() -> None:
     engine = FakeEngine()
     take(bench(), engine=engine)
-    assert engine.batches[0] == 1
-    assert len(engine.batches) == 2
+    assert engine.batches[:2] == [1, LAYERS]  # the whole, and every chunk of one layer
+    assert len(engine.batches) == 3
 
 
 def test_an_interrupted_profile_goes_on_where_it_stopped() -> None:

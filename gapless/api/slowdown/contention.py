@@ -68,6 +68,10 @@ def measure_contention(
     ((0, 42, 0), (36, 0, 0), (0, 0, 0))
     """
     opened, found, units = resolve_all([*models, *estimated], engine, platform)
+    if len({unit.engine.name for unit in units.units}) > 1:
+        raise InvalidInputError(
+            f"the units of {units.name!r} are for several engines, and contention is measured by one: name it"
+        )
     measured, others = opened[: len(models)], opened[len(models) :]
     return measure(measured, units, found, options=options, estimated=others, report=report)
 

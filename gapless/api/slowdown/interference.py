@@ -38,7 +38,8 @@ from ...profiler.slowdown.interference.ratios import (
     table_ratios,
 )
 from ..device import this_device
-from ..execution import models_for, open_store, profiled_problem, resolve_engine
+from ..engines import engines_of, resolve_engine
+from ..execution import models_for, open_store, profiled_problem
 from ..models import open_model
 
 
@@ -151,12 +152,13 @@ def measure_plan_interference(
     _require_plans(first, plans)
     periods_us = _periods_us(plans, measured)
     runs = models_for(first)[first.network.name] if model is None else model
+    runner, units = engines_of(first, engine, runs)
     with ExitStack() as stack:
         found = measure_plans(
             plans,
             runs,
-            first.platform,
-            resolve_engine(engine, runs),
+            units,
+            runner,
             options=options,
             ledger=_ledger(store, stack, resume=resume),
             report=report,

@@ -183,7 +183,12 @@ COMMANDS = {
         ),
     ),
     "bench-engine": CommandEntry(
-        "models", MODELS, ("gapless bench-engine squeezenet --units core0 --seconds 0.2",)
+        "models",
+        MODELS,
+        (
+            "gapless bench-engine squeezenet --units core0 --seconds 0.2",
+            "gapless bench-engine --engine onnxruntime --check",
+        ),
     ),
     "interference": CommandEntry(
         "interference",

@@ -15,6 +15,7 @@ from ...formulations.errors import (
     ExpressionError,
     GaplessError,
     InvalidInputError,
+    OutputMismatchError,
     UnsupportedFeatureError,
 )
 
@@ -40,7 +41,7 @@ class ExitCode(IntEnum):
     FAILURE
         A device, engine or backend failed or is not there.
     VERIFICATION
-        A plan breaks its problem, or proofs contradict each other.
+        A plan breaks its problem, proofs contradict each other, or numbers are wrong.
     INTERRUPTED
         The user pressed Ctrl-C.
     BROKEN_PIPE
@@ -63,7 +64,7 @@ def code_of_error(error: BaseException) -> ExitCode:
     match error:
         case InvalidInputError() | ExpressionError() | UnsupportedFeatureError():
             return ExitCode.USAGE
-        case BackendDisagreementError():
+        case BackendDisagreementError() | OutputMismatchError():
             return ExitCode.VERIFICATION
         case GaplessError():
             return ExitCode.FAILURE

@@ -161,7 +161,8 @@ def networks(*, json: JsonOption = False) -> Answer:
 
 
 def _detected(engine: str | None, units: str | None, emulate: list[str] | None, out: Path | None) -> Answer:
-    from ...api.device import DEFAULT_ENGINE, this_device
+    from ...api.device import this_device
+    from ...api.engines import DEFAULT_ENGINE
     from ...formulations.files import PLATFORM, dump
     from ...view.terminal import describe
 

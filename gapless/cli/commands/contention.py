@@ -100,7 +100,7 @@ def contention(
     json: JsonOption = False,
 ) -> Answer:
     """Measure how much networks on different units slow each other down through the memory they share."""
-    from ...api.device import common_engine
+    from ...api.engines import resolve_engine
     from ...api.models import open_each
     from ...api.slowdown.contention import measure_contention
     from ...executor.graph.shapes import parse_shapes
@@ -122,7 +122,7 @@ def contention(
     others = estimate or []
     models = open_each([*(networks or ()), *others], shapes=parse_shapes(shape or ()))
     first = len(models) - len(others)
-    runner = device.engine or common_engine(models)
+    runner = resolve_engine(device.engine, *models).name
     device_platform, notes = device.platform(runner), measuring.busy_notes()
     with StepLine() as line:
         found = measure_contention(

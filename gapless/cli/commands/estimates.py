@@ -83,7 +83,7 @@ def describe_device(
 ) -> Answer:
     """Run a few small networks on this device, so that the costs of others can be predicted for it."""
     from ...api import estimates
-    from ...api.device import DEFAULT_ENGINE
+    from ...api.engines import DEFAULT_ENGINE
     from ...formulations.files import dump
     from ...profiler.learned.device import DEVICE
     from ...profiler.learned.measuring import YARDSTICKS

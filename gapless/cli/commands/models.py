@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...api.device import engine_for, this_device
+from ...api.device import this_device
+from ...api.engines import DEFAULT_ENGINE, resolve_engine, resolve_engines
 from ...files import documents
-from ...formulations.errors import InvalidInputError
+from ...formulations.errors import ConversionError, InvalidInputError
 from ...formulations.hardware import Precision
 from ...formulations.spatial import Axis
 from ...solvers.pieces.finding import PieceMethod
@@ -21,18 +25,25 @@ from ..options.models import (
     EmulateOption,
     EngineOption,
     GranularityOption,
+    InputOption,
+    InputRangeOption,
     MaterializeOption,
     ModelArgument,
+    OptionalModelArgument,
     PrecisionOption,
     ShapeOption,
     UnitsOption,
     parse_emulation,
     parse_names,
+    parse_samples,
 )
 
 if TYPE_CHECKING:
     from ...executor.callables import CallablePipeline
+    from ...executor.chained import ChainedModel
+    from ...executor.engines.bench import EngineBench
     from ...executor.model import Model
+    from ...formulations.hardware import ProcessingUnit
     from ...formulations.spatial import SpatialNetwork
 
 
@@ -48,8 +59,10 @@ def inspect(
     model: ModelArgument,
     *,
     shape: ShapeOption = None,
-    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     split: Annotated[
         int | None,
         typer.Option(
@@ -85,13 +98,10 @@ def inspect(
     json: JsonOption = False,
 ) -> Answer:
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
-    from ...api.models import open_model
     from ...executor.callables import CallablePipeline
-    from ...executor.graph.shapes import parse_shapes
+    from ...executor.chained import ChainedModel
 
-    opened = open_model(
-        model, shapes=parse_shapes(shape or ()), granularity=granularity, materialize=materialize
-    )
+    opened = _opened(model, shape, feed, input_range, granularity=granularity, materialize=materialize)
     if support is not None:
         if pieces is not None:
             raise InvalidInputError("--pieces and --support show different things: give one of them")
@@ -103,7 +113,31 @@ def inspect(
         if split is not None:
             return _split(spatial, split, Axis[axis.name])
         return _pieces(spatial, pieces, time_limit)
-    return _pipeline(opened) if isinstance(opened, CallablePipeline) else _onnx(opened)
+    shown = _pipeline(opened) if isinstance(opened, CallablePipeline | ChainedModel) else _onnx(opened)
+    return shown if feed is None else replace(shown, notes=[*shown.notes, *_reference_notes(opened)])
+
+
+def _opened(
+    model: str, shape: list[str] | None, feed: Path | None, input_range: list[str] | None, **how: Any
+) -> Model:
+    """Open a model, tried with what is given for it."""
+    from ...api.models import open_model
+    from ...api.samples import tried_with
+    from ...executor.graph.shapes import parse_shapes
+
+    samples = parse_samples(feed, input_range)
+    (opened,) = tried_with([open_model(model, shapes=parse_shapes(shape or ()), **how)], samples)
+    return opened
+
+
+def _reference_notes(opened: Model) -> list[str]:
+    """Run the uncut model on the first request; return what that says of the inputs."""
+    from ...executor.model import is_mostly_finite
+    from ...executor.pipeline.verify import unverified_words
+
+    right = opened.reference(opened.sample_inputs(0))
+    words = unverified_words([name for name, array in right.items() if not is_mostly_finite([array])])
+    return [f"cannot be verified: {words}" if words else "the uncut model gives finite numbers for the input"]
 
 
 def _spatial(opened: Model) -> SpatialNetwork:
@@ -163,7 +197,7 @@ def _pieces(network: SpatialNetwork, method: PieceMethod | None, time_limit_s: f
     )
 
 
-def _pipeline(opened: CallablePipeline) -> Answer:
+def _pipeline(opened: CallablePipeline | ChainedModel) -> Answer:
     from ...executor.callable_inspection import inspect_pipeline
     from ...view.terminal.models import pipeline_view
 
@@ -198,43 +232,109 @@ def _onnx(opened: Model) -> Answer:
 @command
 @on_boards()
 def bench_engine(
-    model: ModelArgument,
+    model: OptionalModelArgument = None,
     *,
     shape: ShapeOption = None,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     engine: EngineOption = None,
     units: UnitsOption = None,
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
     seconds: Annotated[float, typer.Option(min=0.0, max=600.0, help="Least time for each unit.")] = 1.0,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Put the engine to the tests that every engine must pass: numbers, receipts, refusals, "
+            "copies, leaks. A MODEL is run besides, and not needed.",
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> Answer:
     """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
-    from ...api.models import open_model
-    from ...executor.engines.bench import BenchEffort
-    from ...executor.engines.bench import bench_engine as bench
-    from ...executor.graph.shapes import parse_shapes
-    from ...executor.progress import Step
-    from ...view.terminal import models as views
-    from ..base.progress import StepLine
-
-    opened = open_model(model, shapes=parse_shapes(shape or ()))
-    chosen = engine or engine_for(opened)
+    if model is None and not check:
+        raise InvalidInputError("name a MODEL to run, or say --check to put the engine to its tests")
+    opened = None if model is None else _opened(model, shape, feed, input_range)
+    models = () if opened is None else (opened,)
+    chosen = (
+        (resolve_engine(engine or (None if models else DEFAULT_ENGINE), *models),)
+        if check
+        else resolve_engines(engine, *models)
+    )
     platform = this_device(
         units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
     )
-    effort, benches = BenchEffort(min_seconds=seconds), []
-    with StepLine() as line:
-        for number, unit in enumerate(platform.units):
-            text = f"running {opened.network.name} on {unit.name}"
-            line.report(Step(text=text, done=number, total=len(platform.units)))
-            benches.append((unit.name, bench(opened, unit, engine=chosen, effort=effort)))
+    if opened is None or check:
+        return _checked(chosen[0].name, platform.units if units or emulate else (), opened)
+    return _benched(opened, chosen[0].name, platform.units, seconds)
+
+
+def _benched(opened: Model, engine: str, units: Sequence[ProcessingUnit], seconds: float) -> Answer:
+    from ...view.terminal import models as views
+
+    refused: dict[str, ConversionError] = {}
+    benches = list(_benches(opened, engine, units, seconds, refused))
+    if not benches:
+        raise next(iter(refused.values()))
     return Answer(
         document=lambda: {
             **documents.header("engine_bench"),
             "units": [{"unit": unit, **documents.plain_data(result)} for unit, result in benches],
         },
         view=lambda: views.bench_view(benches),
-        code=ExitCode.OK if all(result.right for _, result in benches) else ExitCode.VERIFICATION,
+        code=ExitCode.VERIFICATION if any(result.wrong for _, result in benches) else ExitCode.OK,
+        notes=[f"{name} cannot run the whole model: {error}" for name, error in refused.items()],
+    )
+
+
+def _benches(
+    opened: Model,
+    engine: str,
+    units: Sequence[ProcessingUnit],
+    seconds: float,
+    refused: dict[str, ConversionError],
+) -> Iterator[tuple[str, EngineBench]]:
+    from ...executor.engines.bench import BenchEffort
+    from ...executor.engines.bench import bench_engine as bench
+    from ...executor.progress import Step
+    from ..base.progress import StepLine
+
+    with StepLine() as line:
+        for number, unit in enumerate(units):
+            runner = unit.engine.name or engine
+            if runner in refused:
+                continue
+            text = f"running {opened.network.name} on {unit.name} by {runner}"
+            line.report(Step(text=text, done=number, total=len(units)))
+            try:
+                yield unit.name, bench(opened, unit, engine=runner, effort=BenchEffort(min_seconds=seconds))
+            except ConversionError as error:  # another engine may run it
+                refused[runner] = error
+
+
+def _checked(engine: str, units: Sequence[ProcessingUnit], opened: Model | None) -> Answer:
+    from ...executor.engines.conformance_check import check_engine
+    from ...executor.progress import Step
+    from ...view.terminal import models as views
+    from ..base.progress import StepLine
+
+    with StepLine() as line:
+
+        def report(name: str, done: int, total: int) -> None:
+            line.report(Step(text=f"testing {engine}: {name}", done=done, total=total))
+
+        checks = check_engine(engine, units=tuple(units), model=opened, report=report)
+    passed = all(check.problem is None for check in checks)
+    return Answer(
+        document=lambda: {
+            **documents.header("engine_check"),
+            "engine": engine,
+            "passed": passed,
+            "checks": documents.plain_data(checks),
+        },
+        view=lambda: views.check_view(engine, checks),
+        code=ExitCode.OK if passed else ExitCode.VERIFICATION,
     )
 
 

@@ -24,8 +24,8 @@ ExecutionsArgument = Annotated[
 LearnedCostsOption = Annotated[
     str | None,
     typer.Option(
-        help="Learn corrections of this co-run cost model (heavy, isolated, interpolated, or a registered "
-        "one) from all plans; --out writes the problem with the corrected costs.",
+        help="Learn from all plans: who slows whom (learned), or corrections of a co-run cost model (heavy, "
+        "isolated, interpolated, or a registered one); --out writes the problem with these costs.",
         show_default=False,
     ),
 ]
@@ -39,15 +39,15 @@ def predict(
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """Compare what each cost model predicts with plans that were executed; learn corrections from them."""
+    """Compare what each cost model predicts with plans that were executed; learn from them."""
     from rich.console import Group
 
     from ...formulations.errors import InvalidInputError
     from ...formulations.files import dump_problem
-    from ...profiler.prediction.corrections import fit_corrections
     from ...profiler.prediction.evaluation import evaluation_of
+    from ...profiler.prediction.lessons import lessons_of
     from ...profiler.prediction.published import load_executions
-    from ...view.terminal.prediction import corrections_view, prediction_view
+    from ...view.terminal.prediction import lessons_view, prediction_view
     from ..base.progress import StepLine
 
     check_writable(out)
@@ -56,19 +56,16 @@ def predict(
     read = load_executions(executions)
     with StepLine() as line:
         found = evaluation_of(read, report=line.report)
-    problem = None if costs is None else read.problem(costs)
-    learned = None if problem is None else fit_corrections(problem, read.executed)
-    notes = []
-    if problem is not None and learned is not None:
-        notes = write_out(out, lambda: dump_problem(learned.applied(problem)))
+    learned = None if costs is None else lessons_of(read, costs)
+    notes = [] if learned is None else write_out(out, lambda: dump_problem(learned.problem))
     return Answer(
         document=lambda: {
             **documents.header("prediction"),
             **documents.plain_data(found),
-            "corrections": None if learned is None else documents.plain_data(learned),
+            "corrections": None if learned is None else documents.plain_data(learned.learned),
         },
         view=lambda: Group(
-            prediction_view(read, found), *([] if learned is None else [corrections_view(read, learned)])
+            prediction_view(read, found), *([] if learned is None else [lessons_view(read, learned.learned)])
         ),
         notes=notes,
     )

@@ -28,6 +28,8 @@ from ..options.models import (
     EmulateOption,
     EngineOption,
     GranularityOption,
+    InputOption,
+    InputRangeOption,
     MaterializeOption,
     ModelsArgument,
     OutDirOption,
@@ -38,6 +40,7 @@ from ..options.models import (
     UnitsOption,
     measuring_option,
     model_option,
+    parse_samples,
     parse_sizes,
 )
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
@@ -76,12 +79,14 @@ RestartOption = Annotated[bool, _running_option("--restart", help="Replace lost 
 CheckOption = Annotated[
     bool, _running_option(help="First compare the numbers with those of the uncut model.", show_default=True)
 ]
-InputOption = Annotated[
+RunInputOption = Annotated[
     Path | None,
     _running_option(
         "--input",
-        help="Run on these inputs instead: an .npz file with one array for each input, whose first "
-        "dimension counts the requests. --output writes what comes out.",
+        metavar="FILE|FOLDER",
+        help="Check the plan on these inputs, and run it once on each: an .npz file with one array for each "
+        "input, whose first dimension counts the requests, or a folder of them. --output writes what comes "
+        "out.",
     ),
 ]
 OutputOption = Annotated[Path | None, _running_option(help="Where the outputs go, .npz.")]
@@ -105,8 +110,10 @@ def profile(
     models: ModelsArgument,
     *,
     shape: ShapeOption = None,
-    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
     units: UnitsOption = None,
@@ -136,19 +143,19 @@ def profile(
 
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize)
+    samples = parse_samples(feed, input_range)
     subject = _subject(models, how, batch, side_by_side=side_by_side)
     entry = Entry(resume=resume, overwrite=overwrite)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     if place:
         from ..tasks.clusters import profile_on
 
+        _refuse_on_clusters({"--steady": steady, "--input or --input-range": samples is not None})
         if isinstance(subject, list):
             raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
-        if steady:
-            raise InvalidInputError("--steady is for networks on one device, not for a cluster")
         measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
         return _profiled(measured, notes)
-    target = measuring.Target.of(subject, choice)
+    target = measuring.Target.of(subject, choice, samples)
     with measuring.begun("profile", target.networks, out, entry) as work:
         found, notes = measuring.profile_watched(target, work, options=ProfileOptions(steady=steady))
         notes += run_files.write_found(found, work)
@@ -159,6 +166,12 @@ def profile(
             notes=notes,
         )
     return _profiled(found, notes)
+
+
+def _refuse_on_clusters(given: dict[str, bool]) -> None:
+    for option, is_given in given.items():
+        if is_given:
+            raise InvalidInputError(f"{option} is for networks on one device, not for a cluster")
 
 
 def _subject(
@@ -196,7 +209,8 @@ def run(
     task_slots: TaskSlotsOption = None,
     restart: RestartOption = False,
     check: CheckOption = True,
-    feed: InputOption = None,
+    feed: RunInputOption = None,
+    input_range: InputRangeOption = None,
     output: OutputOption = None,
     trace: TraceOption = None,
     local: LocalOption = None,
@@ -214,25 +228,36 @@ def run(
     limits = running.budget(seconds, requests, warm_up)
     asked, plan = ask_plan(files, number=number)
     if engine == SIMULATED:
-        running.refuse_without_device({"--input": feed, "--output": output, "--at": at, "--restart": restart})
+        given = {"--input": feed, "--input-range": input_range, "--output": output}
+        running.refuse_without_device({**given, "--at": at, "--restart": restart})
         found, notes = running.run_simulated(asked.problem, plan, limits, task_slots=task_slots, trace=trace)
         notes = [*asked.notes, *notes, *run_files.write_measurement(found, out)]
         return _measured(found, None, notes)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     with running.opened(
-        asked.problem, plan, engine=engine, at=at, restarts=int(restart), task_slots=task_slots, place=place
+        asked.problem,
+        plan,
+        engine=engine,
+        at=at,
+        samples=parse_samples(feed, input_range),
+        restarts=int(restart),
+        task_slots=task_slots,
+        place=place,
     ) as work:
-        if feed is not None:
-            count = running.run_file(work.pipeline, feed, output)
-            return Answer(
-                document=lambda: {**documents.header("outputs"), "requests": count},
-                view=lambda: Text(f"{count} requests"),
-                notes=[*asked.notes, *work.notes, *([f"wrote {output}"] if output else [])],
-            )
         notes = [*asked.notes, *work.notes, *(work.verify() if check else [])]
+        if feed is not None:
+            return _fed(running.run_requests(work, output), output, notes)
         found, predicted = work.pipeline.measure(limits), work.predicted()
         notes += running.write_trace(work.pipeline, trace)
     return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)])
+
+
+def _fed(count: int, output: Path | None, notes: list[str]) -> Answer:
+    return Answer(
+        document=lambda: {**documents.header("outputs"), "requests": count},
+        view=lambda: Text(f"{count} requests"),
+        notes=[*notes, *([f"wrote {output}"] if output else [])],
+    )
 
 
 def _measured(found: Measurement, predicted: Measurement | None, notes: list[str]) -> Answer:

@@ -125,7 +125,7 @@ def serve(
     split: SplitOption = 1,
     seconds: SecondsOption = None,
     shape: ShapeOption = None,
-    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
     engine: EngineOption = None,
     device: DeviceOption = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
@@ -18,6 +18,8 @@ from ..options.models import (
     EmulateOption,
     EngineOption,
     GranularityOption,
+    InputOption,
+    InputRangeOption,
     MaterializeOption,
     OutDirOption,
     OverwriteOption,
@@ -26,12 +28,14 @@ from ..options.models import (
     SubjectsArgument,
     UnitsOption,
     parse_names,
+    parse_samples,
 )
 from ..options.problem import ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
 from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimitOption, TopOption
 
 if TYPE_CHECKING:
-    from ...api.tuning import Tuned
+    from ...api.tuned import Tuned
+    from ...executor.samples import Samples
     from ...files.run import Entry
     from ..tasks.measuring import Target, TuneChoice
 
@@ -44,15 +48,16 @@ BackendsOption = Annotated[
 PlannedCostsOption = Annotated[
     str | None,
     _tuning_option(
-        help="Co-run cost model that plans are made from: heavy (the default), isolated (the default where "
-        "latency comes first: one request is run at a time), interpolated, or a registered one."
+        help="Co-run cost model that plans are made from: learned (the default where the store has plans "
+        "that were executed on this device before), heavy (the default where it has none), isolated (the "
+        "default where latency comes first: one request is run at a time), interpolated, or a registered one."
     ),
 ]
 RoundsOption = Annotated[
     int,
     _tuning_option(
         min=1,
-        help="Most rounds of measuring, correcting the costs by what was measured, and planning again; ends "
+        help="Most rounds of measuring, learning from what was measured, and planning again; ends "
         "earlier when the best plan stands and none is predicted to be faster.",
         show_default=True,
     ),
@@ -115,8 +120,10 @@ def tune(
     *,
     workload: WorkloadOption = None,
     shape: ShapeOption = None,
-    granularity: GranularityOption = "layer",  # type: ignore[assignment] # typer reads the text
+    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    feed: InputOption = None,
+    input_range: InputRangeOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
     units: UnitsOption = None,
@@ -148,13 +155,11 @@ def tune(
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from ..tasks import measuring
 
+    asked: dict[str, Any] = {"workload": workload, "pipelines": pipelines, "groups": groups, "pareto": pareto}
     choice = measuring.TuneChoice(
-        workload=workload,
-        pipelines=pipelines,
-        groups=groups,
+        **asked,
         objective=objective,
         rules=rules,
-        pareto=pareto,
         backends=parse_names(backends),
         top=top,
         distance=distance,
@@ -165,12 +170,12 @@ def tune(
         options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
         store=store,
     )
-    entry = _entry(resume=resume, overwrite=overwrite)
+    place = (out, _entry(resume=resume, overwrite=overwrite))
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    if _is_simulated(engine, truth, noise):
-        return _tuned_there(subjects, choice, out, entry, truth=truth, noise=noise)
+    if _is_simulated(engine, truth, noise, samples := parse_samples(feed, input_range)):
+        return _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize)
-    return _tuned_here(measuring.Target.of(subject, here), choice, out, entry)
+    return _tuned_here(measuring.Target.of(subject, here, samples, competing=groups is None), choice, *place)
 
 
 def _entry(*, resume: bool, overwrite: bool) -> Entry:
@@ -188,7 +193,8 @@ def _tuned_there(
 
     planned, obeyed = measuring.simulated_problems(subjects, choice, truth=truth)
     with measuring.begun("tune", planned, out, entry, simulated=True) as run:
-        tuned = measuring.tune_simulated_watched(planned, obeyed, choice, run, noise=noise)
+        measured = measuring.simulated_tables(subjects, choice)
+        tuned = measuring.tune_simulated_watched(planned, obeyed, choice, run, noise=noise, measured=measured)
         return _answer(tuned, run_files.write_found(tuned, run))
 
 
@@ -199,7 +205,8 @@ def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> 
     with measuring.begun("tune", target.networks, out, entry) as run:
         tuned, notes = measuring.tune_watched(target, choice, run)
         notes = [*run_files.write_found(tuned, run), *notes]
-        notes += running.trace_winner(tuned, run.place / "trace.json", engine=target.engine)
+        trace = run.place / "trace.json"
+        notes += running.trace_winner(tuned, trace, engine=target.engine, samples=target.samples)
     return _answer(tuned, notes)
 
 
@@ -220,10 +227,12 @@ def _code(tuned: Tuned) -> ExitCode:
     return ExitCode.FAILURE if tuned.result.winner is None else ExitCode.OK
 
 
-def _is_simulated(engine: str | None, truth: str | None, noise: str) -> bool:
+def _is_simulated(engine: str | None, truth: str | None, noise: str, samples: Samples | None) -> bool:
     """Return whether the device is a simulated one; refuse options that would say nothing."""
     given = {"--truth": truth is not None, "--noise": noise != _NOISE}
     stray = [option for option, is_given in given.items() if is_given]
     if stray and engine != SIMULATED:
         raise InvalidInputError(f"{' and '.join(stray)} is about --engine {SIMULATED}: give that, too")
+    if samples is not None and engine == SIMULATED:
+        raise InvalidInputError("--input and --input-range cannot be used with --engine simulated")
     return engine == SIMULATED

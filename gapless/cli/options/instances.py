@@ -17,8 +17,8 @@ BackendsOption = Annotated[
         "native, exhaustive, cpsat, z3, pulp; for pipelines native, cpsat, pulp, pipeedge, epipe-ga, "
         "pico-costs, pipedream, greedy; for groups native, cpsat, pulp, pico, pico-literal; "
         "for a workload native, cpsat, pulp, hetero2pipe, annealing, "
-        "band, pipe-it, serial; for single requests native, cpsat, pulp, z3; all but the first with 10 s "
-        "for each.",
+        "band, pipe-it, serial; for single requests native, cpsat, pulp, z3; for convex parts native, cpsat, "
+        "z3, pulp; all but the first with 10 s for each.",
     ),
 ]
 OneMoreOption = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from ...executor.graph.grouping import Granularity
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.general_options import heading, output_option
+
+if TYPE_CHECKING:
+    from ...executor.samples import Samples
 
 model_option = heading("The model")
 _device_option = heading("The device")
@@ -28,6 +31,9 @@ _LOCATOR_HELP = (
 )
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)]
+OptionalModelArgument = Annotated[
+    str | None, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)
+]
 ModelsArgument = Annotated[
     list[str],
     typer.Argument(
@@ -45,11 +51,32 @@ ShapeOption = Annotated[
     ),
 ]
 GranularityOption = Annotated[
-    Granularity, model_option(help="How operators are grouped into layers.", show_default=True)
+    Granularity,
+    model_option(
+        help="How operators are grouped into layers; auto: layer, or block for very many tiny layers.",
+        show_default=True,
+    ),
 ]
 MaterializeOption = Annotated[
     bool,
     model_option("--materialize", help="Copy weights that are links to other files before reading them."),
+]
+InputOption = Annotated[
+    Path | None,
+    model_option(
+        "--input",
+        metavar="FILE|FOLDER",
+        help="Real inputs instead of random numbers: an .npz file with one array for each input, or a folder "
+        "of them, used in turn. One more dimension in front counts requests. MODEL/INPUT where several "
+        "models have inputs of that name.",
+    ),
+]
+InputRangeOption = Annotated[
+    list[str] | None,
+    model_option(
+        metavar="INPUT=LOW:HIGH",
+        help="Random numbers of an input lie in this range, without HIGH, e.g. ids=0:30000; can be repeated.",
+    ),
 ]
 SubjectsArgument = Annotated[
     list[str],
@@ -64,8 +91,10 @@ EngineOption = Annotated[
     str | None,
     _device_option(
         help="Who runs the layers: a name (`gapless doctor` lists the engines), or module:Class or "
-        "file.py:Class of your own; otherwise mnn for ONNX files, callable for Python functions. `tune`, "
-        "`run` and `trace` also take simulated: no device, a cost table is played.",
+        "file.py:Class of your own; in `profile`, `tune` and `bench-engine` several that compete, with "
+        "commas between. Otherwise mnn for ONNX files, there beside onnxruntime, and callable for Python "
+        "functions; in `run` and `trace` those of the profile. `tune`, `run` and `trace` also take "
+        "simulated: no device, a cost table is played.",
     ),
 ]
 UnitsOption = Annotated[
@@ -134,6 +163,21 @@ BatchSizesOption = Annotated[
 
 MOST_DIGITS = 4
 """Of a number of inferences that are served together."""
+
+
+def parse_samples(feed: Path | None, ranges: Sequence[str] | None) -> Samples | None:
+    """Return what models are tried with, from --input and --input-range; None: neither is given.
+
+    Raises
+    ------
+    InvalidInputError
+        A text is malformed, or a file cannot be read.
+    """
+    if feed is None and not ranges:
+        return None
+    from ...executor.samples import parse_ranges, read_samples
+
+    return read_samples(feed, parse_ranges(ranges or ()))
 
 
 def parse_names(text: str | None) -> tuple[str, ...]:

@@ -135,6 +135,14 @@ OverGraphOption = Annotated[
         "pieces; for graphs with few down-sets.",
     ),
 ]
+LayerOrderOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="fixed|free",
+        help="Whether plans cut the given order of the layers (fixed, the default) or any that the graph "
+        "allows (free): convex parts, one for each unit at most.",
+    ),
+]
 ObjectiveOption = Annotated[
     str | None,
     _asked_option(
@@ -232,6 +240,7 @@ class ProblemOptions:
     pipelines: PipelinesOption = None
     groups: GroupsOption = None
     over_graph: OverGraphOption = False
+    layer_order: LayerOrderOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...api.cluster_runs import stream_on_cluster
-from ...api.execution import resolve_engine
+from ...api.engines import resolve_engine
 from ...executor.cluster.stream import RunStream
 from ...executor.model import Model
 from ...files.run import Entry

@@ -22,7 +22,7 @@ from ...api.coordination import (
     with_power,
 )
 from ...api.coordination_bound import CoordinationBound, bound_coordination
-from ...api.device import DEFAULT_ENGINE
+from ...api.engines import DEFAULT_ENGINE
 from ...api.problems import given_problem
 from ...files import documents
 from ...files.coordination_document import coordination_document, here_document

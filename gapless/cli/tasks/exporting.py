@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ...api.engines import measured_with
 from ...api.execution import models_for
 from ...api.models import parse_places
 from ...executor.export.drawing import Order, draw
@@ -70,10 +71,10 @@ def export(
     >>> export(problem, plan, to="onnxruntime", out="board")  # doctest: +SKIP
     """
     kind, place = _kind(to), Path(out)
-    chosen = _engine(problem, kind, engine)
+    deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
+    chosen = _engine(measured_with(problem, deployment.units), kind, engine)
     require_free(place)
     operation_of(problem).check_executable(problem)
-    deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
     order = Order(
         kind=kind,
         engine=chosen,
@@ -137,12 +138,11 @@ def _kind(text: str | ExportKind) -> ExportKind:
         raise InvalidInputError(f"to is {text!r}, must be one of {', '.join(ExportKind)}") from None
 
 
-def _engine(problem: Problem, kind: ExportKind, asked: str | None) -> str:
+def _engine(measured: str, kind: ExportKind, asked: str | None) -> str:
     if asked is not None and asked not in ENGINES:
         raise InvalidInputError(f"engine is {asked!r}, must be one of {', '.join(ENGINES)}")
     own = _ENGINE_OF.get(kind)
     if own is None:
-        measured = problem.costs.provenance.engine.partition(" ")[0]
         return asked or (measured if measured in ENGINES else ENGINES[0])
     if asked not in (None, own):
         raise InvalidInputError(f"files for {kind} are run by {own}; to choose an engine, export to taskset")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...api.device import common_engine
+from ...api.engines import resolve_engine
 from ...api.models import open_each
 from ...api.problems import load_problem
 from ...api.slowdown.interference import (
@@ -83,7 +83,7 @@ class InterferenceChoice:
 
     def _of_models(self) -> tuple[InterferenceRatios, list[str]]:
         models = self._opened()
-        runner = self.device.engine or common_engine(models)
+        runner = resolve_engine(self.device.engine, *models).name
         platform, notes = self.device.platform(runner), busy_notes()
         with StepLine() as line:
             found = measure_interference(

@@ -10,20 +10,26 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...api.closed_loop import check_rounds
-from ...api.device import common_engine, this_device
-from ...api.execution import models_for, profile, resolve_engine
-from ...api.models import open_each, open_models
+from ...api.device import this_device
+from ...api.engines import engines_for, engines_of, resolve_engine
+from ...api.execution import models_for, profile
+from ...api.models import division_notes, open_each, open_models
 from ...api.problems import load_problem, with_workload
+from ...api.samples import named_with, tried_with
 from ...api.slowdown.side_by_side import Together, profile_together
-from ...api.tuning import Tuned, default_costs, tune, tune_simulated
+from ...api.tuned import Tuned
+from ...api.tuning import default_costs, tune, tune_simulated
 from ...executor.graph.grouping import Granularity
 from ...executor.graph.shapes import parse_shapes
 from ...executor.machine.load import machine_load
 from ...executor.model import Model
+from ...executor.samples import Samples
 from ...executor.tuning.options import TuningMode, TuningOptions
 from ...files.origins import parse_permille
 from ...files.rules_file import load_rules
 from ...files.run import Entry, Run, begin
+from ...formulations.co_run import LEARNED
+from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLATFORM, load
 from ...formulations.hardware import Platform, Precision
@@ -31,6 +37,7 @@ from ...formulations.network import Network
 from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
+from ...profiler.platforms.catalog import is_shipped_name, shipped_tables
 from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile, ProfileOptions
 from ...solvers.diverse import check_distance
@@ -45,7 +52,7 @@ MAX_WARNINGS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceChoice:
-    """What the command line says of the device; the engine is chosen by the model when None.
+    """What the command line says of the device; the engine, or several, are chosen by the model when None.
 
     `file` is a platform file that describes the units; None: they are detected.
     """
@@ -116,7 +123,7 @@ class TuneChoice:
         if self.groups is not None:
             if self.workload is not None:
                 raise InvalidInputError("--groups is for one network, --workload for several: leave one out")
-            if granularity not in {Granularity.LAYER, Granularity.PIECE}:
+            if granularity not in {Granularity.AUTO, Granularity.LAYER, Granularity.PIECE}:
                 raise InvalidInputError(
                     f"--groups needs the pieces of a network, --granularity is {granularity}: leave it out"
                 )
@@ -183,16 +190,28 @@ class Target:
     subject
         A model, several that share the units, or a problem that was profiled before.
     engine, platform
-        Who runs it, and where; no platform: that of the problem.
+        Who runs it, and where; None: the engines of the units, and the units of a problem.
+    samples
+        What the networks of a problem are tried with; models have their own.
     """
 
     subject: Model | list[Model] | Problem
-    engine: str
+    engine: str | None
     platform: Platform | None = None
+    samples: Samples | None = None
 
     @classmethod
-    def of(cls, subject: Model | list[Model] | Problem, device: DeviceChoice) -> Self:
+    def of(
+        cls,
+        subject: Model | list[Model] | Problem,
+        device: DeviceChoice,
+        samples: Samples | None = None,
+        *,
+        competing: bool = True,
+    ) -> Self:
         """Return what the command line asks for.
+
+        Engines compete over one network unless it is said that they may not; several networks have one.
 
         Raises
         ------
@@ -206,12 +225,25 @@ class Target:
                     "--emulate are for models"
                 )
             operation_of(subject).check_executable(subject)
-            return cls(
-                subject=subject, engine=resolve_engine(device.engine, *models_for(subject).values()).name
-            )
-        models = subject if isinstance(subject, list) else [subject]
-        engine = device.engine or common_engine(models)
-        return cls(subject=subject, engine=engine, platform=device.platform(engine))
+            opened = named_with(models_for(subject), samples)
+            engines_of(subject, device.engine, *opened.values())
+            return cls(subject=subject, engine=device.engine, samples=samples)
+        models = tried_with(subject if isinstance(subject, list) else [subject], samples)
+        if isinstance(subject, list) or not competing:
+            engine = resolve_engine(device.engine, *models).name
+            tried = models if isinstance(subject, list) else models[0]
+            return cls(subject=tried, engine=engine, platform=device.platform(engine))
+        (model,) = models
+        platform = device.platform(device.engine or ",".join(engines_for(model)))
+        return cls(subject=model, engine=device.engine, platform=platform)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of how models are divided: coarser than usual, several layers as one."""
+        if isinstance(self.subject, Problem):
+            return []
+        models = self.subject if isinstance(self.subject, list) else [self.subject]
+        return [f"{name}: {text}" for model in models for name, text in division_notes(model)]
 
     @property
     def networks(self) -> Problem | list[Network]:
@@ -234,7 +266,7 @@ def profile_watched(
     target: Target, run: Run, store: Path | None = None, options: ProfileOptions = ProfileOptions()
 ) -> tuple[Profile | Together, list[str]]:
     """Profile with progress; return the profile, or those of networks that share the units, and notes."""
-    notes = busy_notes()
+    notes = [*busy_notes(), *target.notes]
     how: dict[str, Any] = {"platform": target.platform, "engine": target.engine, "options": options}
     how |= {"store": store or run.store, "resume": run.resumed}
     with StepLine() as line:
@@ -253,7 +285,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
         assert isinstance(found, Together)
         subject, platform = found.problem, None
     else:
-        notes = busy_notes()
+        notes = [*busy_notes(), *target.notes]
     if isinstance(subject, Problem) and choice.workload is not None:
         subject = with_workload(subject, choice.workload)
     with StepLine() as line:
@@ -263,6 +295,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
             engine=target.engine,
             costs=choice.costs,
             groups=choice.groups,
+            samples=target.samples,
             report=line.report,
             **choice.shared(run),
         )
@@ -296,14 +329,28 @@ def simulated_problems(
     return planned, obeyed
 
 
+def simulated_tables(subjects: Sequence[str], choice: TuneChoice) -> tuple[CostTable, ...]:
+    """Return the tables that tuning on a simulated device learns from: those of a shipped problem."""
+    (name,) = subjects
+    shipped = is_shipped_name(name) and not Path(name).exists()
+    return shipped_tables(name) if shipped and choice.costs in (None, LEARNED) else ()
+
+
 def tune_simulated_watched(
-    planned: Problem, obeyed: Problem, choice: TuneChoice, run: Run, *, noise: str
+    planned: Problem,
+    obeyed: Problem,
+    choice: TuneChoice,
+    run: Run,
+    *,
+    noise: str,
+    measured: Sequence[CostTable] = (),
 ) -> Tuned:
     """Tune on a simulated device, with progress."""
     with StepLine() as line:
         return tune_simulated(
             planned,
             obeyed,
+            measured=measured,
             noise_permille=parse_permille("--noise", noise),
             seed=choice.options.seed,
             report=line.report,

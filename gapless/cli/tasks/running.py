@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ...api.cluster_runs import open_on_cluster
 from ...api.execution import models_for, open_pipeline
 from ...api.models import parse_places
-from ...api.tuning import Tuned
+from ...api.samples import named_with
+from ...api.tuned import Tuned
 from ...executor.measurement import Measurement
-from ...executor.model import Model
+from ...executor.model import Model, with_samples
 from ...executor.pipeline.pipeline import Pipeline
 from ...executor.pipeline.verify import References, verify
 from ...executor.runner import Budget
+from ...executor.samples import Samples
 from ...executor.simulated import SimulatedRunner
 from ...files.plans import NamedPlan, require_valid
 from ...files.run_files import save_trace
@@ -32,17 +34,19 @@ from ..options.cluster import ClusterChoice
 if TYPE_CHECKING:
     from ...executor.cluster.cluster import Clock, Cluster
     from ...executor.cluster.pipeline import ClusterPipeline
+    from ...executor.model import Arrays
 
 TRACE_REQUESTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A plan at work, and what the user should know of it."""
+    """A plan at work, the requests that were given for it, and what the user should know of it."""
 
     problem: Problem
     pipeline: Pipeline | ClusterPipeline
     models: Mapping[str, Model]
+    requests: tuple[Arrays, ...]
     notes: list[str]
 
     def predicted(self) -> Measurement | None:
@@ -70,10 +74,7 @@ class Work:
             from ...executor.cluster.verify import verify_on_cluster
 
             found = verify_on_cluster(self.pipeline, references)
-        return [
-            f"numbers agree with the uncut model: largest relative error {found.worst_error:.1e} "
-            f"(at most {found.tolerance:g} is allowed)"
-        ]
+        return [found.words]
 
 
 def budget(seconds: float | None, requests: int | None, warm_up: int) -> Budget:
@@ -90,6 +91,7 @@ def opened(
     *,
     engine: str | None,
     at: Sequence[str] | None,
+    samples: Samples | None = None,
     restarts: int = 0,
     task_slots: int | None = None,
     place: ClusterChoice = ClusterChoice(),
@@ -104,7 +106,7 @@ def opened(
     if not place:
         operation_of(problem).check_executable(problem)
     deployment = _to_run(problem, plan, task_slots)
-    models = models_for(problem, at=parse_places(at))
+    models, requests = _tried_with(deployment, models_for(problem, at=parse_places(at)), samples)
     notes: list[str] = []
     how: dict[str, Any] = {"engine": engine, "report": lambda step: notes.append(step.text)}
     with ExitStack() as stack:
@@ -117,7 +119,7 @@ def opened(
         else:
             pipeline = open_pipeline(problem, deployment, model=models, restarts=restarts, **how)
         stack.enter_context(pipeline)
-        yield Work(problem=problem, pipeline=pipeline, models=models, notes=notes)
+        yield Work(problem=problem, pipeline=pipeline, models=models, requests=requests, notes=notes)
 
 
 @contextmanager
@@ -179,33 +181,24 @@ def run_simulated(
     return found, [f"wrote {trace}: open it at ui.perfetto.dev"]
 
 
-def run_file(pipeline: Pipeline | ClusterPipeline, source: Path, target: Path | None) -> int:
-    """Run all requests of an .npz file, write the outputs to another one, return their number.
+def run_requests(work: Work, target: Path | None) -> int:
+    """Run all requests that were given, write the outputs to an .npz file, return their number.
 
-    The arrays of a workload of several requests are called "REQUEST/INPUT" and "REQUEST/OUTPUT".
+    The arrays of a workload of several requests are called "REQUEST/OUTPUT".
 
     Raises
     ------
     InvalidInputError
-        A file cannot be read or written, or its arrays have different lengths.
+        The file cannot be written.
     """
     import numpy as np
 
-    try:
-        with np.load(source, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"cannot read {source} as .npz arrays: {error}") from error
-    counts = {name: array.shape[0] if array.ndim else None for name, array in arrays.items()}
-    if len(set(counts.values())) != 1 or None in counts.values():
-        raise InvalidInputError(f"{source}: the first dimensions must count the same requests, got {counts}")
-    (count,) = set(counts.values())
-    frames = ({name: array[index] for name, array in arrays.items()} for index in range(count or 0))
-    if pipeline.deployment.rounds is None or len(pipeline.deployment.streams) == 1:
-        results: list[Any] = list(pipeline.map(frames))
+    results: list[Any]
+    if _is_workload(work.pipeline.deployment):
+        requests: Iterator[Any] = map(_by_request, work.requests)
+        results = [_flat(result) for result in work.pipeline.map(requests)]
     else:
-        requests: Iterator[Any] = map(_by_request, frames)
-        results = [_flat(result) for result in pipeline.map(requests)]
+        results = list(work.pipeline.map(iter(work.requests)))
     if target is not None and results:
         stacked = {name: np.stack([result[name] for result in results]) for name in results[0]}
         try:
@@ -214,6 +207,39 @@ def run_file(pipeline: Pipeline | ClusterPipeline, source: Path, target: Path | 
         except OSError as error:
             raise InvalidInputError(f"cannot write {target}: {error.strerror}") from error
     return len(results)
+
+
+def _is_workload(deployment: Deployment) -> bool:
+    return deployment.rounds is not None and len(deployment.streams) > 1
+
+
+def _tried_with(
+    deployment: Deployment, models: Mapping[str, Model], samples: Samples | None
+) -> tuple[dict[str, Model], tuple[Arrays, ...]]:
+    """Return the models, tried with what was given, and the requests that were given.
+
+    Of a workload of several requests, arrays are called "REQUEST/INPUT"; what several requests of one
+    network are given is used in turn.
+    """
+    if samples is None or not samples.given:
+        return named_with(models, samples), ()
+    idle = {name: getattr(model, "idle_inputs", ()) for name, model in models.items()}
+    if not _is_workload(deployment):
+        (name,) = deployment.networks
+        model = models[name]
+        fitted = samples.fitted(model.inputs, ignored=idle[name])
+        return {**models, name: with_samples(model, fitted)}, fitted.given
+    specs, ignored = [], []
+    for stream in deployment.streams:
+        own = f"{stream.name}/"
+        specs += [replace(spec, name=own + spec.name) for spec in models[stream.network].inputs]
+        ignored += [own + name for name in idle[stream.network]]
+    fitted = samples.fitted(specs, ignored=ignored)
+    given: dict[str, list[Arrays]] = {}
+    for stream in deployment.streams:
+        given.setdefault(stream.network, []).extend(fitted.of(f"{stream.name}/").given)
+    tried = {name: with_samples(models[name], Samples(given=tuple(found))) for name, found in given.items()}
+    return {**models, **tried}, fitted.given
 
 
 def _by_request(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -254,13 +280,13 @@ def traced(
         return work.pipeline.trace(requests=requests)
 
 
-def trace_winner(tuned: Tuned, out: Path, *, engine: str | None) -> list[str]:
+def trace_winner(tuned: Tuned, out: Path, *, engine: str | None, samples: Samples | None = None) -> list[str]:
     """Run what tuning chose once more and write its trace; return the note that says so."""
     deployment = tuned.deployment
     if deployment is None or tuned.interrupted:
         return []
     try:
-        with open_pipeline(tuned.problem, deployment, engine=engine) as pipeline:
+        with open_pipeline(tuned.problem, deployment, engine=engine, samples=samples) as pipeline:
             return write_trace(pipeline, out)
     except GaplessError as error:  # the result of tuning is more than its picture
         return [f"{out} is not written: {error}"]

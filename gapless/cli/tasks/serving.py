@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...api.execution import models_for, resolve_engine
+from ...api.engines import resolve_engine
+from ...api.execution import models_for
 from ...api.models import open_each
 from ...api.problems import load_problem
 from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch

@@ -13,6 +13,7 @@ from ...formulations.costs import CostRows, CostTable
 from ...formulations.deployment import UNQUEUED, Deployment
 from ...formulations.history import History
 from ...formulations.judge import score
+from ...formulations.parts import widened
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
@@ -28,6 +29,7 @@ _PLAYED = 20
 """Requests that are simulated for `show`."""
 
 _MOST_UNITS = 12
+_MOST_SETS = 20
 
 
 class ChunkingPresenter(Presenter):
@@ -55,6 +57,8 @@ class ChunkingPresenter(Presenter):
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
     ) -> list[RenderableType]:
         """Return the times; with co-run costs those of plans on all units, and how the others differ."""
+        if problem.by_set:
+            return _set_parts(problem, layers=layers, plan=plan)
         tables = (problem.costs, *(problem.co_run_costs or ()))
         shown: list[RenderableType] = [layer_map(problem.network, tables[-1], layers=layers, plan=plan)]
         if problem.co_run_costs is None:
@@ -78,8 +82,7 @@ class ChunkingPresenter(Presenter):
 
     def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
         """Return the plan at work, and where its chunks lie in the layer times."""
-        tables = (problem.costs, *(problem.co_run_costs or ()))
-        charged = tables[min(len({chunk.unit for chunk in plan.chunks}), len(tables)) - 1]
+        charged = problem.charged(plan).costs
         played = simulate(problem, plan, requests=_PLAYED)
         return [
             "",
@@ -168,6 +171,26 @@ def _bar(part: int, whole: int) -> Text:
     cells = max(1, part * _BAR_CELLS // whole)
     bar = Text("#" * cells, style="green" if part == whole else "cyan")
     return bar.append("-" * (_BAR_CELLS - cells), style="dim")
+
+
+def _set_parts(problem: Problem, *, layers: range | None, plan: Plan | None) -> list[RenderableType]:
+    """Return the times of units that are alone, and how they differ beside each other one."""
+    method = problem.costs.provenance.method or "co-run"
+    head = f"{method} costs depend on which units a plan uses; these are the times of plans on one unit:"
+    note = "All layers together beside others, compared with one unit alone (in brackets: layer by layer):"
+    shown = layer_map(problem.network, problem.costs, layers=layers, plan=plan)
+    return [Text(head), shown, "", Text(note), indented(_set_ratios(problem))]
+
+
+def _set_ratios(problem: Problem) -> Table:
+    """Return how many times as long layers take on each unit in each company, the small ones first."""
+    names = problem.platform.unit_names[:_MOST_UNITS]
+    table = plain_table("units in use", *names, numbers=names)
+    alone = problem.costs.of(problem.network.name).layer_us
+    for one in (problem.co_run_costs or ())[:_MOST_SETS]:
+        beside = widened(one, problem.costs).of(problem.network.name).layer_us
+        table.add_row(", ".join(one.units), *(_ratio(alone, beside, unit) for unit in range(len(names))))
+    return table
 
 
 def _ratios(problem: Problem, tables: Sequence[CostTable]) -> Table:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..graph_drawing import GraphDrawing
+from ..presenter import presenter_of
 from ..words import microseconds, size, term_name, term_value
 from .answers import Answers, answers
 from .execution import achieved, predicted_pace_us
@@ -37,8 +39,8 @@ class Contents:
         Beginning of the names of its places on the page.
     title
         What it is called.
-    headline, chunks, timeline, utilisation, race, answers, memory, heat_maps, reasoning, messages, receipts,
-    origin
+    headline, chunks, graph, timeline, utilisation, race, answers, memory, heat_maps, reasoning, messages,
+    receipts, origin
         The sections.
     """
 
@@ -46,6 +48,7 @@ class Contents:
     title: str
     headline: Headline
     chunks: Table
+    graph: GraphDrawing | None
     timeline: Timeline | None
     utilisation: Utilisation | None
     race: RaceSection | None
@@ -68,6 +71,7 @@ class Contents:
         found = (
             ("time", "Who runs when", self.timeline),
             ("busy", self.busy_title, self.chunks),
+            ("graph", "Layers by part", self.graph),
             ("why", "Why this plan", self.reasoning),
             ("race", self.race.title if self.race else "", self.race),
             ("answers", "Exact against heuristic", self.answers),
@@ -97,6 +101,9 @@ def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
         title=clipped(subject.title, _MOST_TITLE),
         headline=headline(subject),
         chunks=chunk_table(subject),
+        graph=None
+        if subject.plan is None
+        else presenter_of(subject.problem).drawing(subject.problem, subject.plan),
         timeline=timeline(subject),
         utilisation=utilisation(subject),
         race=race(subject),

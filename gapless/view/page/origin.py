@@ -81,10 +81,11 @@ def _execution_facts(subject: Subject) -> Iterator[Fact]:
 def _tables(subject: Subject) -> Table:
     problem = subject.problem
     known = [("costs", problem.costs.provenance)]
-    known += [
-        (f"costs on {used} units", costs.provenance)
-        for used, costs in enumerate(problem.co_run_costs or (), start=2)
-    ]
+    beside = problem.co_run_costs or ()
+    if problem.by_set:  # all of one kind
+        known.append((f"costs on {len(beside)} sets of units", beside[0].provenance))
+    else:
+        known += [(f"costs on {used} units", costs.provenance) for used, costs in enumerate(beside, start=2)]
     if problem.interference is not None:
         known.append(("interference", problem.interference.provenance))
     titles = columns("table", "method", "device, engine, when", "source, notes")
@@ -115,6 +116,6 @@ def _unit(unit: ProcessingUnit) -> list[TableCell | str]:
         str(unit.kind),
         ", ".join(map(str, unit.cores)) or "-",
         "-" if unit.threads is None else str(unit.threads),
-        f"{engine.backend}, precision {engine.precision}, memory {engine.memory}",
+        f"{engine.name} {engine.backend}, precision {engine.precision}, memory {engine.memory}".strip(),
         "as it is" if unit.quota_permille is None else f"emulated: {percent(unit.quota_permille)}",
     ]

@@ -12,6 +12,7 @@ from ...executor.tuning.trust import Trust
 from ..verdict import (
     effort,
     evidence_rows,
+    expected_words,
     place_words,
     quality_notes,
     rivals,
@@ -248,7 +249,7 @@ def _quality(result: TuningResult) -> Table:
 
 def _candidates(result: TuningResult, key: str) -> Table:
     names = result.tables
-    predicted = (f"{name} says" for name in names)
+    predicted = [f"{name} says" for name in names] + ["90 % within"] * result.has_intervals
     titles = columns(
         *numbers("#"),
         "candidate",
@@ -275,6 +276,7 @@ def _candidate_rows(result: TuningResult, names: Sequence[str]) -> Iterator[list
             str(candidate.kind),
             TableCell(text=clipped(str(candidate.deployment)), kind="code"),
             *(microseconds(candidate.predicted(name)) for name in names),
+            *([expected_words(candidate)] if result.has_intervals else []),
             microseconds(row.comparable_us),
             "-" if row.ratio is None else f"{row.ratio:.3f}",
             microseconds(row.latency_p50_us),

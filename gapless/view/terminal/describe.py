@@ -184,7 +184,7 @@ def networks_view(
     for application, model in applications:
         name = Text(application.name, style="bold")
         functions.add_row(name, _inputs(model.inputs), str(len(model.layers)), application.about)
-    what = "Pipelines of numpy functions: they run on CPU cores, whatever kind of unit calls them."
+    what = "Pipelines of numpy functions, run on CPU cores; with --engine opencl also on OpenCL devices."
     return Group(table, "", Text(note, style="dim"), "", functions, "", Text(what, style="dim"))
 
 
@@ -240,7 +240,9 @@ def _limits(problem: Problem) -> str:
 
 
 def _units(platform: Platform) -> Table:
-    table = plain_table("unit", "kind", "cores", "threads", "memory", "speed", "excludes")
+    named = any(unit.engine.name for unit in platform.units)
+    engine = ("engine",) if named else ()
+    table = plain_table("unit", "kind", *engine, "cores", "threads", "memory", "speed", "excludes")
     names = platform.unit_names
     excluded: dict[str, list[str]] = {name: [] for name in names}
     for u, v in platform.conflicts:
@@ -250,6 +252,7 @@ def _units(platform: Platform) -> Table:
         table.add_row(
             unit.name,
             str(unit.kind),
+            *([unit.engine.name or "-"] if named else ()),
             ", ".join(map(str, unit.cores)) or "-",
             "-" if unit.threads is None else str(unit.threads),
             "-" if unit.memory_bytes is None else size(unit.memory_bytes),

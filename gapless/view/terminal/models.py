@@ -12,12 +12,18 @@ from rich.text import Text
 from ...executor.callable_inspection import PipelineInspection
 from ...executor.engines.bench import EngineBench
 from ...executor.engines.cache import Cache, CacheEntry
+from ...executor.engines.conformance_check import ConformanceCheck
 from ...executor.graph.inspection import Inspection
 from ...executor.model import TensorSpec
 from ..layout import indented, plain_table
 from ..words import microseconds, size
 
 MAX_ROWS_SHOWN = 80
+
+_UNVERIFIED = (
+    "not verified: the uncut model itself gives mostly numbers that are not finite; try it on real inputs "
+    "(--input) or in a range (--input-range)"
+)
 
 
 def inspection_view(found: Inspection, problem: str) -> Group:
@@ -48,16 +54,17 @@ def inspection_view(found: Inspection, problem: str) -> Group:
 
 
 def pipeline_view(found: PipelineInspection) -> Group:
-    """Return what `gapless inspect` shows of a pipeline of Python functions."""
+    """Return what `gapless inspect` shows of a pipeline of functions and models."""
     head = Text(found.network, style="bold")
-    head.append(f": {len(found.layers)} layers, {len(found.cuts)} legal cuts", style="not bold")
+    count = sum(layer.layers for layer in found.layers)
+    head.append(f": {count} layers, {len(found.cuts)} legal cuts", style="not bold")
     numbers = ("#", "alive before", "tensors")
     table = plain_table("#", "layer", "functions", "takes", "gives", *numbers[1:], numbers=numbers)
     cuts = {cut.cut: cut for cut in found.cuts}
-    for index, layer in enumerate(found.layers):
-        cut = cuts.get(index)
+    for layer in found.layers:
+        cut = cuts.get(layer.layer)
         table.add_row(
-            str(index),
+            str(layer.layer) if layer.layers == 1 else f"{layer.layer}-{layer.layer + layer.layers - 1}",
             layer.name,
             ", ".join(f"{kind}: {name}" for kind, name in zip(layer.kinds, layer.functions, strict=True)),
             ", ".join(layer.inputs),
@@ -116,14 +123,40 @@ def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
             microseconds(bench.copy_out_us.median),
             microseconds(bench.open_us),
             size(bench.rss_bytes),
-            Text(f"{bench.worst_error:.1e}", style="" if bench.right else "bold red"),
+            _error(bench),
         )
     first = benches[0][1]
+    engines = dict.fromkeys(bench.receipts[0].engine for _, bench in benches)
+    runs = min(bench.run_us.count for _, bench in benches)
     return Group(
-        Text(f"{first.network} by {first.receipts[0].engine}; medians of {first.run_us.count} runs or more"),
+        Text(f"{first.network} by {' and '.join(engines)}; medians of {runs} runs or more"),
         "",
         indented(table),
+        *([Text(_UNVERIFIED, style="yellow")] if any(b.worst_error is None for _, b in benches) else []),
     )
+
+
+def _error(bench: EngineBench) -> Text:
+    if bench.worst_error is None:
+        return Text("not verified", style="yellow")
+    return Text(f"{bench.worst_error:.1e}", style="bold red" if bench.wrong else "")
+
+
+def check_view(engine: str, checks: Sequence[ConformanceCheck]) -> Group:
+    """Return what `gapless bench-engine --check` shows."""
+    table = plain_table("test", "result", "tried")
+    for check in checks:
+        word = Text("passed") if check.problem is None else Text("FAILED", style="bold red")
+        table.add_row(check.name, word, check.tried)
+    failed = [check for check in checks if check.problem is not None]
+    passed = len(checks) - len(failed)
+    parts: list[RenderableType] = [
+        Text(f"{engine}: {passed} of {len(checks)} tests passed"),
+        "",
+        indented(table),
+    ]
+    parts += [Text(f"{check.name}: {check.problem}", style="red") for check in failed]
+    return Group(*parts[:3], *([""] if failed else []), *parts[3:])
 
 
 def cache_view(cache: Cache) -> Group:

@@ -9,22 +9,31 @@ from rich.table import Table
 from rich.text import Text
 
 from ...executor.tuning.statistics import PredictionQuality
+from ...formulations.co_run import LEARNED
 from ...profiler.prediction.corrections import Corrections
 from ...profiler.prediction.evaluation import ALL, MULTI, SCOPES, Evaluated, Evaluation, Fit, plans_of
 from ...profiler.prediction.executions import Executions
+from ...profiler.prediction.learned import Lessons
 from ..layout import plain_table
-from ..words import capital
+from ..words import interval_words, microseconds
 
 _TOPS_SHOWN = (1, 5)
 """Numbers of plans that a table of qualities speaks of; JSON has all."""
+
+_NO_BETTER = 0.5
+"""Points of mean error by which what was learned must be better than a table as it is to be trusted."""
+
+_MOST_PLANS = 10
+"""Most plans that are shown with their intervals; JSON has all."""
 
 Row = tuple[str, int | None, PredictionQuality]
 """What was learned, from how many plans, and how good it is."""
 
 _LEGEND = Text(
     "learned: corrections, from so many other plans; top 1, top 5: by how much the best of so many plans "
-    "with the least prediction is slower than the fastest of all (--json has more); half of the runs, same "
-    "chunks in other plans: how well executions foretell each other, which no cost model can do much better",
+    "with the least prediction is slower than the fastest of all, where one fit predicts all of them "
+    "(--json has more); half of the runs, same chunks in other plans: how well executions foretell each "
+    "other, which no cost model can do much better",
     style="dim",
 )
 
@@ -43,22 +52,46 @@ def prediction_view(executions: Executions, found: Evaluation) -> RenderableType
 
 
 def _conclusion(found: Evaluation) -> str:
-    """Return which costs to plan with."""
+    """Return in a sentence which costs to trust, and why."""
     known = [
         (one.quality.mape_percent, number, one)
         for number, one in enumerate(found.left_out)
-        if one.quality.scope == ALL and one.quality.mape_percent is not None
+        if one.quality.scope == ALL and one.quality.mape_percent is not None and one.fit is not Fit.OWN
     ]
     if not known:
         return "Too few plans to say which costs foretell them: `gapless tune` executes more."
+    plain = [entry for entry in known if entry[2].fit is Fit.NONE]
     off, _, best = min(known)
-    costs = f"{best.quality.table} costs"
+    if plain and min(plain)[0] <= off + _NO_BETTER:
+        off, _, best = min(plain)  # what nothing has to be learned for is as good
+    model = best.quality.table
+    why = f"plans that they knew nothing of took {off:.1f} % more or less on average"
+    if best.fit is not Fit.NONE and plain:
+        other_off, _, other = min(plain)
+        why += f" ({other.quality.table} as measured: {other_off:.1f} %)"
+    if best.covered_percent is not None:
+        why += f", and {best.covered_percent:.0f} % of them lay within intervals meant for 90 %"
     if best.fit is Fit.NONE:
-        return f"{capital(costs)} foretell these plans best, {off:.1f} % off on average: plan with them."
-    return (
-        f"{capital(costs)} foretell these plans best with corrections of {best.fit}, {off:.1f} % off on "
-        f"average: --costs {best.quality.table} --out FILE writes a problem with them."
+        return f"Trust {model} costs: {why}; plan with them."
+    costs = f"{model} costs" if model == LEARNED else f"{model} costs with corrections of {best.fit}"
+    return f"Trust {costs}: {why}; --costs {model} --out FILE writes a problem with them."
+
+
+def _foretold(found: Evaluation) -> Table:
+    """Return the fastest plans with what the learned model foretells of them."""
+    table = plain_table(
+        "plan", "measured", "foretold", "90 % within", numbers=("measured", "foretold", "90 % within")
     )
+    table.title, table.title_justify = "\nfastest plans, foretold from all others by learned costs", "left"
+    for one in found.foretold[:_MOST_PLANS]:
+        told = one.foretold
+        table.add_row(
+            one.plan,
+            microseconds(one.measured_us),
+            microseconds(told.period_us),
+            interval_words(told.low_us, told.high_us),
+        )
+    return table
 
 
 def _tables(executions: Executions, found: Evaluation) -> Iterator[RenderableType]:
@@ -71,12 +104,15 @@ def _tables(executions: Executions, found: Evaluation) -> Iterator[RenderableTyp
         if rows:
             yield quality_table(f"{scope}; leave one out", rows)
     if found.curve:
-        title = "learned from a few plans of several chunks, judged by the others"
+        title = "learned from the first plans of several chunks that tuning measures, judged by the others"
         yield quality_table(title, map(_row, found.curve))
+    if found.foretold:
+        yield _foretold(found)
 
 
 def _row(one: Evaluated) -> Row:
-    return str(one.fit), one.learned_from, one.quality
+    learned = str(one.fit) if one.order is None else f"{one.fit}; {one.order}"
+    return learned, one.learned_from, one.quality
 
 
 def quality_table(title: str, rows: Iterable[Row]) -> Table:
@@ -98,7 +134,28 @@ def quality_table(title: str, rows: Iterable[Row]) -> Table:
     return table
 
 
-def corrections_view(executions: Executions, learned: Corrections) -> RenderableType:
+def lessons_view(executions: Executions, learned: Corrections | Lessons) -> RenderableType:
+    """Return what was learned."""
+    if isinstance(learned, Corrections):
+        return _corrections_view(executions, learned)
+    table = plain_table("unit", "beside", "load", "factor", "layers", numbers=("load", "factor"))
+    table.title, table.title_justify = f"\nlearned from {learned.basis}", "left"
+    names = executions.platform.unit_names
+    for one in learned.companies:
+        layers = [row[names.index(one.unit)] for row in learned.layer_factor]
+        spread = f"{min(layers):.2f} to {max(layers):.2f}"
+        table.add_row(
+            one.unit, ", ".join(one.beside) or "-", f"{one.loaded:.2f}", f"{one.factor:.3f}", spread
+        )
+    note = Text(
+        "load: from isolated times (0) to heavy ones (1); factor: what is left beyond that; layers: how much "
+        "single layers differ on top of both",
+        style="dim",
+    )
+    return Group(table, "", note)
+
+
+def _corrections_view(executions: Executions, learned: Corrections) -> RenderableType:
     """Return the corrections that were learned: one row a unit."""
     table = plain_table("unit", "factor", "layers", numbers=("factor",))
     table.title, table.title_justify = "\nlearned from all plans", "left"

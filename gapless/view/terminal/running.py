@@ -110,7 +110,7 @@ def measurement_view(found: Measurement, predicted: Measurement | None = None) -
         receipts = [receipt for receipt in found.receipts if receipt.unit == unit.unit]
         units.add_row(
             unit.unit,
-            receipt_words(receipts[0]) if receipts else "-",
+            "; ".join(dict.fromkeys(map(receipt_words, receipts))) or "-",
             microseconds(unit.busy_us),
             microseconds(unit.bubble_us),
             "-" if found.simulated else size(unit.rss_bytes),

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...api.rounds import Loop, LoopStop
-from ...api.tuning import Tuned
+from ...api.tuned import Tuned
 from ...executor.tuning.result import TuningResult, TuningRow
 from ...executor.tuning.statistics import PredictionQuality
 from ...executor.tuning.tables import outcome
@@ -17,6 +17,7 @@ from ..layout import indented, plain_table
 from ..verdict import (
     effort,
     evidence_rows,
+    expected_words,
     next_step,
     place_words,
     quality_notes,
@@ -76,7 +77,7 @@ def _rounds(loop: Loop, answer: TuningResult, units: Sequence[str]) -> Renderabl
     table = plain_table("round", "new plans", "best", *numbers[2:], numbers=numbers)
     for number, (one, count) in enumerate(zip(loop.rounds, loop.new_plans, strict=True), start=1):
         result, winner = one.result, one.result.winner
-        factors = () if one.corrections is None else one.corrections.unit_factor[: len(units)]
+        factors = one.unit_factors[: len(units)]
         errors = [quality.mape_percent for quality in result.quality if quality.table == one.costs]
         table.add_row(
             str(number),
@@ -180,6 +181,8 @@ def _rows(result: TuningResult) -> list[RenderableType]:
     pace = result.pace
     numbers = ("#", *(f"{name} says" for name in tables), result.pace_name, "ratio")
     numbers += () if pace == "latency" else (f"{result.latency_name} p50",)
+    told = ("90 % within",) if result.has_intervals else ()
+    numbers = (*numbers[: 1 + len(tables)], *told, *numbers[1 + len(tables) :])
     found = tier_words([row.candidate.predicted(name) for row in result.rows for name in tables[:1]])
     tier = ("tier",) if found else ()
     table = plain_table("#", "candidate", "chunks", *tier, *numbers[1:], "outcome", numbers=(*tier, *numbers))
@@ -191,6 +194,7 @@ def _rows(result: TuningResult) -> list[RenderableType]:
             str(candidate.deployment),
             *(found[place] for _ in tier),
             *(microseconds(candidate.predicted(name)) for name in tables),
+            *(expected_words(candidate) for _ in told),
             microseconds(row.comparable_us),
             "-" if row.ratio is None else f"{row.ratio:.3f}",
             *(() if pace == "latency" else (microseconds(row.latency_p50_us),)),

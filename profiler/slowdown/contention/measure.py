@@ -27,7 +27,7 @@ from ....executor.progress import Report, silent
 from ....formulations.costs import Provenance
 from ....formulations.errors import InvalidInputError, ProfilingError
 from ....formulations.hardware import Platform
-from ...probes import Preparer
+from ...preparing import Preparer
 from ...quality import MAX_SPREAD
 from ...records import MeasuringProgress, setting_of
 from .bench import ContentionBench

@@ -11,7 +11,7 @@ from ....executor.model import Model
 from ....formulations.errors import ExecutionError, InvalidInputError, ProfilingError, UnitLostError
 from ....formulations.hardware import Platform
 from ...measuring import NOTHING, PreparedPiece
-from ...probes import Preparer
+from ...preparing import Preparer
 from ...records import MeasuringProgress, effort_on
 from ...sampling import Effort, TimeBase
 from .bench import CountingBench

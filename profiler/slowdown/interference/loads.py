@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 from ....formulations.errors import InvalidInputError
@@ -82,6 +82,7 @@ def _defect(platform: Platform, chosen: UnitSet) -> str:
 
 
 def _apart(platform: Platform, names: Sequence[str]) -> bool:
-    """Return whether units are different ones that share no core."""
-    cores: Mapping[str, tuple[int, ...]] = {unit.name: unit.cores for unit in platform.units}
-    return all(a != b and set(cores[a]).isdisjoint(cores[b]) for a, b in combinations(names, 2))
+    """Return whether units are different ones that do not exclude each other."""
+    exclusive = platform.exclusive
+    pairs = combinations(map(platform.unit_names.index, names), 2)
+    return all(u != v and v not in exclusive[u] for u, v in pairs)

@@ -22,11 +22,11 @@ from ....executor.progress import Forgetful, Ledger, Report, silent
 from ....formulations.costs import Provenance
 from ....formulations.hardware import Platform
 from ....formulations.plan import Chunk, Plan
-from ...isolated import RawTimes
+from ...isolated import RawTimes, seams, slowest_us
 from ...probes import Probe, Span, choose_groups
 from ...quality import MAX_SPREAD
 from ...records import ALONE
-from ...survey import Survey, able_units, slowest_us, survey
+from ...survey import Survey, survey
 from .loads import UnitSet, check_loads, chosen_loads, default_loads
 from .ratios import CoRunRatio, InterferenceOptions, InterferenceRatios, PlanInterference
 
@@ -151,10 +151,10 @@ class InterferenceSurvey:
         """Measure groups of layers; see `measure_loads`."""
         begin = time.monotonic()
         profiling = self.profiling
-        wholes, raws = profiling.time_layers()
-        seams = [whole.layers.start for whole in wholes[1:]]
-        groups = choose_groups(profiling.model.network, slowest_us(raws), seams)
-        profiling.preparer.prepare(groups)
+        models, raws = profiling.time_layers()
+        groups = choose_groups(profiling.network, slowest_us(raws), seams(models, raws))
+        for preparer in profiling.preparers.each:
+            preparer.attempt(groups)  # all in one go
         jobs = [job for span in groups for job in self._group_jobs(span, raws, beside)]
         self._measure(jobs)
         return self._found(tuple(ratio for job in jobs for ratio in job.ratios), begin=begin)
@@ -162,9 +162,12 @@ class InterferenceSurvey:
     def plans(self, plans: Sequence[Plan]) -> InterferenceRatios:
         """Measure chunks of plans; see `measure_plans`."""
         begin = time.monotonic()
-        preparer = self.profiling.preparer
-        self.profiling.bench.progress.say(f"preparing pieces of {self.profiling.model.network.name}")
-        preparer.prepare({(chunk.start, chunk.stop) for plan in plans for chunk in plan.chunks})
+        preparers = self.profiling.preparers
+        self.profiling.bench.progress.say(f"preparing pieces of {self.profiling.network.name}")
+        chunks = [chunk for plan in plans for chunk in plan.chunks]
+        for preparer in preparers.each:
+            own = {(c.start, c.stop) for c in chunks if preparers.of(c.unit) is preparer}
+            preparer.prepare(own)
         by_plan = [self._plan_jobs(plan) for plan in plans]
         self._measure([job for jobs in by_plan for job in jobs])
         apart = tuple(
@@ -175,8 +178,8 @@ class InterferenceSurvey:
 
     def _group_jobs(self, span: Span, raws: Mapping[str, RawTimes], beside: Sequence[UnitSet]) -> list[_Job]:
         """Return what is to be measured of one group of layers: on each unit that can run it."""
-        platform, able = self.profiling.platform, able_units(raws, span)
-        probes = self.profiling.preparer.probes(span)
+        platform, able = self.profiling.platform, self.profiling.able(raws, span)
+        probes = {unit: self.profiling.probes(unit, span) for unit in able}
         jobs = []
         for unit in able:
             sets = (
@@ -185,19 +188,18 @@ class InterferenceSurvey:
                 else default_loads(platform, unit, able=able)
             )
             if sets:
-                loads = {name: dict.fromkeys(units, probes[0]) for name, units in sets.items()}
-                jobs.append(
-                    _Job(chunk=self._chunk(span, unit), probes=probes, loads=loads, occasion="; ".join(sets))
-                )
+                loads = {name: {one: probes[one][0] for one in units} for name, units in sets.items()}
+                chunk = self._chunk(span, unit)
+                jobs.append(_Job(chunk=chunk, probes=probes[unit], loads=loads, occasion="; ".join(sets)))
         return jobs
 
     def _chunk(self, span: Span, unit: str) -> Chunk:
-        return Chunk(network=self.profiling.model.network.name, start=span[0], stop=span[1], unit=unit)
+        return Chunk(network=self.profiling.network.name, start=span[0], stop=span[1], unit=unit)
 
     def _plan_jobs(self, plan: Plan) -> list[_Job]:
         """Return what is to be measured of a plan: each chunk beside all others."""
-        preparer = self.profiling.preparer
-        probes = {chunk.unit: preparer.probes((chunk.start, chunk.stop)) for chunk in plan.chunks}
+        profiling = self.profiling
+        probes = {c.unit: profiling.probes(c.unit, (c.start, c.stop)) for c in plan.chunks}
         longest = {unit: self._longest(unit, parts) for unit, parts in probes.items()}
         return [
             _Job(

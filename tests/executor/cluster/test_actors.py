@@ -37,7 +37,7 @@ def test_a_process_and_a_node_are_lost_and_the_requests_go_on() -> None:
         assert isinstance(members, RayMembers)
         stream = over(model, (1, "a"), (1, "b"), (1, "c"))
         with opened(cluster, model, stream, replan=replan) as pipeline:
-            assert verify_on_cluster(pipeline, References({"net": model})).worst_error < 1e-6
+            assert verify_on_cluster(pipeline, References({"net": model})).largest_error < 1e-6
             assert pipeline.measure(Budget(requests=20)).requests == 20
             numbers = []
             for result in pipeline.play([None] * 150, wanted=True):

@@ -287,7 +287,7 @@ def test_numbers_are_checked_and_the_first_wrong_chunk_is_named(three: Started) 
     stream = over(model, (1, "a"), (1, "b"), (1, "c"))
     with opened(three[0], model, stream) as pipeline:
         found = verify_on_cluster(pipeline, References({"net": model}))
-    assert (found.requests, found.worst_error < 1e-6) == (3, True)
+    assert (found.requests, found.largest_error < 1e-6) == (3, True)
     wrong = chain("add", "wrong", "add", name="net")
     with (
         opened(three[0], wrong, stream) as pipeline,

@@ -12,6 +12,7 @@ from typing import Any
 from gapless.executor.engine import parse_artifact
 from gapless.executor.engines.mnn_engine import MnnEngine
 from gapless.executor.workers import Link, parse_unit
+from gapless.formulations.errors import StoreError
 
 BAD_PIECE = b"bad"
 OTHER_FILE = "GAPLESS_TEST_OTHER_FILE"
@@ -45,9 +46,15 @@ nothing = _converter(lambda source, target: True)
 garbage = _converter(lambda source, target: target.write_bytes(b"garbage" * 100))
 truncated = _converter(lambda source, target: target.write_bytes(other_file()[:-100]))
 other = _converter(lambda source, target: target.write_bytes(other_file()))
+full = _converter(lambda source, target: _raise(StoreError("the disk is full")))
 crash = _converter(lambda source, target: os.kill(os.getpid(), signal.SIGSEGV))
+blunder = _converter(lambda source, target: [].pop())
 leave = _converter(lambda source, target: os._exit(0))
 hang = _converter(lambda source, target: time.sleep(60))
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def other_file() -> bytes:

@@ -18,7 +18,7 @@ PINNED = replace(UNIT, cores=(min(os.sched_getaffinity(0)),))
 SHORT = BenchEffort(min_repetitions=4, min_seconds=0.0, warm_up_repetitions=1)
 
 
-@pytest.mark.parametrize("engine", ["mnn", "onnxruntime"])
+@pytest.mark.parametrize("engine", ["mnn", "onnxruntime", "openvino"])
 def test_a_real_model_is_benched(engine: str) -> None:
     bench = bench_engine(direction(), PINNED, engine=engine, effort=SHORT)
     assert bench.network == direction().network.name
@@ -27,6 +27,7 @@ def test_a_real_model_is_benched(engine: str) -> None:
     assert bench.open_us > 0
     assert bench.rss_bytes > 10_000_000
     assert bench.right
+    assert bench.worst_error is not None
     assert bench.worst_error < 1e-4
     assert bench.tolerance == 1e-3
     assert [(r.granted_cores, r.granted_threads, r.mismatches) for r in bench.receipts] == [

@@ -12,7 +12,7 @@ import pytest
 from gapless.executor.engines.conversion import Conversion, convert
 from gapless.executor.engines.mnn_engine import MnnEngine, trial
 from gapless.executor.model import Piece
-from gapless.formulations.errors import ConversionError, EngineUnavailableError
+from gapless.formulations.errors import ConversionError, EngineUnavailableError, StoreError
 
 from . import roles
 from .pieces import Content, conv, of_model, piece, spec, unsupported, with_branches, without_weights
@@ -69,6 +69,19 @@ def test_a_converter_that_hangs_is_ended() -> None:
     assert "no answer within 0.3 s" in wrong.problem
 
 
+def test_a_mistake_of_our_own_is_not_blamed_on_mnn() -> None:
+    wrong, after = converted(bad(), conv(), role="blunder")
+    assert "gapless failed on it" in wrong.problem
+    assert "IndexError: pop from empty list" in wrong.problem
+    assert "MNN's converter" not in wrong.problem
+    assert after.content is not None
+
+
+def test_errors_of_our_own_are_not_blamed_on_mnn() -> None:
+    with pytest.raises(StoreError, match="the disk is full"):
+        converted(conv(), bad(), role="full")
+
+
 def test_nothing_stays_open() -> None:
     def descriptors() -> set[str]:
         return set(os.listdir("/proc/self/fd"))
@@ -101,7 +114,7 @@ def test_all_that_fail_are_named_and_the_rest_is_kept(cache_folder: Path) -> Non
         MnnEngine().prepare([unsupported("first"), conv(), with_branches(), without_weights()])
     lines = str(caught.value).splitlines()
     assert [line.partition(": ")[0] for line in lines] == ["MNN cannot run first", "branches", "weightless"]
-    assert "no control flow (If, Loop)" in lines[1]
+    assert "no control flow (If, Loop; MNN makes loops of GRU" in lines[1]
     assert "weights are in another file, " in lines[2]
     assert "gone.bin" in lines[2]
     assert len(list(cache_folder.glob("*.mnn"))) == 1

@@ -114,6 +114,11 @@ CASES = {
     "only its shape": one_operator("Shape", x(1, 3, 4), y(3, dtype="int64")),
     "five dimensions": one_operator("Relu", x(1, 3, 4, 5, 6), y(1, 3, 4, 5, 6)),
     "two outputs": conv(),
+    "trailing one": one_operator("Conv", x(1, 3, 16), y(1, 8, 14), np.ones((8, 3, 3), np.float32)),
+    "two trailing ones": one_operator("Conv", x(1, 8, 3), y(1, 8, 1), np.ones((8, 8, 3), np.float32)),
+    "from a trailing one": one_operator(
+        "ConvTranspose", x(1, 4, 9), y(1, 8, 11), np.ones((4, 8, 3), np.float32)
+    ),
     "constant out": piece(
         [make_node("Relu", ["x"], ["y"]), make_node("Identity", ["c"], ["z"])],
         [x(2, 3)],

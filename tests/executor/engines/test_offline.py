@@ -18,7 +18,7 @@ from tests.executor.engines.pieces import UNIT, direction
 
 model = direction()
 short = BenchEffort(min_repetitions=1, min_seconds=0.0, warm_up_repetitions=0)
-for name in ("mnn", "onnxruntime"):
+for name in ("mnn", "onnxruntime", "openvino"):
     assert get_engine(name).backends()[0] == "cpu"
     assert bench_engine(model, UNIT, engine=name, effort=short).right
 print("done")
@@ -34,4 +34,4 @@ def test_engines_work_without_a_network(cache_folder: Path, tmp_path: Path) -> N
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == "done"
     assert len(list(cache_folder.glob("*.mnn"))) == 2
-    assert list(home.rglob("*")) == []  # ONNX Runtime's first step is a device id
+    assert list(home.rglob("*")) == []  # the first step of ONNX Runtime and of OpenVINO is an id

@@ -88,7 +88,7 @@ def test_groups_give_the_right_numbers_and_wait_for_each_other(model: OnnxModel,
         f"2-{last - 1} b columns 0-2 + c columns 3-3 + a columns 4-11"
     )
     with opened(model, parts) as pipeline:
-        assert verify(pipeline, References({"net": model})).worst_error < 1e-5
+        assert verify(pipeline, References({"net": model})).largest_error < 1e-5
         measured = pipeline.measure(Budget(requests=20))
         trace = pipeline.trace(requests=8)
         frames = [model.sample_inputs(seed) for seed in range(9)]
@@ -126,7 +126,7 @@ def test_one_group_alone_computes_the_network(model: OnnxModel, engine: str) -> 
     last = len(model.network.layers)
     with opened(model, stream(model, (last, "ab", [7])), engine=engine) as pipeline:
         assert pipeline.deployment.streams[0].slots == 2
-        assert verify(pipeline, References({"net": model})).worst_error < 1e-4
+        assert verify(pipeline, References({"net": model})).largest_error < 1e-4
         assert pipeline.measure(Budget(requests=10)).requests == 10
         assert pipeline.measure(Budget(seconds=0.05)).requests >= 1
         assert len(pipeline.trace(requests=3).events) == 6
@@ -195,7 +195,7 @@ def test_divided_and_other_streams_share_units(model: OnnxModel) -> None:
     last = len(model.network.layers)
     other = Stream(name="other", chunks=(Chunk(network="net", start=0, stop=last, unit="b"),))
     with opened(model, stream(model, (last, "ab", [6])), other) as pipeline:
-        assert verify(pipeline, References({"net": model})).worst_error < 1e-5
+        assert verify(pipeline, References({"net": model})).largest_error < 1e-5
         assert pipeline.measure(Budget(requests=5)).requests == 10
 
 
@@ -210,7 +210,7 @@ def test_requests_of_a_workload_can_be_divided(model: OnnxModel, mode: Mode) -> 
     )
     deployment = Deployment(streams=streams, rounds=Rounds(mode=mode, arrivals_us=(0, 0)))
     with Pipeline(deployment, {"net": model}, PLATFORM, get_engine("onnxruntime")) as pipeline:
-        assert verify(pipeline, References({"net": model})).worst_error < 1e-5
+        assert verify(pipeline, References({"net": model})).largest_error < 1e-5
         measured = pipeline.measure(Budget(requests=6, warm_up_requests=1))
     assert measured.requests == 12
     if mode is Mode.BATCH:

@@ -21,7 +21,7 @@ from gapless.formulations.chunking.deployment import deploy
 from gapless.formulations.deployment import Mode
 from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
-from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
+from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
@@ -100,6 +100,27 @@ def test_replicas_never_share_a_core_and_stay_few() -> None:
         assert all(cores[a].isdisjoint(cores[b]) for a, b in itertools.combinations(names, 2))
         assert set().union(*(cores[name] for name in names)) == set(range(16))
     assert sets[0] == tuple(f"c{core}x1" for core in range(16))
+
+
+def test_replicas_are_of_one_engine_each() -> None:
+    """Which engine is better on which core is for plans to find out; nobody would try all mixtures."""
+    first, second = (EngineSettings(name=name) for name in ("mnn", "onnxruntime"))
+    cores = [
+        replace(unit(f"core{core}{suffix}", core), engine=engine)
+        for engine, suffix in ((first, ""), (second, "@onnxruntime"))
+        for core in range(4)
+    ]
+    gpus = [
+        ProcessingUnit(name=f"gpu{suffix}", kind=UnitKind.GPU, engine=engine)
+        for engine, suffix in ((first, ""), (second, "@onnxruntime"))
+    ]
+    found = baselines(on(Platform(name="board", units=(*cores, *gpus))))
+    shared = [candidate.deployment.units for candidate in found if len(candidate.deployment.units) > 1]
+    names = [f"core{core}" for core in range(4)]
+    own = [f"{name}@onnxruntime" for name in names]
+    assert sorted(map(sorted, shared)) == sorted(
+        [names, [*names, "gpu"], own, sorted([*own, "gpu@onnxruntime"])]
+    )
 
 
 def test_a_plan_on_one_unit_is_the_serial_baseline_measured_once() -> None:

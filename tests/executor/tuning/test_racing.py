@@ -96,3 +96,13 @@ def test_equal_candidates_are_seldom_dropped_however_noisy() -> None:
         periods = {name: {n: 10 * rng.gauss(1, 0.1) for n in range(6)} for name in "abcdef"}
         dropped += len(racing.slower_ones(periods, racing.leader(periods, periods), margin=0.01))
     assert dropped < 0.1 * 200 * 5
+
+
+def test_who_is_expected_to_be_slower_leaves_by_the_margin() -> None:
+    few = [1.05, 1.04]
+    assert not racing.clearly_slower(few, margin=0.01)
+    assert racing.clearly_slower(few, margin=0.01, foretold=True)
+    assert not racing.clearly_slower([1.05, 1.005], margin=0.01, foretold=True)
+    assert not racing.clearly_slower([1.05], margin=0.01, foretold=True)
+    periods = {"a": {0: 100.0, 1: 100.0}, "b": {0: 105.0, 1: 104.0}, "c": {0: 105.0, 1: 104.0}}
+    assert racing.slower_ones(periods, "a", margin=0.01, foretold={"b"}) == {"b"}

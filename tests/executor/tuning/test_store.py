@@ -217,3 +217,12 @@ def test_a_full_disk_loses_nothing_that_was_recorded(path: Path) -> None:
         assert store.find("kind", "small") == store.find("kind", "next") == "text"
         assert store.find("kind", "large") is None
     assert [file.name for file in path.parent.iterdir()] == ["tuning.db"]
+
+
+def test_what_is_kept_under_keys_that_start_alike(store: Store) -> None:
+    for key, text in (("a 1", "x"), ("a 2", "y"), ("b 1", "z")):
+        store.keep("executions", key, text)
+    store.keep("other", "a 3", "w")
+    assert store.kept("executions", "a ") == {"a 2": "y", "a 1": "x"}
+    assert list(store.kept("executions", "a ")) == ["a 2", "a 1"], "newest first"
+    assert store.kept("executions", "%") == {}

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import gapless
-from gapless.api.tuning import Tuned
+from gapless.api.tuned import Tuned
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.cli.base.exits import ExitCode

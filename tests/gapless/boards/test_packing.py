@@ -101,6 +101,20 @@ def test_names_and_python_files(packing: Packing, tmp_path: Path, model: Path) -
     assert packing.printed[f"runs/{RUN}"] == "o"
 
 
+def test_pipelines_take_along_the_models_that_they_name(
+    packing: Packing, tmp_path: Path, model: Path
+) -> None:
+    (tmp_path / "deep").mkdir()
+    deep, outside = tmp_path / "deep" / "net.onnx", tmp_path / "deep" / "chain.py"
+    onnx.save(residual(), str(deep), save_as_external_data=True, location="w.bin", size_threshold=0)
+    chain = tmp_path / "chain.py"
+    chain.write_text("import nowhere\nA, B, C = 'net.onnx', 'deep/net.onnx', 'lost.onnx'\n")
+    outside.write_text(f"A, B = '../net.onnx', {str(model)!r}\n")
+    packing.words("profile", {"models": [f"{chain}:P", f"{outside}:P"], "out": tmp_path / "out"})
+    names = [[file.name for file, _ in group.files] for group in packing.groups]
+    assert names == [["chain.py", "net.onnx", "deep/net.onnx", "deep/w.bin"], ["chain.py"]]
+
+
 def test_python_files_take_along_what_they_import(packing: Packing, tmp_path: Path) -> None:
     sources = {
         "rules.py": "import helper, os\nfrom shapes.round import circle\n",

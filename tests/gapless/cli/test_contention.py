@@ -78,7 +78,6 @@ def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> 
     ("words", "message"),
     [
         (["squeezenet", "--units", this_device().unit_names[0]], "no two of the units"),
-        (["squeezenet", f"{EDGES}:EDGES"], "need the engines callable, mnn"),
         (["squeezenet", "squeezenet"], "NAME=... before a model"),
         (["bert", "--platform", "kirin"], "did you mean kirin990"),
         (["bert", "--platform", "kirin990", "--out", "x.json"], "takes neither --estimate nor --out"),

@@ -220,7 +220,7 @@ def test_python_functions_have_no_onnx_form(cli: Cli, tmp_path: Path, platform: 
     folder = written(model, tmp_path, platform)
     done = cli("export", folder / "plan.json", "--to", "onnx", "--out", tmp_path / "out")
     assert done.code == 2
-    assert "made of Python functions" in done.err.replace("\n", " ")
+    assert "holds Python functions" in done.err.replace("\n", " ")
 
 
 @pytest.mark.slow

@@ -28,8 +28,9 @@ def test_cost_models_are_compared_with_what_was_executed(cli: Cli, tmp_path: Pat
         "Spearman",
         "top 5",
         "leave one out",
-        "from a few plans",
-        "foretell these plans best",
+        "that tuning measures",
+        "90 % within",
+        "Trust interpolated costs",
     ):
         assert words in shown.out
     found = cli("predict", path, "--json").document
@@ -55,6 +56,32 @@ def test_what_is_learned_is_written_as_a_problem(cli: Cli, tmp_path: Path) -> No
     )
     assert after < before / 2
     assert cli("plan", out).code == 0
+
+
+def test_who_slows_whom_is_written_as_a_problem_with_a_table_for_each_set(cli: Cli, tmp_path: Path) -> None:
+    path, out = written(document(TWICE_ON_GPU), tmp_path), tmp_path / "problem.json"
+    found = cli("predict", path, "--costs", "learned", "--out", out, "--json").document
+    assert found["corrections"]["plans"] == 24
+    assert len(found["foretold"]) == 24
+    assert {one["unit"] for one in found["corrections"]["companies"]} == set(UNITS)
+    learned, executions = load_problem(out), load_executions(path)
+    assert [str(part) for part in learned.parts] == [
+        "1 unit",
+        "big+little",
+        "big+gpu",
+        "little+gpu",
+        "big+little+gpu",
+    ]
+    before, after = (
+        sum(abs(score(problem, one.plan).period_us / one.period_us - 1) for one in executions.executed)
+        for problem in (executions.problem("interpolated"), learned)
+    )
+    assert after < before / 2
+    shown = cli("predict", path, "--costs", "learned")
+    for words in ("Trust interpolated costs with corrections", "learned from 24 executed plans", "beside"):
+        assert words in shown.out
+    assert cli("plan", out, "--top", "3").code == 0
+    assert "units in use" in cli("show", out).out
 
 
 def test_bad_input(cli: Cli, tmp_path: Path) -> None:

@@ -107,8 +107,9 @@ def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch:
     monkeypatch.setattr(StepLine, "report", lambda self, step: steps.append(step))
     run = cli("bench-engine", model_file, "--units", "core0", "--seconds", "0", "--json")
     assert run.code == 0
-    assert [(step.done, step.total) for step in steps] == [(0, 1)]
-    assert steps[0].text.endswith("on core0")
+    assert [(step.done, step.total) for step in steps] == [(0, 2), (1, 2)]
+    assert steps[0].text.endswith("on core0 by mnn")
+    assert steps[1].text.endswith("on core0@onnxruntime by onnxruntime")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,6 @@ def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch:
         (["tune", "squeezenet", "--emulate", "core0=half"], "--emulate 'core0=half'"),
         (["tune", "squeezenet", "--shape", "image=1,3"], "--shape image=1,3"),
         (["tune", "pixel7a/nothing", "--engine", "simulated"], "neither a file nor the name"),
-        (["tune", "squeezenet", f"{EDGES}:EDGES"], "joins"),
         (["profile", f"{EDGES}:NOTHING"], "NOTHING"),
         (["run", "pixel7a/alexnet-sparse", "plan.json", "--seconds", "1"], "plan.json"),
     ],
@@ -256,7 +256,7 @@ def test_tune_takes_all_units_and_the_time_it_needs_unless_told(
 ) -> None:
     run = cli("tune", model_file, "--top", "2", "--out", tmp_path, "--json")
     assert run.code == 0, run.err
-    assert load_problem(tmp_path / "problem.json").platform.unit_names == this_device().unit_names
+    assert load_problem(tmp_path / "problem.json").platform == this_device(engine="mnn,onnxruntime")
     assert {row["candidate"]["kind"] for row in run.document["rows"]} == {"baseline", "plan"}
     assert run.document["stop"] != "budget"
 
@@ -343,9 +343,12 @@ def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:
 def test_bench_engine_checks_numbers(cli: Cli, model_file: Path, units: str) -> None:
     run = cli("bench-engine", model_file, "--units", units, "--seconds", "0.1", "--json")
     assert run.code == 0
-    (bench,) = run.document["units"]
-    assert bench["worst_error"] <= bench["tolerance"]
-    assert "cpu, 1 threads" in cli("bench-engine", model_file, "--units", units, "--seconds", "0").out
+    assert [bench["unit"] for bench in run.document["units"]] == [units, f"{units}@onnxruntime"]
+    assert all(bench["worst_error"] <= bench["tolerance"] for bench in run.document["units"])
+    shown = cli("bench-engine", model_file, "--units", units, "--seconds", "0").out
+    assert "cpu, 1 threads" in shown
+    assert "by MNN 3" in shown
+    assert "and ONNX Runtime" in shown
 
 
 @pytest.mark.slow
@@ -372,3 +375,13 @@ def test_nothing_calls_home(words: list[str], model_file: Path, tmp_path: Path, 
         argv += ["--units", units]
     run = run_offline(argv)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.slow
+def test_bench_engine_checks_an_engine(cli: Cli) -> None:
+    run = cli("bench-engine", "--engine", "tests.executor.engines.liars:OffByOnePercent", "--check", "--json")
+    assert (run.code, run.document["passed"]) == (6, False)
+    problems = {check["name"]: check["problem"] for check in run.document["checks"]}
+    assert problems["receipts"] is None
+    assert "is off by" in problems["numbers"]
+    assert cli("bench-engine").code == 2

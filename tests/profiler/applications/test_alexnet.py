@@ -115,7 +115,7 @@ def test_pooling_takes_the_largest_of_four() -> None:
 def outputs_of(model: CallableModel, kind: str, images: Array) -> list[Array]:
     """Run all layers by their functions for a kind of unit, and return what each of them gave."""
     found = [images]
-    for layer in model.layers:
+    for layer in model.functions():
         key = layer.variant_for(kind)
         assert key is not None
         found.append(layer.variants[key](found[-1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.api.device import engine_for
+from gapless.api.engines import engines_for
 from gapless.api.models import models_of, open_model, open_models
 from gapless.api.problems import load_problem
 from gapless.formulations.errors import InvalidInputError, InvalidModelError
@@ -29,7 +29,7 @@ def test_an_application_is_a_model(name: str) -> None:
     assert model.network.layer_names == tuple(layer.name for layer in application.declared().layers)
     table = name.removeprefix("cifar-")
     assert model.network.layer_names == load_problem(f"pixel7a/{table}").network.layer_names
-    assert engine_for(model) == "callable"
+    assert engines_for(model) == ("callable",)
     assert models_of(model.network).network == model.network
 
 

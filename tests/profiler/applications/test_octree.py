@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gapless import Chunk, Plan, open_pipeline
-from gapless.executor.callable_layers import CallableModel, LayerCall
+from gapless.executor.callable_calls import LayerCall
+from gapless.executor.callable_layers import CallableModel
 from gapless.executor.callables import load_callable
 from gapless.executor.machine.cores import usable_cores
 from gapless.executor.model import TensorSpec
@@ -36,7 +37,7 @@ LAST = np.nextafter(np.float32(1), np.float32(0))
 def tensors_of(model: CallableModel, kind: str, inputs: dict[str, Any]) -> dict[str, NDArray[Any]]:
     """Run all layers by their functions for a kind of unit, and return all tensors."""
     tensors = dict(inputs)
-    for index, layer in enumerate(model.layers):
+    for index, layer in enumerate(model.functions()):
         key = layer.variant_for(kind)
         assert key is not None
         function, names = layer.variants[key], model.inputs_of(index)

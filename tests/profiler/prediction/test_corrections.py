@@ -150,3 +150,18 @@ def test_whatever_was_measured_corrections_are_sane(
     assert all(factor > 0 for factor in corrections.unit_factor)
     assert all(0.2 <= factor < 1000 for row in corrections.layer_factor for factor in row)
     assert all(score(corrections.applied(problem), one.plan).period_us > 0 for one in found.executed)
+
+
+def test_chunks_that_are_never_long_do_not_correct_their_unit(tmp_path: Path) -> None:
+    """Chunks of a hundredth of their plans that take four times what was expected are noise."""
+    found = executions(document(), tmp_path)
+    problem = found.problem("interpolated")
+    shaken = []
+    for one in found.executed:
+        factors = [4 if chunk.unit == "gpu" else 400 for chunk in one.plan.chunks]
+        times = [us * factor for us, factor in zip(one.chunk_us, factors, strict=True)]
+        if any(chunk.unit == "gpu" for chunk in one.plan.chunks):
+            shaken.append(replace(one, chunk_us=tuple(times), period_us=max(times)))
+    corrections = fit_corrections(problem, shaken[:2], shrinkage=UNITS_ONLY)
+    gpu, big = (corrections.unit_factor[UNITS.index(unit)] for unit in ("gpu", "big"))
+    assert gpu < 0.1 * big, "the others are a hundred times dearer, and nothing is said of the gpu"

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gapless.executor.tuning.candidates import APART
 from gapless.formulations import co_run
+from gapless.formulations.chunking.distance import plan_distance
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Platform
+from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.prediction.evaluation import (
     ALL,
@@ -18,10 +21,13 @@ from gapless.profiler.prediction.evaluation import (
     REPEATED,
     Evaluated,
     Fit,
+    Order,
+    Way,
     evaluate,
+    intervals,
     learning_curve,
-    left_out_us,
     noise_floor,
+    ranked_by,
     usable_models,
 )
 from gapless.profiler.prediction.executions import ExecutedPlan, Executions
@@ -59,20 +65,29 @@ def test_the_true_model_is_found_to_be_true(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_learning_from_the_others_helps_where_units_differ(tmp_path: Path) -> None:
     found = evaluate(executions(document(SLOW_UNITS), tmp_path))
-    errors = [named(found, "interpolated", fit).quality.mape_percent or 0.0 for fit in Fit]
-    assert errors[0] > 3 * errors[1]
-    assert errors[0] > 3 * errors[2]
+    plain = (Fit.NONE, Fit.UNITS, Fit.LAYERS)
+    errors = [named(found, "interpolated", fit).quality.mape_percent or 0.0 for fit in plain]
+    errors.append(named(found, "learned", Fit.COMPANY).quality.mape_percent or 0.0)
+    assert errors[0] > 3 * max(errors[1:])
+    assert named(found, "interpolated", Fit.UNITS).quality.regret_percent == (), "many fits, no ranking"
     assert named(found, "interpolated", Fit.UNITS).learned_from == 23
     assert named(found, "interpolated", Fit.NONE).learned_from == 0
 
 
-@pytest.mark.parametrize("fit", [Fit.UNITS, Fit.LAYERS])
-def test_what_a_plan_took_has_no_part_in_its_prediction(fit: Fit, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "way",
+    [
+        Way("interpolated", Fit.UNITS),
+        Way("interpolated", Fit.LAYERS),
+        Way("learned", Fit.COMPANY),
+        Way("learned", Fit.OWN),
+    ],
+)
+def test_what_a_plan_took_has_no_part_in_its_prediction(way: Way, tmp_path: Path) -> None:
     found = executions(document(SLOW_UNITS), tmp_path)
     first, *rest = found.executed
     lie = replace(first, period_us=7 * first.period_us, chunk_us=tuple(3 * t for t in first.chunk_us))
-    problem = found.problem("interpolated")
-    honest, changed = (left_out_us(problem, [one, *rest], fit) for one in (first, lie))
+    honest, changed = (way.left_out_us(found, [one, *rest]) for one in (first, lie))
     assert honest[0] == changed[0]
     assert honest[1:] != changed[1:]
 
@@ -81,9 +96,9 @@ def test_the_same_plan_executed_twice_is_left_out_as_one(tmp_path: Path) -> None
     found = executions(document(SLOW_UNITS), tmp_path)
     first, *rest = found.executed
     twin = replace(first, chunk_us=tuple(3 * t for t in first.chunk_us))
-    problem = found.problem("interpolated")
-    alone = left_out_us(problem, [first, *rest], Fit.UNITS)[0]
-    assert left_out_us(problem, [first, twin, *rest], Fit.UNITS)[0] == alone
+    for way in (Way("interpolated", Fit.UNITS), Way("learned", Fit.COMPANY)):
+        alone = way.left_out_us(found, [first, *rest])[0]
+        assert way.left_out_us(found, [first, twin, *rest])[0] == alone
 
 
 @pytest.mark.slow
@@ -159,12 +174,39 @@ def test_the_learning_curve_judges_by_the_rest(tmp_path: Path) -> None:
     rows = {
         one.learned_from: one
         for one in found
-        if one.quality.table == "interpolated" and one.fit != Fit.LAYERS
+        if one.quality.table == "interpolated" and one.fit in (Fit.NONE, Fit.UNITS)
     }
     assert sorted(rows) == [0, 3, 12]
     assert [rows[size].quality.plans for size in (0, 3, 12)] == [24, 21, 12]
     errors = [rows[size].quality.mape_percent or 0.0 for size in (0, 3, 12)]
     assert errors[0] > errors[1] > errors[2]
+    assert all(one.quality.regret_percent for one in rows.values()), "one fit ranks all that are judged"
+    orders = [one.order for one in found if one.fit is Fit.COMPANY and one.learned_from == 3]
+    assert orders == [Order.BEST, Order.APART]
+
+
+def test_tuning_learns_in_its_own_order(tmp_path: Path) -> None:
+    found = executions(document(SLOW_UNITS), tmp_path)
+    heavy = found.problem("heavy")
+    best = ranked_by(found, "interpolated", Order.BEST)
+    periods = [score(heavy, one.plan).period_us for one in best]
+    assert periods == sorted(periods)
+    apart = ranked_by(found, "interpolated", Order.APART)
+    assert apart[0] == best[0]
+    assert plan_distance(apart[0].plan, apart[1].plan) >= APART
+    assert sorted(map(str, apart)) == sorted(map(str, best))
+
+
+@pytest.mark.slow
+def test_intervals_hold_what_they_promise(tmp_path: Path) -> None:
+    found = executions(document(SLOW_UNITS), tmp_path)
+    told = intervals(found)
+    assert [one.measured_us for one in told] == sorted(one.period_us for one in found.executed)
+    assert all(one.foretold.low_us <= one.foretold.period_us <= one.foretold.high_us for one in told)
+    inside = sum(one.foretold.low_us <= one.measured_us <= one.foretold.high_us for one in told)
+    assert inside >= 0.8 * len(told)
+    only_heavy = replace(found, tables=found.tables[1:])
+    assert intervals(only_heavy) == ()
 
 
 def test_the_noise_floor_of_repeated_runs(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import dump
 from gapless.formulations.judge import score
-from gapless.profiler.prediction.executions import EXECUTIONS
+from gapless.profiler.prediction.executions import EXECUTIONS, charged_us
 from gapless.profiler.prediction.published import load_executions
 
 from .executed import LAYERS, UNITS, Document, document, executions, written
@@ -228,3 +228,42 @@ def test_infinity_is_no_time(tmp_path: Path) -> None:
     path.write_text(json.dumps(made).replace("12345", "1e999"))
     with pytest.raises(InvalidInputError, match="1e999 is not a number"):
         load_executions(path)
+
+
+def test_skipped_layers_and_single_runs_are_read(tmp_path: Path) -> None:
+    made = document()
+    plain = executions(made, tmp_path)
+    schedule = made["schedules"][3]
+    schedule["skipped_layers"], schedule["run_us"] = [1], [4000.0, 5000.0]
+    schedule["chunks"][0]["layers"] = list(range(1, 3 + 1))
+    schedule["chunks"][1:] = [{"unit": "gpu", "layers": [4, 5]}]
+    schedule["chunks"][0]["unit"], schedule["chunk_mean_ms"] = "big", [3.0, 2.0]
+    found = executions(made, tmp_path)
+    one = found.executed[3]
+    assert (one.skipped_layers, one.run_us, one.runs) == ((0,), (4000.0, 5000.0), 2)
+    problem = found.problem("isolated")
+    rows = problem.costs.networks[0].layer_us
+    assert charged_us(problem, one) == [
+        (rows[1][0] or 0) + (rows[2][0] or 0),
+        (rows[3][2] or 0) + (rows[4][2] or 0),
+    ]
+    assert charged_us(problem, plain.executed[0])[0] > 0
+    again = tmp_path / "own.json"
+    again.write_text(dump(found, EXECUTIONS))
+    assert load_executions(again) == found
+    old = json.loads(dump(plain, EXECUTIONS))
+    for entry in old["executed"]:
+        entry.pop("skipped_layers", None)
+    again.write_text(json.dumps(old))
+    assert load_executions(again) == plain
+
+
+def test_strange_skipped_layers_are_refused(tmp_path: Path) -> None:
+    made = document()
+    made["schedules"][0]["skipped_layers"] = [LAYERS + 1]
+    with pytest.raises(InvalidInputError, match=r"schedules\[0\].skipped_layers has 6, which no chunk has"):
+        executions(made, tmp_path)
+    made = document()
+    made["schedules"][0]["skipped_layers"] = list(range(1, LAYERS + 1))
+    with pytest.raises(InvalidInputError, match="ran no layer"):
+        executions(made, tmp_path)

@@ -17,11 +17,12 @@ from gapless.api.problems import with_workload
 from gapless.api.slowdown.side_by_side import Together, calibrated, profile_together
 from gapless.api.tuning import tune, tune_simulated
 from gapless.cli.options.problem import ask_plan
-from gapless.cli.tasks.running import opened, run_file, traced
+from gapless.cli.tasks.running import opened, run_requests, traced
 from gapless.executor.model import Model
 from gapless.executor.pipeline.trace_check import check_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
+from gapless.executor.samples import read_samples
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.files.plans import DEPLOYMENT, load_deployment, named_plan
@@ -173,13 +174,15 @@ def test_a_plan_brings_its_workload_along(problem: Problem, tmp_path: Path) -> N
     written = tmp_path / "plan.json"
     save(dump_plan(planned, other, {"problem": "elsewhere.json", "workload": "mulx2,sum"}), written)
     found, named = ask_plan([str(asked), str(written)])
-    with opened(found.problem, named, engine=None, at=None) as work:
+    inputs: dict[str, Any] = {
+        f"{name}/x": np.full((2, 4, 4), index, np.float32) for index, name in enumerate(planned.order)
+    }
+    np.savez(tmp_path / "in.npz", **inputs)
+    samples = read_samples(tmp_path / "in.npz")
+    with opened(found.problem, named, engine=None, at=None, samples=samples) as work:
+        assert "numbers agree" in work.verify()[0]
         measured = work.pipeline.measure(Budget(requests=2))
-        inputs: dict[str, Any] = {
-            f"{name}/x": np.full((2, 4, 4), index, np.float32) for index, name in enumerate(planned.order)
-        }
-        np.savez(tmp_path / "in.npz", **inputs)
-        assert run_file(work.pipeline, tmp_path / "in.npz", tmp_path / "out.npz") == 2
+        assert run_requests(work, tmp_path / "out.npz") == 2
     assert planned.order == ("mul#2", "sum", "mul#1")
     with np.load(tmp_path / "out.npz") as outputs:
         assert outputs["mul#1/double1"].tolist() == np.full((2, 4, 4), 8).tolist()

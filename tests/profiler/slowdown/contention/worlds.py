@@ -13,7 +13,7 @@ from gapless.formulations.errors import PlacementError, ProfilingError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import NOTHING, PreparedPiece
-from gapless.profiler.probes import Preparer
+from gapless.profiler.preparing import Preparer
 from gapless.profiler.records import MeasuringProgress
 from gapless.profiler.sampling import Effort, Samples
 from gapless.profiler.slowdown.contention.features import Features
@@ -83,6 +83,9 @@ class WorldBench:
         )
         found = timing(samples, receipt_for(prepared.artifact, ProcessingUnit(name=unit)))
         return replace(found, load_shares=(share,) if self.shares and load else ())
+
+    def error(self, unit: str, prepared: PreparedPiece) -> float:
+        return 0.0
 
     def operators(
         self, unit: str, prepared: PreparedPiece, *, repetitions: int

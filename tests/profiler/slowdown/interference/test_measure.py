@@ -18,7 +18,7 @@ from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import NOTHING, PreparedPiece
-from gapless.profiler.probes import Preparer
+from gapless.profiler.preparing import Preparers
 from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.sampling import Effort
 from gapless.profiler.slowdown.contention.survey import unit_pairs
@@ -97,7 +97,7 @@ def surveyed(
     profiling = Survey(
         model=model,
         platform=PLATFORM,
-        preparer=Preparer(model, FakeEngine(), feed),
+        preparers=Preparers(model, dict.fromkeys(PLATFORM.unit_names, FakeEngine()), feed),
         bench=recorded,
         options=options.profiling,
     )

@@ -1,0 +1,1 @@
+"""ONNX files in the styles of other exporters and packages, made by script."""

@@ -1,0 +1,261 @@
+"""Pipelines of models and Python functions: what one gives is what the next one takes.
+
+A pipeline is a row of members: a model from an ONNX file, or functions that stand together. Each is a model
+by itself, with names of its own; outside, a tensor that is handed over has the name that the pipeline gives
+it, and what never leaves a model is called "step/tensor".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ..formulations.errors import InvalidInputError
+from ..formulations.network import Layer, ModelRef, Network, Tensor
+from ..formulations.validation import MAX_NAME_LENGTH
+from .callable_layers import CallableModel
+from .callables import CallablePipeline, sample_of
+from .joined import layer_offsets
+from .model import Model, Piece, TensorSpec, check_range
+from .names import safe_name
+from .samples import Samples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .model import Arrays
+
+    Values = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One model of a pipeline.
+
+    Attributes
+    ----------
+    model
+        The model; of functions that stand together, a `CallablePipeline`.
+    prefix
+        What precedes the names of its layers, and of tensors that the pipeline gives no name; empty for
+        functions.
+    names
+        What the pipeline calls inputs and outputs of the model.
+    """
+
+    model: Model
+    prefix: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def outer(self, name: str) -> str:
+        """Return what the pipeline calls a tensor of the model."""
+        return self.names.get(name, self.prefix + name)
+
+    def inner(self, name: str) -> str:
+        """Return what the model calls a tensor of the pipeline."""
+        own = {outer: inner for inner, outer in self.names.items()}
+        return own.get(name, name.removeprefix(self.prefix))
+
+    def layer_of(self, name: str) -> int | None:
+        """Return which layer of the model makes a tensor of the pipeline; None: none does."""
+        own = self.inner(name)
+        return self.model.layer_of(own) if self.outer(own) == name else None
+
+    def run(self, values: Arrays, *, also: Collection[str] = ()) -> Values:
+        """Return the right outputs, and further tensors if they are its own, by the names of the pipeline."""
+        inputs = {spec.name: values[self.outer(spec.name)] for spec in self.model.inputs}
+        wanted = [self.inner(name) for name in also if self.layer_of(name) is not None]
+        found = self.model.reference(inputs, also=wanted)
+        return {self.outer(name): array for name, array in found.items()}
+
+    def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
+        """Return the pieces of some of its layers, with the names of the pipeline."""
+        pieces = self.model.pieces(start, stop)
+        return tuple(self._renamed(piece) for piece in pieces) if self.prefix else pieces
+
+    def _renamed(self, piece: Piece) -> Piece:
+        names = "|".join([self.prefix, *(f"{inner}={outer}" for inner, outer in sorted(self.names.items()))])
+        return replace(
+            piece,
+            digest=hashlib.sha256(f"{piece.digest} as {names}".encode()).hexdigest(),
+            inputs=tuple(replace(spec, name=self.outer(spec.name)) for spec in piece.inputs),
+            outputs=tuple(replace(spec, name=self.outer(spec.name)) for spec in piece.outputs),
+            content=RenamedContent(piece=piece, outer=self.outer, kind=piece.content.kind),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenamedContent:
+    """An ONNX piece with other names for all its tensors.
+
+    Attributes
+    ----------
+    piece
+        The piece as it was.
+    outer
+        From the name of a tensor to the new one.
+    """
+
+    piece: Piece
+    outer: Callable[[str], str]
+    kind: str = "onnx"
+
+    def read(self) -> bytes:
+        """Return the renamed model."""
+        from .graph.renaming import renamed
+
+        return renamed(self.piece.content.read(), self.outer)
+
+
+class ChainedModel:
+    """A pipeline of models and functions that can be cut and run; see `Model`.
+
+    Parameters
+    ----------
+    declared
+        What the user wrote.
+    members
+        Its models, and its functions in groups, in order.
+    name
+        Name of the network.
+    ref
+        Where it stands.
+    """
+
+    def __init__(
+        self, *, declared: CallableModel, members: Sequence[Member], name: str, ref: ModelRef
+    ) -> None:
+        self.declared = declared
+        self.members = tuple(members)
+        self._samples = Samples()
+        self._offsets = layer_offsets([member.model for member in members])
+        self._specs = {spec.name: spec for spec in declared.inputs}
+        for member in members:
+            self._specs |= {spec.name: spec for spec in member_outputs(member)}
+        self.network = _network(declared, self.members, self._offsets, name, ref)
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Inputs of the whole."""
+        return self.declared.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Outputs of the whole."""
+        return tuple(self._specs[name] for name in self.declared.output_names)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Layers of the network that each layer of the declaration is."""
+        return tuple(
+            size
+            for member in self.members
+            for size in ([len(member.model.network.layers)] if member.prefix else _sizes(member.model))
+        )
+
+    def spec(self, tensor: str) -> TensorSpec:
+        """Return what is known of a tensor between members; KeyError: there is none of this name."""
+        return self._specs[tensor]
+
+    def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
+        """Return one piece for each member that [start, stop) touches; errors as for `Model.pieces`."""
+        check_range(self.network, start, stop)
+        found: list[Piece] = []
+        for member, (first, last) in self._spans():
+            if first < stop and start < last:
+                found += member.pieces(max(start, first) - first, min(stop, last) - first)
+        return tuple(found)
+
+    def layer_of(self, tensor: str) -> int | None:
+        """Return the layer that makes a tensor; None: no member knows it."""
+        for member, (first, _) in self._spans():
+            layer = member.layer_of(tensor)
+            if layer is not None:
+                return first + layer
+        return None
+
+    def sample_inputs(self, seed: int) -> Values:
+        """Return the inputs that the user's own `sample` gives, or random ones; see `CallablePipeline`."""
+        return self._samples.over(partial(sample_of, self.declared), self.inputs, seed)
+
+    def with_samples(self, samples: Samples) -> ChainedModel:
+        """Return the pipeline, tried with other inputs; errors as for `Samples.fitted`."""
+        changed = copy(self)
+        changed._samples = samples.fitted(self.inputs)
+        return changed
+
+    def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> Values:
+        """Return the right outputs: models by ONNX Runtime, functions by theirs for CPUs.
+
+        Raises
+        ------
+        InvalidInputError
+            An input is missing, or a wanted tensor is made by no layer.
+        ExecutionError
+            A layer failed.
+        """
+        defects = [f"input {name!r} is missing" for name in self.declared.input_names if name not in inputs]
+        defects += [
+            f"no tensor is called {name!r}"
+            for name in also
+            if name not in inputs and self.layer_of(name) is None
+        ]
+        if defects:
+            raise InvalidInputError(f"{self.network.name!r} cannot be run:", defects)
+        values = dict(inputs)
+        for member in self.members:
+            values |= member.run(values, also=also)
+        return {name: values[name] for name in dict.fromkeys((*self.declared.output_names, *also))}
+
+    def _spans(self) -> Iterator[tuple[Member, tuple[int, int]]]:
+        return zip(self.members, pairwise(self._offsets), strict=True)
+
+
+def member_outputs(member: Member) -> list[TensorSpec]:
+    """Return what a member gives, by the names of the pipeline."""
+    if isinstance(member.model, CallablePipeline):  # also what only its own functions use
+        names = (name for layer in member.model.declared.layers for name in layer.output_names)
+        return [member.model.spec(name) for name in names]
+    return [replace(spec, name=member.outer(spec.name)) for spec in member.model.outputs]
+
+
+def _sizes(model: Model) -> tuple[int, ...]:
+    assert isinstance(model, CallablePipeline)
+    return model.sizes
+
+
+def _network(
+    declared: CallableModel, members: Sequence[Member], offsets: Sequence[int], name: str, ref: ModelRef
+) -> Network:
+    layers: list[Layer] = []
+    uses: dict[str, tuple[int, int, list[int]]] = {}  # bytes, source, targets
+    forbidden: list[int] = []
+    for member, offset in zip(members, offsets, strict=False):
+        network = member.model.network
+        layers += [
+            replace(layer, name=safe_name(member.prefix + layer.name, most=MAX_NAME_LENGTH))
+            for layer in network.layers
+        ]
+        forbidden += [cut + offset for cut in network.forbidden_cuts]
+        for tensor in network.tensors:
+            source = tensor.source + offset if tensor.source >= 0 else -1
+            _, _, targets = uses.setdefault(member.outer(tensor.name), (tensor.bytes, source, []))
+            targets += [target + offset for target in tensor.targets if target < len(network.layers)]
+    for output in declared.output_names:
+        uses[output][2].append(offsets[-1])
+    return Network(
+        name=name,
+        layers=tuple(layers),
+        tensors=tuple(
+            Tensor(name=tensor, bytes=size, source=source, targets=tuple(targets))
+            for tensor, (size, source, targets) in uses.items()
+        ),
+        forbidden_cuts=tuple(forbidden),
+        source=ref.locator,
+        models=(ref,),
+    )

@@ -1,0 +1,48 @@
+"""Numbers that do not fit into what an engine computes with. Imports no engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...formulations.errors import ExecutionError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ELSEWHERE = "run this piece with engine 'onnxruntime'"
+
+
+def check_fits(array: NDArray[Any], dtype: np.dtype[Any], *, tensor: str, engine: str) -> None:
+    """Refuse an array whose numbers an engine would change silently.
+
+    Parameters
+    ----------
+    array
+        What is to be copied.
+    dtype
+        Element type that the engine computes with: an integer type, or float32.
+    tensor, engine
+        For the message.
+
+    Raises
+    ------
+    ExecutionError
+        Some number is beyond the type.
+    """
+    if array.size == 0 or "b" in (array.dtype.kind, dtype.kind) or np.can_cast(array.dtype, dtype):
+        return
+    if dtype.kind == "f":
+        finite = array[np.isfinite(array)]
+        if array.dtype == np.float64 and np.any(np.abs(finite) > np.finfo(dtype).max):
+            raise ExecutionError(
+                f"tensor {tensor!r} holds numbers beyond {dtype}, with which {engine} computes; {ELSEWHERE}"
+            )
+        return
+    limits, least, most = np.iinfo(dtype), array.min(), array.max()
+    if least < limits.min or most > limits.max:
+        raise ExecutionError(
+            f"tensor {tensor!r} holds numbers from {least} to {most}, which do not fit into {dtype}: "
+            f"{engine} computes with 32-bit integers; {ELSEWHERE}"
+        )

@@ -1,0 +1,10 @@
+"""The layers of a graph in convex parts, one for each unit, whose largest load is minimised.
+
+Source: Tarnawski et al., NeurIPS 2020 (`formulations.partitions`); partition, section 1.
+"""
+
+DATA_KEY = "partition"
+"""Its data, `Partition`, stands under this key in problem files."""
+
+HOME = "formulation:FORMULATION"
+"""Where its `Formulation` is."""

@@ -1,0 +1,154 @@
+"""What partitions are worth, and what rules speak about: loads, messages and bytes of each unit.
+
+The load of a unit is the time of its layers and of the tensors that it sends or receives: of each tensor of
+which its part holds some pins but not all, once (Tarnawski et al., section 4).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
+from .tables import Code, LayerGraph
+
+
+class PartTerm(StrEnum):
+    """Names of what can be minimised; `TERMS` says what they are."""
+
+    PERIOD = "period"
+    TRANSFERS = "transfers"
+    WORK = "work"
+    UNITS = "units"
+
+
+class PartQuantity(StrEnum):
+    """Names of the variables that describe a plan, with their indices."""
+
+    ON = "on"  # (layer, unit): the unit runs the layer
+    USES = "uses"  # (unit): the unit runs at least one layer
+    BUSY = "busy_us"  # (unit): its load, 0 when not used
+    TRANSFER = "transfer_us"  # (unit): what it sends and receives, 0 when not used
+    MEMORY = "memory_bytes"  # (unit): bytes of its layers
+    PERIOD = "period_us"
+    TRANSFERS = "transfers_us"
+    WORK = "work_us"
+    UNITS = "units"
+
+
+TERMS = table(
+    (
+        TermInfo(
+            name=PartTerm.PERIOD,
+            field="period_us",
+            dimension=Dimension.MICROSECONDS,
+            text="the largest load of a unit: its layers, and the tensors that it sends or receives",
+            label="period",
+        ),
+        TermInfo(
+            name=PartTerm.TRANSFERS,
+            field="transfers_us",
+            dimension=Dimension.MICROSECONDS,
+            text="time of all units for tensors that they send or receive",
+            label="transfers",
+        ),
+        TermInfo(
+            name=PartTerm.WORK,
+            field="work_us",
+            dimension=Dimension.MICROSECONDS,
+            text="sum of the loads of all units",
+            label="work",
+        ),
+        TermInfo(
+            name=PartTerm.UNITS,
+            field="units",
+            dimension=Dimension.COUNT,
+            text="number of units in use",
+            label="units",
+        ),
+    )
+)
+"""What can be minimised."""
+
+
+class PartValues(PlanNumbers):
+    """Every quantity of one well-formed plan, in exact integers.
+
+    Parameters
+    ----------
+    graph, code
+        The tables of the problem, and the unit of each layer.
+    """
+
+    def __init__(self, graph: LayerGraph, code: Code) -> None:
+        self.graph, self.code = graph, code
+        self.compute_us = dict.fromkeys(sorted(set(code)), 0)
+        self.transfer_us = dict.fromkeys(self.compute_us, 0)
+        self.memory_bytes = dict.fromkeys(self.compute_us, 0)
+        for layer, unit in enumerate(code):
+            self.compute_us[unit] += graph.layer_us[layer][unit] or 0
+            self.memory_bytes[unit] += graph.layer_bytes[layer]
+        for pins in graph.tensors:
+            holders = {code[layer] for layer in pins.layers}
+            if pins.outside or len(holders) > 1:
+                for unit in holders:
+                    self.transfer_us[unit] += pins.us[unit]
+        self.busy_us = {unit: time + self.transfer_us[unit] for unit, time in self.compute_us.items()}
+        self.period_us = max(self.busy_us.values())
+        self.transfers_us = sum(self.transfer_us.values())
+        self.work_us = sum(self.busy_us.values())
+        self.units = len(self.busy_us)
+        self.peak_bytes = sum(self.memory_bytes.values())
+
+
+_UNIT = Index(name="unit", allowed=lambda graph, *_: range(graph.unit_count))
+_LAYER = Index(name="layer", allowed=lambda graph, *_: range(graph.layer_count))
+
+
+def _most_us(graph: LayerGraph, *_: int) -> int:
+    return graph.most_us
+
+
+QUANTITIES = table(
+    (
+        QuantityInfo(
+            name=PartQuantity.ON,
+            text="the unit runs the layer",
+            indices=(_LAYER, _UNIT),
+            read=lambda plan, layer, unit: int(plan.code[layer] == unit),
+        ),
+        QuantityInfo(
+            name=PartQuantity.USES,
+            text="the unit runs at least one layer",
+            indices=(_UNIT,),
+            read=lambda plan, unit: int(unit in plan.busy_us),
+        ),
+        QuantityInfo(
+            name=PartQuantity.BUSY,
+            text="load of the unit: layers and transfers",
+            indices=(_UNIT,),
+            most=_most_us,
+            read=lambda plan, unit: plan.busy_us.get(unit, 0),
+        ),
+        QuantityInfo(
+            name=PartQuantity.TRANSFER,
+            text="time of the unit for tensors that it sends or receives",
+            indices=(_UNIT,),
+            most=_most_us,
+            read=lambda plan, unit: plan.transfer_us.get(unit, 0),
+        ),
+        QuantityInfo(
+            name=PartQuantity.MEMORY,
+            text="bytes of the layers of the unit",
+            indices=(_UNIT,),
+            most=lambda graph, *_: sum(graph.layer_bytes),
+            read=lambda plan, unit: plan.memory_bytes.get(unit, 0),
+        ),
+        QuantityInfo(name=PartQuantity.PERIOD, text="largest load of a unit", most=_most_us),
+        QuantityInfo(name=PartQuantity.TRANSFERS, text="time of all units for transfers", most=_most_us),
+        QuantityInfo(name=PartQuantity.WORK, text="sum of the loads of all units", most=_most_us),
+        QuantityInfo(name=PartQuantity.UNITS, text="units in use", most=lambda graph, *_: graph.unit_count),
+    )
+)
+"""What rules can speak about."""
+
+PartValues.terms, PartValues.quantities = TERMS, QUANTITIES

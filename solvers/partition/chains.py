@@ -1,0 +1,207 @@
+"""The optimum, proved: all chains of down-sets that could be better than a known plan.
+
+Where a graph has few down-sets, the best chain of them is a shortest path with the largest load as length
+(Tarnawski et al., section 5.1). Only down-sets that a better plan could have after so many parts are looked
+at: what is behind them has to fit into the parts that are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formulations.bit_sets import members
+from ...formulations.partition.bounds import Work
+from ..down_sets import down_sets
+from ..protocol import Deadline, TimeIsUpError
+from .arrays import NEVER, Arrays, Counts, Ints
+from .line import Line
+
+MOST_SETS = 100_000
+"""Most down-sets of a graph all of whose chains are compared."""
+
+_MOST_ENTRIES, _ROWS = 40_000_000, 2_048
+"""Most entries of a matrix over down-sets and tensors; rows of it that are made at a time."""
+
+
+def best_chain(
+    arrays: Arrays, work: Work, most_us: int, deadline: Deadline, most_sets: int = MOST_SETS
+) -> Line | None:
+    """Return the best partition with a load of at most a value; None: there is none, which is a proof.
+
+    Parameters
+    ----------
+    arrays, work
+        The graph, and its work.
+    most_us
+        The largest load that is of interest.
+    deadline
+        When to give up.
+    most_sets
+        How many down-sets there may be.
+
+    Raises
+    ------
+    TooManySetsError
+        The graph has more down-sets, or their tables would be too large.
+    TimeIsUpError
+        The deadline has passed.
+    """
+    blocks = arrays.graph.blocks
+    width = max(arrays.block_count, arrays.tensor_count, 1)
+    most_sets = min(most_sets, _MOST_ENTRIES // width)
+    sets = down_sets([sum(1 << other for other in others) for others in blocks.before], most_sets)
+    return _Chains(arrays, work, _Table.of(arrays, work, sets, deadline), most_us, deadline).best()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Table:
+    """Down-sets by work, and what is in each of them."""
+
+    sets: tuple[int, ...]
+    words: npt.NDArray[np.uint64]
+    work: Ints
+    time: Ints
+    barred: Ints
+    bytes: Ints
+    pins: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, arrays: Arrays, work: Work, sets: tuple[int, ...], deadline: Deadline) -> _Table:
+        """Return the table of all down-sets of a graph; `TimeIsUpError` where that takes too long."""
+        count, size = arrays.block_count, -(-arrays.block_count // 64) * 8
+        raw = np.frombuffer(b"".join(one.to_bytes(size, "little") for one in sets), dtype=np.uint8)
+        raw = raw.reshape(len(sets), size)
+        amounts = np.vstack([work.block, np.ones(count), arrays.bytes, *arrays.time, *arrays.barred])
+        first = np.flatnonzero(np.diff(arrays.pin_tensor, prepend=-1))
+        sums, pins = [], []
+        for start in range(0, len(sets), _ROWS):
+            if deadline.passed:
+                raise TimeIsUpError
+            inside = np.unpackbits(raw[start : start + _ROWS], axis=1, count=count, bitorder="little")
+            # Sums of whole numbers below 2**53 are exact in floats, which are multiplied much faster.
+            sums.append((inside.astype(np.float64) @ amounts.T).astype(np.int64))
+            held = inside[:, arrays.pin_block].astype(np.int32)
+            pins.append(np.add.reduceat(held, first, axis=1) if len(first) else held)
+        whole = np.concatenate(sums)
+        order = np.lexsort((whole[:, 1], whole[:, 0]))
+        done, _, held_bytes, *others = whole[order].T
+        kinds = len(arrays.kinds)
+        return cls(
+            sets=tuple(sets[index] for index in order),
+            words=np.ascontiguousarray(raw[order]).view(np.uint64),
+            work=done,
+            time=np.array(others[:kinds]),
+            barred=np.array(others[kinds:]),
+            bytes=held_bytes,
+            pins=np.concatenate(pins)[order],
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class _Reached:
+    """For each down-set the least largest load of parts that end there, and where the last one began."""
+
+    value: Ints
+    source: Ints
+    kind: Ints
+
+
+@dataclass(eq=False)
+class _Chains:
+    """One search."""
+
+    arrays: Arrays
+    work: Work
+    table: _Table
+    most_us: int
+    deadline: Deadline
+    found: dict[Counts, _Reached] = field(default_factory=dict)
+    ends: Counts | None = None
+
+    def best(self) -> Line | None:
+        """Return the best partition within the limit, or None."""
+        zero, *states = self.arrays.states
+        self.found = {state: self._nothing() for state in self.arrays.states}
+        self.found[zero].value[0] = 0
+        for state in (zero, *states):
+            for kind, units in enumerate(self.arrays.kinds):
+                following = (*state[:kind], state[kind] + 1, *state[kind + 1 :])
+                if state[kind] < len(units) and following in self.found:
+                    self._extend(state, following, kind)
+        return None if self.ends is None else self._line(self.ends)
+
+    def _nothing(self) -> _Reached:
+        count = len(self.table.sets)
+        return _Reached(
+            value=np.full(count, NEVER),
+            source=np.zeros(count, dtype=np.int64),
+            kind=np.zeros(count, dtype=np.int64),
+        )
+
+    def _extend(self, state: Counts, following: Counts, kind: int) -> None:
+        """Add a part on a kind of units behind all down-sets that some parts reach."""
+        reached, target = self.found[state], self.found[following]
+        most_left = self.arrays.most_parts - sum(following)
+        left = self.work.reach[most_left]
+        fastest = self.work.prices[0]
+        last = len(self.table.sets) - 1
+        for index in map(int, np.flatnonzero(reached.value <= self.most_us)):
+            if self.deadline.passed:
+                raise TimeIsUpError
+            done = self.table.work[index]
+            low = max(done, self.work.total - left * self.most_us)
+            begin = np.searchsorted(self.table.work, low, side="left")
+            end = np.searchsorted(self.table.work, done + fastest * self.most_us, side="right")
+            if not most_left:
+                begin = last
+            stops = np.arange(max(begin, index + 1), end)
+            stops = self._beyond(stops, index, kind)
+            if not len(stops):
+                continue
+            loads = self._loads(stops, index, kind)
+            value = np.maximum(loads, reached.value[index])
+            better = (value <= self.most_us) & (value < target.value[stops])
+            chosen = stops[better]
+            target.value[chosen], target.source[chosen], target.kind[chosen] = value[better], index, kind
+            if len(chosen) and chosen[-1] == last and sum(following) >= self.arrays.least_parts:
+                self.most_us, self.ends = int(target.value[last]) - 1, following
+
+    def _beyond(self, stops: Ints, index: int, kind: int) -> Ints:
+        """Return which down-sets hold another one, and only what a unit of a kind can run beside it."""
+        table, capacity = self.table, self.arrays.capacity[kind]
+        time = table.time[kind]
+        able = time[stops] - time[index] <= self.most_us
+        able &= table.barred[kind][stops] == table.barred[kind][index]
+        if capacity is not None:
+            able &= table.bytes[stops] - table.bytes[index] <= capacity
+        stops = stops[able]
+        own = table.words[index]
+        held: Ints = stops[((table.words[stops] & own) == own).all(axis=1)]
+        return held
+
+    def _loads(self, stops: Ints, index: int, kind: int) -> Ints:
+        table, arrays = self.table, self.arrays
+        loads: Ints = table.time[kind][stops] - table.time[kind][index]
+        if arrays.cost[kind].any():
+            held = table.pins[stops] - table.pins[index]
+            size = np.bincount(arrays.pin_tensor, minlength=arrays.tensor_count)
+            loads = loads + ((held > 0) & ((held < size) | arrays.outside)) @ arrays.cost[kind]
+        return loads
+
+    def _line(self, state: Counts) -> Line:
+        """Return the chain that ends with some numbers of units."""
+        index, chain, kinds = len(self.table.sets) - 1, [], []
+        value = int(self.found[state].value[index])
+        while index:
+            reached = self.found[state]
+            kind, source = int(reached.kind[index]), int(reached.source[index])
+            chain.append(sorted(members(self.table.sets[index] & ~self.table.sets[source])))
+            kinds.append(kind)
+            index, state = source, (*state[:kind], state[kind] - 1, *state[kind + 1 :])
+        parts = chain[::-1]
+        cuts = tuple(int(cut) for cut in np.cumsum([0, *map(len, parts)]))
+        order = [block for part in parts for block in part]
+        return Line(value=value, order=order, cuts=cuts, kinds=tuple(kinds[::-1]))

@@ -1,0 +1,185 @@
+"""The best cuts of one linear order, exactly: a program over boundaries and numbers of units in use.
+
+    best[c + k][i] = min over j < i of max(best[c][j], load_k[j][i])
+
+A segment pays for a tensor unless it holds none of its pins or all of them. Both are sums over rectangles of
+the square of segments, so that the messages of all segments are two cumulative sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays import NEVER, Arrays, Counts, Ints
+from .orders import Order
+
+MOST_CELLS = 1_200_000
+"""Boundaries of a program are chosen such that one matrix of loads has at most so many entries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """An order with cuts.
+
+    Attributes
+    ----------
+    value
+        The largest load, or the sum of what was added up.
+    order
+        The blocks.
+    cuts
+        Where parts begin in it, and its length.
+    kinds
+        The kind of unit of each part.
+    """
+
+    value: int
+    order: Order
+    cuts: tuple[int, ...]
+    kinds: tuple[int, ...]
+
+    @property
+    def parts(self) -> list[tuple[int, Order]]:
+        """Kind and blocks of each part."""
+        return [
+            (kind, self.order[start:stop])
+            for kind, start, stop in zip(self.kinds, self.cuts[:-1], self.cuts[1:], strict=True)
+        ]
+
+
+class Measure:
+    """What a segment adds to the objective, and how segments come together.
+
+    Parameters
+    ----------
+    compute, messages, parts
+        How often its layers, its messages, and its being there count.
+    largest
+        Whether the largest segment counts, or their sum.
+    """
+
+    def __init__(self, *, compute: int, messages: int, parts: int, largest: bool) -> None:
+        self.compute, self.messages, self.parts = compute, messages, parts
+        self.join = np.maximum if largest else np.add
+        self.largest = largest
+
+
+LOAD = Measure(compute=1, messages=1, parts=0, largest=True)
+"""The largest load."""
+
+
+def most_boundaries(arrays: Arrays) -> int:
+    """Return how many boundaries a program may have."""
+    return int(min(MOST_CELLS, 40 * MOST_CELLS // max(1, len(arrays.states))) ** 0.5)
+
+
+def best_cuts(
+    arrays: Arrays, order: Order, boundaries: Sequence[int] | None = None, measure: Measure = LOAD
+) -> Line | None:
+    """Return the best cuts of an order at some boundaries; None: no cuts do.
+
+    Parameters
+    ----------
+    arrays
+        The graph.
+    order
+        A topological order of the blocks.
+    boundaries
+        Where parts may begin or end, with 0 and the number of blocks; None: anywhere.
+    measure
+        What is minimised.
+    """
+    places = np.arange(len(order) + 1) if boundaries is None else np.array(sorted(set(boundaries)))
+    loads = [_measured(arrays, order, places, kind, measure) for kind in range(len(arrays.kinds))]
+    start = np.full(len(places), NEVER)
+    start[0] = 0
+    zero = arrays.states[0]
+    best: dict[Counts, Ints] = {zero: start}
+    origin: dict[Counts, tuple[Ints, Ints]] = {}
+    for state in arrays.states[1:]:
+        values, kinds = np.full(len(places), NEVER), np.zeros(len(places), dtype=np.int64)
+        sources = np.zeros(len(places), dtype=np.int64)
+        for kind, used in enumerate(state):
+            if used:
+                before = best[_less(state, kind)]
+                joined = measure.join(before[:, None], loads[kind])
+                chosen = joined.argmin(axis=0)
+                found = joined[chosen, np.arange(len(places))]
+                better = found < values
+                values[better], sources[better], kinds[better] = found[better], chosen[better], kind
+        best[state], origin[state] = np.minimum(values, NEVER), (kinds, sources)
+    ends = [state for state in origin if sum(state) >= arrays.least_parts and best[state][-1] < NEVER]
+    if not ends:
+        return None
+    state = min(ends, key=lambda counts: (best[counts][-1], sum(counts), counts))
+    value = int(best[state][-1])
+    cuts, chosen_kinds, place = [len(places) - 1], [], len(places) - 1
+    while place:
+        kind, place = int(origin[state][0][place]), int(origin[state][1][place])
+        cuts.append(place)
+        chosen_kinds.append(kind)
+        state = _less(state, kind)
+    return Line(
+        value=value,
+        order=order,
+        cuts=tuple(int(places[cut]) for cut in reversed(cuts)),
+        kinds=tuple(reversed(chosen_kinds)),
+    )
+
+
+def _less(state: Counts, kind: int) -> Counts:
+    return (*state[:kind], state[kind] - 1, *state[kind + 1 :])
+
+
+def _measured(arrays: Arrays, order: Order, places: Ints, kind: int, measure: Measure) -> Ints:
+    """Return what each segment [places[j], places[i]) adds on a kind of units; NEVER where j >= i."""
+
+    def along(amounts: Ints) -> Ints:
+        total = np.concatenate(([0], np.cumsum(amounts[order])))[places]
+        return total[None, :] - total[:, None]
+
+    found = measure.compute * along(arrays.time[kind]) + measure.parts
+    if measure.messages and arrays.tensor_count and arrays.cost[kind].any():
+        found += _messages(arrays, order, places, kind)
+    found[along(arrays.barred[kind].astype(np.int64)) > 0] = NEVER
+    capacity = arrays.capacity[kind]
+    if capacity is not None:
+        found[along(arrays.bytes) > capacity] = NEVER
+    found[np.tri(len(places), dtype=bool)] = NEVER
+    return found
+
+
+def _messages(arrays: Arrays, order: Order, places: Ints, kind: int) -> Ints:
+    """Return what each segment [places[j], places[i]) sends and receives."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    where = place[arrays.pin_block]
+    sorted_pins = np.lexsort((where, arrays.pin_tensor))
+    where, tensor = where[sorted_pins], arrays.pin_tensor[sorted_pins]
+    first = np.flatnonzero(np.concatenate(([True], tensor[1:] != tensor[:-1])))
+    last = np.append(first[1:], len(tensor)) - 1
+    cost, count = arrays.cost[kind], len(places)
+    # Without pins: behind one pin (or from the start) and up to the next one (or the end).
+    behind = np.concatenate((where + 1, np.zeros(len(first), dtype=np.int64)))
+    following = np.empty(len(where), dtype=np.int64)
+    following[:-1], following[last] = where[1:], len(order)
+    ahead = np.concatenate((following, where[first]))
+    owner = np.concatenate((tensor, tensor[first]))
+    low = np.searchsorted(places, behind, side="left")
+    high = np.searchsorted(places, ahead, side="right") - 1
+    inside = low <= high
+    none = np.zeros((count, count), dtype=np.int64)
+    np.add.at(none, (low[inside], high[inside]), cost[owner[inside]])
+    none = np.cumsum(np.cumsum(none, axis=0)[:, ::-1], axis=1)[:, ::-1]
+    # With all pins: from the first pin or before it to the last one or behind it.
+    local = ~arrays.outside[tensor[first]]
+    every = np.zeros((count, count), dtype=np.int64)
+    begin = np.searchsorted(places, where[first][local], side="right") - 1
+    end = np.searchsorted(places, where[last][local] + 1, side="left")
+    np.add.at(every, (begin, end), cost[tensor[first]][local])
+    every = np.cumsum(np.cumsum(every[::-1], axis=0)[::-1], axis=1)
+    paid: Ints = cost.sum() - none - every
+    return paid

@@ -1,0 +1,118 @@
+"""Small layer graphs on which every backend is compared with the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...formulations.hardware import ProcessingUnit
+from ...formulations.layer_graphs import GraphNode, graph_problem
+from ...formulations.problem import Problem
+from ...formulations.rules import OpaqueRule
+from ..samples import Samples
+
+_TIMES_US = ((40, 70), (90, 51), (30, 64), (55, 45), (61, 80), (20, 33))
+"""Of each node on npu and cpu."""
+
+_EDGES = ("ab", "ac", "bd", "ce", "df", "ef")
+
+
+def samples() -> Samples:
+    """Return a plain problem, and one for each way in which layer graphs can differ."""
+    free, costly = _problem(), _problem(sends=True)
+    return Samples(
+        plain=free,
+        problems={
+            "transfers": costly,
+            "alike": _problem(sends=True, alike=True),
+            "colours": _problem(sends=True, colours={"b": 1, "c": 1}),
+            "training": _training(),
+            "support": _problem(sends=True, missing=("a", "e")),
+            "unit memory": _with_memory(costly, 60),
+            "device memory": replace(costly, platform=replace(costly.platform, memory_bytes=210)),
+            "shared cores": _sharing(_problem(sends=True, alike=True)),
+            "outputs": _with_outputs(costly),
+            "forbidden cuts": replace(costly, networks=(replace(costly.network, forbidden_cuts=(1, 4)),)),
+        },
+        rules={
+            "on": (lambda view: view.on("a", "cpu"),),
+            "together": (lambda view: view.together("b", "c"),),
+            "apart": (lambda view: ~view.together("a", "f"),),
+            "uses": (lambda view: view.uses("npu") & view.uses("cpu"),),
+            "busy": (lambda view: view.busy_us("cpu") <= 150,),
+            "transfers": (lambda view: view.transfer_us("npu") + view.transfers_us() <= 40,),
+            "memory": (lambda view: view.memory_bytes("npu") >= 70,),
+            "whole": (lambda view: (view.work_us() <= 330) & (view.period_us() <= 240),),
+            "opaque": (OpaqueRule(name="few", predicate=lambda plan: len(plan.chunks) != 2),),
+            "contradiction": (
+                lambda view: view.uses("cpu"),
+                lambda view: view.busy_us("cpu") <= 0,
+            ),
+        },
+        limits=(
+            {"max_units": 1},
+            {"min_units": 2},
+            {"max_period_us": 220},
+            {"max_period_us": 20},
+            {"max_unit_memory_bytes": 120},
+        ),
+        objectives=("period,transfers", "transfers,period", "units,work", "work,period"),
+    )
+
+
+def _problem(
+    *,
+    sends: bool = False,
+    alike: bool = False,
+    colours: dict[str, int] | None = None,
+    missing: tuple[str, ...] = (),
+) -> Problem:
+    """Return two branches between a first and a last node; the npu cannot run what is `missing`."""
+    nodes = [
+        GraphNode(
+            name=name,
+            times_us=(None if name in missing else npu, npu if alike else cpu),
+            sends_us=(7 * place + 3, 7 * place + 3 if alike else 4) if sends else (),
+            bytes=10 * place + 5,
+            colour=(colours or {}).get(name),
+        )
+        for place, (name, (npu, cpu)) in enumerate(zip("abcdef", _TIMES_US, strict=True))
+    ]
+    return graph_problem(nodes, map(tuple, _EDGES), _units(), platform="board")  # type: ignore[arg-type]
+
+
+def _units() -> list[ProcessingUnit]:
+    return [ProcessingUnit(name="npu"), ProcessingUnit(name="cpu")]
+
+
+def _training() -> Problem:
+    forward = [
+        GraphNode(name=name, times_us=times, sends_us=(9, 2), bytes=20, colour=name)
+        for name, times in zip("abc", _TIMES_US, strict=False)
+    ]
+    backward = [
+        GraphNode(name=f"{node.name}'", times_us=(50, 90), sends_us=(5, 5), colour=node.colour, backward=True)
+        for node in forward
+    ]
+    edges = [("a", "b"), ("a", "c"), ("b", "b'"), ("c", "c'"), ("b'", "a'"), ("c'", "a'"), ("a", "b'")]
+    return graph_problem([*forward, *backward], edges, _units(), platform="board")
+
+
+def _with_memory(problem: Problem, npu_bytes: int) -> Problem:
+    npu, cpu = problem.platform.units
+    units = (replace(npu, memory_bytes=npu_bytes), cpu)
+    return replace(problem, platform=replace(problem.platform, units=units))
+
+
+def _sharing(problem: Problem) -> Problem:
+    units = tuple(replace(unit, cores=(0,)) for unit in problem.platform.units)
+    return replace(problem, platform=replace(problem.platform, units=units))
+
+
+def _with_outputs(problem: Problem) -> Problem:
+    """Return a problem in which two tensors leave the network as well."""
+    count = len(problem.network.layers)
+    tensors = tuple(
+        replace(tensor, targets=(*tensor.targets, count)) if tensor.name in "bd" else tensor
+        for tensor in problem.network.tensors
+    )
+    return replace(problem, networks=(replace(problem.network, tensors=tensors),))

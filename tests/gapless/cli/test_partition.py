@@ -1,0 +1,72 @@
+"""Convex parts on the command line: from a file of device placement, and with a free order of layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gapless
+from gapless.formulations.errors import InvalidInputError
+
+from ...profiler.test_placement_files import write
+from ..conftest import Cli
+
+
+def test_a_graph_is_planned_checked_explained_and_reported(cli: Cli, tmp_path: Path) -> None:
+    graph, plan, page = write(tmp_path), tmp_path / "plan.json", tmp_path / "page.html"
+    found = cli("plan", graph, "--out", plan)
+    assert found.code == 0
+    assert "OPTIMAL" in found.out
+    assert "accelerator1 sets the pace: 140.000 ms, 14.3 % of it transfers." in found.out
+    assert cli("check", plan).out.startswith("VALID")
+    assert "accelerator" in cli("explain", plan).out
+    assert cli("report", plan, "--out", page, "--backends", "none").code == 0
+    text = page.read_text()
+    assert "Layers by part" in text
+    assert text.count("<circle") == 5 + 3
+    assert "node 1 on accelerator" in text
+    document = cli("plan", graph, "--json").document
+    assert document["candidates"][0]["score"]["period_us"] == 140_000
+
+
+def test_backends_agree(cli: Cli, tmp_path: Path) -> None:
+    document = cli("compare", write(tmp_path), "--json").document
+    assert [result["backend"] for result in document["results"]] == ["native", "cpsat", "z3", "pulp"]
+    assert {result["objective"] for result in document["results"]} == {140_000}
+    assert document["disagreements"] == []
+
+
+def test_layer_order_free(cli: Cli, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    found = cli("plan", "pixel7a/alexnet-sparse", "--layer-order", "free", "--out", plan)
+    assert found.code == 0
+    assert "parts" in found.out
+    assert cli("check", plan).out.startswith("VALID")
+    fixed = cli("plan", "pixel7a/alexnet-sparse", "--layer-order", "fixed")
+    assert "bubbles" in fixed.out or "gapness" in fixed.out
+    wrong = cli("plan", "pixel7a/alexnet-sparse", "--layer-order", "other")
+    assert wrong.code == 2
+    assert "must be fixed or free" in wrong.err
+    both = cli("plan", "pixel7a/alexnet-sparse", "--layer-order", "free", "--pipelines", "many")
+    assert both.code == 2
+
+
+def test_with_parts_takes_one_network_and_one_table() -> None:
+    problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    parts = gapless.with_parts(problem)
+    assert parts.network == problem.network
+    # A chain has one order: parts are chunks, and what nobody pays for costs nothing.
+    assert gapless.plan(parts).objective == gapless.plan(problem, objective="period").objective
+    with pytest.raises(InvalidInputError, match="one table"):
+        gapless.with_parts(gapless.load_problem("pixel7a/alexnet-sparse", costs="interpolated"))
+    with pytest.raises(InvalidInputError, match="about something else"):
+        gapless.with_parts(parts)
+
+
+def test_a_cluster_with_a_free_order_sends_over_its_slowest_links() -> None:
+    problem = gapless.cluster_problem("squeezenet", "raspberry-pis", pipelines="one")
+    parts = gapless.with_parts(problem)
+    speeds = {link.bytes_per_second for link in problem.data.links}
+    tensor, row = parts.network.tensors[0], parts.data.tensor_us[0]
+    assert row[0] == round(tensor.bytes * 1e6 / min(speeds))

@@ -1,0 +1,44 @@
+"""Schedules built by insertion."""
+
+from __future__ import annotations
+
+import pytest
+
+from gapless.formulations.judge import examined
+from gapless.formulations.workload import RequestOrder
+from gapless.solvers.flow_shop.drawn import random_workload
+from gapless.solvers.flow_shop.inserted import inserted
+from gapless.solvers.flow_shop.search import JointSearch
+from gapless.solvers.protocol import NEVER, Deadline
+
+
+@pytest.mark.parametrize("order", RequestOrder)
+@pytest.mark.parametrize("rate", [None, (1000, 1200, 1100, 1300)])
+def test_a_draft_has_every_request_once_and_is_a_plan(
+    order: RequestOrder, rate: tuple[int, ...] | None
+) -> None:
+    problem = random_workload(8, 4, 1, slowdown=True, order=order)
+    context = JointSearch(problem).contexts[0][0]
+    draft = inserted(context, None if rate is None else [rate] * 8, NEVER)
+    assert draft is not None
+    assert sorted(draft.order) == list(range(8))
+    assert order is RequestOrder.FREE or draft.order == tuple(range(8))
+    assert not examined(problem, context.schedule(draft))[1]
+
+
+def test_it_gives_up_when_the_time_is_over() -> None:
+    context = JointSearch(random_workload(8, 4, 1)).contexts[0][0]
+    assert inserted(context, None, Deadline(0.0)) is None
+
+
+def test_a_search_has_plans_before_it_asks_for_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = JointSearch(random_workload(8, 4, 1, slowdown=True))
+
+    def asked(*_: object) -> None:
+        raise LookupError
+
+    monkeypatch.setattr(JointSearch, "_prices", asked)
+    monkeypatch.setattr(JointSearch, "bounds", (0,))
+    with pytest.raises(LookupError):
+        search.run()
+    assert search.kept.best is not None
