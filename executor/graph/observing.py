@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
-from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype, tensor_dtype_to_np_dtype
+from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
 
 from ...formulations.errors import ExecutionError, InvalidInputError
 from ..model import ITEM_BYTES, TensorSpec
 from ..samples import random_inputs
+from .operators import tensor_spec
 from .tensor_data import subgraphs
 
 if TYPE_CHECKING:
@@ -58,10 +59,12 @@ def observe_shapes(model: ModelProto) -> str | None:
         There is too little memory.
     """
     unknown = unknown_tensors(model)
-    if not unknown or not all(map(is_static, model.graph.input)):
+    inputs = [tensor_spec(value.name, value) for value in model.graph.input]
+    specs = [each for each in inputs if isinstance(each, TensorSpec)]
+    if not unknown or len(specs) < len(inputs):  # what is wrong with an input is said where operators are read
         return None
     try:
-        first, second = (_run(model, unknown, seed) for seed in SEEDS)
+        first, second = (_run(model, specs, unknown, seed) for seed in SEEDS)
     except ImportError:
         return "some shapes are not known, and ONNX Runtime is not installed to observe them"
     except (ExecutionError, InvalidInputError) as error:
@@ -75,13 +78,14 @@ def observe_shapes(model: ModelProto) -> str | None:
     return None
 
 
-def _run(model: ModelProto, wanted: Sequence[str], seed: int) -> Mapping[str, NDArray[Any]]:
+def _run(
+    model: ModelProto, specs: Sequence[TensorSpec], wanted: Sequence[str], seed: int
+) -> Mapping[str, NDArray[Any]]:
     """Return the tensors that a run makes, without sequences and strings."""
     import numpy as np
 
     from ..engines.ort_session import observed_outputs
 
-    specs = [_spec(value) for value in model.graph.input]
     asked = ModelProto()
     asked.CopyFrom(model)
     del asked.graph.output[:]
@@ -92,15 +96,6 @@ def _run(model: ModelProto, wanted: Sequence[str], seed: int) -> Mapping[str, ND
         for name, array in found.items()
         if isinstance(array, np.ndarray) and array.dtype.name in ITEM_BYTES
     }
-
-
-def _spec(value: ValueInfoProto) -> TensorSpec:
-    tensor = value.type.tensor_type
-    return TensorSpec(
-        name=value.name,
-        shape=tuple(size.dim_value for size in tensor.shape.dim),
-        dtype=tensor_dtype_to_np_dtype(tensor.elem_type).name,
-    )
 
 
 def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -144,7 +144,7 @@ def read_operators(model: ModelProto, *, complaint: str = "") -> OperatorGraph:
     values = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
     made = [name for operator in operators for name in operator.outputs]
     found = {
-        name: _spec(name, values.get(name))
+        name: tensor_spec(name, values.get(name))
         for name in (*(v.name for v in graph.input if v.name in used), *made)
     }
     specs = {name: spec for name, spec in found.items() if isinstance(spec, TensorSpec)}
@@ -206,7 +206,7 @@ def _alive(operators: list[Operator], outputs: Iterable[ValueInfoProto]) -> tupl
     return tuple(reversed(kept))
 
 
-def _spec(name: str, value: ValueInfoProto | None) -> TensorSpec | str:
+def tensor_spec(name: str, value: ValueInfoProto | None) -> TensorSpec | str:
     """Return the specification of a tensor, or why it cannot wait between two chunks."""
     kind = value.type.WhichOneof("value") if value is not None else None
     if value is None or kind is None:

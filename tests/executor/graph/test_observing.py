@@ -68,3 +68,11 @@ def test_what_cannot_run_is_said() -> None:
         opsets={"": 17, "own": 1},
     )
     assert "could not be observed" in (observe_shapes(proto) or "")
+
+
+def test_an_input_of_no_known_type_is_refused_where_operators_are_read(tmp_path: Path) -> None:
+    proto = model([node("NonZero", "x", "y")], [value("x", [2, 8])], [value("y", [2, "k"])])
+    proto.graph.input[0].type.tensor_type.elem_type = 2**31 - 1
+    assert observe_shapes(proto) is None
+    with pytest.raises(InvalidModelError):
+        load_saved(proto, tmp_path)

@@ -155,7 +155,7 @@ DOCUMENTS: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "empty name": (edited(lambda t: layers(t)[0].update(name="")), ("name is empty",)),
     "endless name": (edited(lambda t: layers(t)[0].update(name="x" * 10_000)), ("10000 characters",)),
     "name that is a number": (edited(lambda t: layers(t)[0].update(name=5)), ("layers[0].name",)),
-    "10,000 layers": (edited(many_layers), ("10000 are given, at most 2000",)),
+    "10,000 layers": (edited(many_layers), ("'net' has 10000 layers", "at most 2000")),
     "future version": (edited(lambda t: t.update(version=99)), ("has version 99", "Update gapless")),
     "version 0": (edited(lambda t: t.update(version=0)), ("version is 0",)),
     "version as text": (edited(lambda t: t.update(version="1")), ("version is '1'",)),

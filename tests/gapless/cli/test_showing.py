@@ -38,7 +38,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a closed loop on a simulated device."""
     folder = tmp_path_factory.mktemp("simulated")
-    words = ["tune", SPARSE, "--engine", "simulated", "--costs", "isolated", "--rounds", "2", "--top", "3"]
+    words = ["tune", SPARSE, "--engine", "simulated", "--rounds", "2", "--top", "3"]
     assert main([*words, "--out", str(folder)]) == 0
     return folder
 
