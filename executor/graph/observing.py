@@ -61,9 +61,7 @@ def observe_shapes(model: ModelProto) -> str | None:
     unknown = unknown_tensors(model)
     inputs = [tensor_spec(value.name, value) for value in model.graph.input]
     specs = [each for each in inputs if isinstance(each, TensorSpec)]
-    if not unknown or len(specs) < len(
-        inputs
-    ):  # what is wrong with an input is said where operators are read
+    if not unknown or len(specs) < len(inputs):  # operators are read later, and say what is wrong with it
         return None
     try:
         first, second = (_run(model, specs, unknown, seed) for seed in SEEDS)
