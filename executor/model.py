@@ -7,7 +7,7 @@ with exactly the live tensors as inputs and outputs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
@@ -235,6 +235,33 @@ def with_samples(model: Model, samples: Samples) -> Model:
     if not isinstance(model, OpenToSamples):
         raise InvalidInputError(f"the inputs of {model.network.name!r} are its own: no others can be given")
     return model.with_samples(samples)
+
+
+@runtime_checkable
+class OpenToOrders(Protocol):
+    """A model whose layers can run in another order than that of its network."""
+
+    def reordered(self, order: Sequence[int]) -> Model:
+        """Return the same model with its layers in another topological order."""
+        ...
+
+
+def reordered(model: Model, order: Sequence[int]) -> Model:
+    """Return a model with its layers in another topological order; empty: as it is.
+
+    Raises
+    ------
+    InvalidPlanError
+        Its layers run in their own order only.
+    """
+    if not order:
+        return model
+    if not isinstance(model, OpenToOrders):
+        raise InvalidPlanError(
+            f"the layers of {model.network.name!r} run in their own order only: parts in another order are "
+            "for models of one ONNX file; plan it with --layer-order fixed"
+        )
+    return model.reordered(order)
 
 
 def check_range(network: Network, start: int, stop: int) -> None:

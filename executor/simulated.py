@@ -112,7 +112,7 @@ class SimulatedRunner:
         if deployment.rounds is not None or (deployment.plan is not None and len(deployment.streams) > 1):
             named = [("", plan) for plan in deployment.plans]
         else:
-            named = [(f"stream {s.name!r}: ", Plan(chunks=s.chunks)) for s in deployment.streams]
+            named = [(f"stream {s.name!r}: ", Plan(chunks=s.placed)) for s in deployment.streams]
         for name, plan in named:
             broken = malformations(self._problem, plan) or [
                 violation for violation in check(self._problem, plan) if violation.rule in IMPOSSIBLE

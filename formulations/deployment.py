@@ -78,6 +78,9 @@ class Stream:
     task_slots
         Most requests on their way at once, at least 1. None: two for each chunk, one at work and one
         waiting for it, so that a late chunk does not stop its neighbours.
+    order
+        The layers in the order in which the chunks run through them, where it is not that of the network:
+        then the layers of a chunk are positions in this order. Empty: the order of the network.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -87,11 +90,35 @@ class Stream:
     tiles: tuple[Tile | None, ...] = ()
     leaders: tuple[int, ...] = ()
     task_slots: int | None = None
+    order: tuple[int, ...] = ()
 
     @property
     def network(self) -> str:
         """Name of the network."""
         return self.chunks[0].network
+
+    def layers(self, chunk: int) -> str:
+        """Return the layers of a chunk in words, by their numbers in the network."""
+        return ",".join(f"{start}-{stop - 1}" for start, stop in self.runs(chunk))
+
+    @property
+    def placed(self) -> tuple[Chunk, ...]:
+        """The chunks by the layers of the network: one for each run of consecutive layers of a chunk."""
+        return tuple(
+            replace(chunk, start=start, stop=stop)
+            for index, chunk in enumerate(self.chunks)
+            for start, stop in self.runs(index)
+        )
+
+    def runs(self, chunk: int) -> tuple[tuple[int, int], ...]:
+        """Return the layers of a chunk by their numbers in the network: [start, stop) of each run of them."""
+        part = self.chunks[chunk]
+        if not self.order:
+            return ((part.start, part.stop),)
+        layers = sorted(self.order[part.start : part.stop])
+        runs = groupby(enumerate(layers), key=lambda place: place[1] - place[0])
+        found = ([layer for _, layer in run] for _, run in runs)
+        return tuple((run[0], run[-1] + 1) for run in found)
 
     @property
     def slots(self) -> int:
@@ -121,9 +148,8 @@ class Stream:
     def __str__(self) -> str:
         words = []
         for group in self.groups:
-            first = self.chunks[group[0]]
             units = (f"{self.chunks[i].unit}{f' {self.tile(i)}' if self.tile(i) else ''}" for i in group)
-            words.append(f"{first.start}-{first.stop - 1} {' + '.join(units)}")
+            words.append(f"{self.layers(group[0])} {' + '.join(units)}")
         return " | ".join(words)
 
 
@@ -186,6 +212,11 @@ class Deployment:
                 raise InvalidPlanError(
                     f"stream {stream.name!r} does not run consecutive chunks of one network from layer 0"
                 )
+            if stream.order and (stream.tiles or sorted(stream.order) != [*range(ends[-1])]):
+                raise InvalidPlanError(
+                    f"the order of stream {stream.name!r} must name each of its {ends[-1]} layers once, "
+                    "and no chunk may be divided"
+                )
             if stream.slots < 1:
                 raise InvalidPlanError(f"stream {stream.name!r} needs at least one task slot")
             defects = list(_tile_defects(stream))
@@ -247,10 +278,10 @@ class Deployment:
         if self.rounds is not None or named:
             order = () if self.rounds is None else self.rounds.order
             return Plan(
-                chunks=tuple(replace(c, request=s.name) for s in self.streams for c in s.chunks),
+                chunks=tuple(replace(c, request=s.name) for s in self.streams for c in s.placed),
                 order=order or tuple(stream.name for stream in self.streams),
             )
-        return Plan(chunks=self.streams[0].chunks) if len(self.streams) == 1 else None
+        return Plan(chunks=self.streams[0].placed) if len(self.streams) == 1 else None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -263,7 +294,7 @@ class Deployment:
         """What runs independently, as plans of its own: streams side by side, or all that go in step."""
         if self.rounds is not None:
             return self.plans
-        streams = (stream.chunks for stream in self.streams)
+        streams = (stream.placed for stream in self.streams)
         return tuple(Plan(chunks=tuple(replace(c, request="") for c in chunks)) for chunks in streams)
 
     @property
@@ -275,6 +306,7 @@ class Deployment:
         ]
         lines += [f"{s.name}\t{'; '.join(map(str, s.tiles))}" for s in self.streams if s.tiles]
         lines += [f"{s.name}\tled by {s.leaders}" for s in self.streams if s.leaders]
+        lines += [f"{s.name}\torder {s.order}" for s in self.streams if s.order]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
             lines += [f"order\t{name}" for name in self.rounds.order]

@@ -267,13 +267,16 @@ def simulated(
     units: tuple[str, ...],
     arrivals_us: tuple[int, ...],
     names: tuple[str, ...] = (),
+    streams: tuple[Stream, ...] = (),
 ) -> History:
     """Return the history of a plan that was played; `names`: of the requests of its workload, the streams.
 
-    Without names, an order of the plan is that of its streams side by side.
+    Without names, an order of the plan is that of its streams side by side. `streams`: what served it, where
+    the chunks of the plan do not say so.
     """
     return History(
-        streams=tuple(Stream(name=name, chunks=plan.of(name)) for name in names or plan.order)
+        streams=streams
+        or tuple(Stream(name=name, chunks=plan.of(name)) for name in names or plan.order)
         or (Stream(name=plan.chunks[0].network, chunks=plan.chunks),),
         units=units,
         events=tuple(sorted(events, key=lambda e: (e.start_ns, e.end_ns, e.stream, e.request, e.chunk))),

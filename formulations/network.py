@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -170,6 +171,34 @@ class Network:
     def legal_cuts(self) -> tuple[int, ...]:
         """Cuts where a chunk may end, ascending; 0 and n are not among them."""
         return _legal_cuts(len(self.layers), self.forbidden_cuts)
+
+    def reordered(self, order: Sequence[int]) -> Network:
+        """Return the same network with its layers in another topological order.
+
+        A cut is closed where it parts two layers between which a cut is forbidden now.
+
+        Parameters
+        ----------
+        order
+            The index of each layer, in their new order.
+        """
+        count = len(self.layers)
+        place = {layer: position for position, layer in enumerate(order)} | {-1: -1, count: count}
+        moved = (
+            replace(
+                tensor,
+                source=place[tensor.source],
+                targets=tuple(sorted(place[target] for target in tensor.targets)),
+            )
+            for tensor in self.tensors
+        )
+        ends = (sorted((place[cut - 1], place[cut])) for cut in self.forbidden_cuts)
+        return replace(
+            self,
+            layers=tuple(self.layers[layer] for layer in order),
+            tensors=tuple(sorted(moved, key=lambda tensor: tensor.source)),
+            forbidden_cuts=tuple(sorted({cut for low, high in ends for cut in range(low + 1, high + 1)})),
+        )
 
     @property
     def boundary_bytes(self) -> tuple[int, ...]:

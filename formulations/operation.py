@@ -145,9 +145,9 @@ class Operation(ABC):
             Names of units that can run everything: sets of one unit, then of several that share no core.
         """
 
-    @abstractmethod
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
-        """Return the tables by which each stream is charged."""
+        """Return the tables by which each stream is charged; not asked for where `chunk_us` is defined."""
+        raise NotImplementedError
 
     def chunk_us(self, problem: Problem, deployment: Deployment) -> tuple[tuple[int | None, ...], ...]:
         """Return what each chunk of each stream is charged, without slowdown; None: it cannot run there."""
@@ -172,6 +172,10 @@ class Operation(ABC):
     @abstractmethod
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time while a history runs; see `trace_usage`."""
+
+    def plays(self, problem: Problem) -> bool:
+        """Return whether plans of a problem can be simulated."""
+        return True
 
     def check_device(self, problem: Problem) -> None:  # noqa: B027 - most have nothing to check
         """Do nothing for a problem whose costs a simulated device can obey.

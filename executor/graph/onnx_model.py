@@ -96,6 +96,16 @@ class OnnxModel:
         check_range(self.network, start, stop)
         return (self.cutter.piece(start, stop),)
 
+    def reordered(self, order: Sequence[int]) -> OnnxModel:
+        """Return the model with its layers in another topological order."""
+        place = {layer: position for position, layer in enumerate(order)}
+        return replace(
+            self,
+            network=self.network.reordered(order),
+            cutter=self.cutter.reordered(order),
+            makers={name: place[layer] for name, layer in self.makers.items()},
+        )
+
     def layer_of(self, tensor: str) -> int | None:
         """Return the layer that makes a tensor, also one that never leaves it; None: not known."""
         return self.makers.get(tensor)

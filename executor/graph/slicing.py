@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from onnx import ModelProto, ValueInfoProto
 from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
@@ -55,6 +56,8 @@ class Cutter:
         For each tensor the last layer that uses it; the number of layers for an output of the model.
     weight_digests
         SHA-256 of each initializer: chunks are told apart without reading their weights again.
+    numbers
+        Of each layer the number by which people know it.
     """
 
     name: str
@@ -62,22 +65,33 @@ class Cutter:
     layers: tuple[tuple[int, ...], ...]
     last_use: Mapping[str, int]
     weight_digests: Mapping[str, bytes]
+    numbers: tuple[int, ...]
 
     @classmethod
     def of(cls, name: str, graph: OperatorGraph, layers: tuple[tuple[int, ...], ...]) -> Cutter:
         """Return a cutter for a model whose operators are grouped into layers."""
-        last_use = {
-            tensor: place
-            for place, members in enumerate(layers)
-            for index in members
-            for tensor in graph.operators[index].inputs
-        }
-        last_use |= {spec.name: len(layers) for spec in graph.outputs}
         digests = {
             name: hashlib.sha256(tensor.SerializeToString(deterministic=True)).digest()
             for name, tensor in graph.weights.items()
         }
-        return cls(name=name, graph=graph, layers=layers, last_use=last_use, weight_digests=digests)
+        return cls(
+            name=name,
+            graph=graph,
+            layers=layers,
+            last_use=_last_use(graph, layers),
+            weight_digests=digests,
+            numbers=tuple(range(len(layers))),
+        )
+
+    def reordered(self, order: Sequence[int]) -> Cutter:
+        """Return a cutter for the same model with its layers in another topological order."""
+        layers = tuple(self.layers[layer] for layer in order)
+        return replace(
+            self,
+            layers=layers,
+            last_use=_last_use(self.graph, layers),
+            numbers=tuple(self.numbers[layer] for layer in order),
+        )
 
     def piece(self, start: int, stop: int) -> Piece:
         """Return the chunk [start, stop)."""
@@ -86,7 +100,7 @@ class Cutter:
         for weight in _weights(operators):
             digest.update(self.weight_digests[weight])
         return Piece(
-            name=f"{self.name}[{start}:{stop})",
+            name=f"{self.name}{_ranges(self.numbers[start:stop])}",
             digest=digest.hexdigest(),
             inputs=self._specs(_inputs(operators)),
             outputs=self._specs(self.outputs(start, stop)),
@@ -123,6 +137,23 @@ class Cutter:
 
     def _specs(self, names: Sequence[str]) -> tuple[TensorSpec, ...]:
         return tuple(self.graph.specs[name] for name in names)
+
+
+def _last_use(graph: OperatorGraph, layers: Sequence[Sequence[int]]) -> dict[str, int]:
+    found = {
+        tensor: place
+        for place, members in enumerate(layers)
+        for index in members
+        for tensor in graph.operators[index].inputs
+    }
+    return found | {spec.name: len(layers) for spec in graph.outputs}
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers as ranges, in words."""
+    runs = groupby(enumerate(sorted(numbers)), key=lambda place: place[1] - place[0])
+    ends = ([number for _, number in run] for _, run in runs)
+    return f"[{','.join(f'{run[0]}:{run[-1] + 1}' for run in ends)})"
 
 
 def _inputs(operators: Sequence[Operator]) -> list[str]:

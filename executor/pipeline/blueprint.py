@@ -11,7 +11,7 @@ from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.plan import Chunk
 from ..engine import Artifact, Engine
 from ..engines.registry import engines_on
-from ..model import Model, Piece, TensorPart, TensorSpec
+from ..model import Model, Piece, TensorPart, TensorSpec, reordered
 from .board import BoardShape
 from .slots import SlotLayout, aligned
 
@@ -22,8 +22,8 @@ MAX_PIPES = 480
 """Most pipes, one a chunk and one a stream: their 960 ends are what a system grants, and `select` takes."""
 
 
-_Share = tuple[Chunk, Tile | None]
-"""A chunk with its tile."""
+_Share = tuple[Chunk, Tile | None, tuple[int, ...]]
+"""A chunk with its tile, and the order of the layers that it is a chunk of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +85,10 @@ class StreamBlueprint:
 
     def where(self, chunk: int) -> str:
         """Return a chunk in words."""
-        part, tile = self.stream.chunks[chunk], self.stream.tile(chunk)
+        layers = " and ".join(f"{start} to {stop - 1}" for start, stop in self.stream.runs(chunk))
+        tile = self.stream.tile(chunk)
         share = f", {tile}" if tile else ""
-        return f"{self.stream.name!r} (chunk {chunk}, layers {part.start} to {part.stop - 1}{share})"
+        return f"{self.stream.name!r} (chunk {chunk}, layers {layers}{share})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +201,8 @@ def _check(deployment: Deployment, models: Mapping[str, Model], platform: Platfo
 
 
 def _shares(stream: Stream) -> list[_Share]:
-    """Return each chunk of a stream with its tile."""
-    return [(chunk, stream.tile(index)) for index, chunk in enumerate(stream.chunks)]
+    """Return each chunk of a stream with its tile and its order."""
+    return [(chunk, stream.tile(index), stream.order) for index, chunk in enumerate(stream.chunks)]
 
 
 def stream_pieces(stream: Stream, model: Model) -> list[tuple[Piece, ...]]:
@@ -226,11 +227,11 @@ def _pieces(deployment: Deployment, models: Mapping[str, Model]) -> dict[_Share,
     """
     found: dict[_Share, tuple[Piece, ...]] = {}
     for stream in deployment.streams:
-        model = models[stream.network]
+        model = reordered(models[stream.network], stream.order)
         if any(stream.tiles):
             found |= _tiles(stream, model)
-        whole = [chunk for chunk, tile in _shares(stream) if tile is None and (chunk, tile) not in found]
-        found |= {(chunk, None): model.pieces(chunk.start, chunk.stop) for chunk in whole}
+        whole = [share for share in _shares(stream) if share[1] is None and share not in found]
+        found |= {share: model.pieces(share[0].start, share[0].stop) for share in whole}
     return found
 
 
@@ -238,7 +239,7 @@ def _tiles(stream: Stream, model: Model) -> Iterator[tuple[_Share, tuple[Piece, 
     from ..graph.tiling import Tiler  # loads onnx
 
     tiler = Tiler(model)
-    for index, (chunk, tile) in enumerate(_shares(stream)):
+    for index, (chunk, tile, order) in enumerate(_shares(stream)):
         if tile is None:
             continue
         total = tiler.rows(chunk.start, chunk.stop, tile.axis)
@@ -248,7 +249,7 @@ def _tiles(stream: Stream, model: Model) -> Iterator[tuple[_Share, tuple[Piece, 
                 f"it must end with the last of {total} {tile.axis.name.lower()}"
             )
         piece = tiler.piece(chunk.start, chunk.stop, tile.axis, (tile.start, tile.stop))
-        yield (chunk, tile), (piece,)
+        yield (chunk, tile, order), (piece,)
 
 
 def _prepare(
@@ -257,7 +258,7 @@ def _prepare(
     """Return each chunk's pieces with what the engine of its unit made of them, each piece once."""
     artifacts: dict[tuple[str, str, str], Artifact] = {}
     for engine in {engine.name: engine for engine in engines.values()}.values():
-        own = [some for (chunk, _), some in pieces.items() if engines[chunk.unit].name == engine.name]
+        own = [some for (chunk, *_), some in pieces.items() if engines[chunk.unit].name == engine.name]
         unique = {(engine.name, piece.digest, piece.name): piece for some in own for piece in some}
         artifacts |= zip(unique, engine.prepare(tuple(unique.values())), strict=True)
     return {

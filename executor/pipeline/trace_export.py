@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...formulations.deployment import Deployment
+from ...formulations.deployment import Deployment, Stream
 from ...formulations.files import Schema, dump
 from ...formulations.history import History, Interval, is_message
 from ...formulations.plan import Plan
@@ -35,7 +35,10 @@ _PARTS = ("copy in", "run", "copy out")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What a simulated trace is a simulation of; fields as in `History`."""
+    """What a simulated trace is a simulation of; fields as in `History`.
+
+    `streams` is empty where the chunks of the plan say who served it.
+    """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
@@ -43,6 +46,7 @@ class Played:
     units: tuple[str, ...]
     arrivals_us: tuple[int, ...]
     names: tuple[str, ...] = ()
+    streams: tuple[Stream, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,13 @@ def _origin(trace: History) -> tuple[str, TraceDocument]:
     if trace.deployment is not None:
         return f"measured: {trace.deployment}", TraceDocument(traceEvents=(), measured=trace.deployment)
     assert trace.plan is not None
-    played = Played(plan=trace.plan, units=trace.units, arrivals_us=trace.arrivals_us, names=trace.names)
+    played = Played(
+        plan=trace.plan,
+        units=trace.units,
+        arrivals_us=trace.arrivals_us,
+        names=trace.names,
+        streams=tuple(stream for stream in trace.streams if stream.order),
+    )
     return f"simulated: {trace.plan}", TraceDocument(traceEvents=(), simulated=played)
 
 
@@ -155,7 +165,7 @@ def _slice_events(show: _Show, event: Interval) -> Iterator[dict[str, Any]]:
     stream = show.trace.streams[event.stream]
     chunk = stream.chunks[event.chunk]
     tile = stream.tile(event.chunk)
-    layers = f"{chunk.start}-{chunk.stop - 1}{f' {tile}' if tile else ''}"
+    layers = f"{stream.layers(event.chunk)}{f' {tile}' if tile else ''}"
     args = {"request": event.request, "stream": stream.name, "network": chunk.network}
     args |= {"chunk": event.chunk, "layers": layers}
     kind = MESSAGE if show.is_message(event) else "chunk"

@@ -135,11 +135,12 @@ def _whole(args: dict[str, Any], name: str, default: int | None = None) -> int:
 
 def _simulated(played: Played, slices: list[dict[str, Any]]) -> History:
     names = played.names or played.plan.order
+    chunks = played.streams[0].chunks if played.streams else played.plan.chunks
     numbers = {name: number for number, name in enumerate(names)}
     events = []
     for whole in slices:
         stream, request, chunk = _key(whole)
-        own = played.plan.of(stream) if names else played.plan.chunks
+        own = played.plan.of(stream) if names else chunks
         start_ns = 1000 * (nanoseconds(whole["ts"]) // 1000)
         events.append(
             Interval(
@@ -153,7 +154,12 @@ def _simulated(played: Played, slices: list[dict[str, Any]]) -> History:
             )
         )
     return simulated(
-        played.plan, events, units=played.units, arrivals_us=played.arrivals_us, names=played.names
+        played.plan,
+        events,
+        units=played.units,
+        arrivals_us=played.arrivals_us,
+        names=played.names,
+        streams=played.streams,
     )
 
 

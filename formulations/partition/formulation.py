@@ -17,6 +17,7 @@ from ..scores import Violation
 from ..terms import PlanNumbers
 from . import judge
 from .encoding import encode_parts
+from .operation import PartitionOperation
 from .quantities import QUANTITIES, TERMS, PartValues
 from .space import all_codes, count_codes, near_codes
 from .tables import Code, LayerGraph, build_graph, graph_of, partition_of
@@ -40,6 +41,7 @@ class PartitionFormulation(Formulation[LayerGraph, Code]):
         "max_unit_memory_bytes",
     )
     one_network: ClassVar[bool] = True
+    operation = PartitionOperation()
     most_layers: ClassVar[int] = LARGEST_GRAPH
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no parts cover the network: colours, memory, or units that share "

@@ -35,7 +35,13 @@ def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[E
         for row in result.rows:
             plan = row.candidate.deployment.plan
             ran = row.candidate.deployment
-            if plan is None or ran.is_divided or ran.pace != pace or (alone and plan.order):
+            if (
+                plan is None
+                or ran.is_divided
+                or any(s.order for s in ran.streams)
+                or ran.pace != pace
+                or (alone and plan.order)
+            ):
                 continue
             if row.comparable_us is not None and row.period_us is not None:
                 today = speed * row.comparable_us / row.period_us.median

@@ -169,10 +169,8 @@ def with_parts(problem: Problem) -> Problem:
     else:
         rates = _copy_rates(costs, network.boundary_bytes)
     rows = tuple(tuple(round(tensor.bytes * rate) for rate in rates) for tensor in network.tensors)
-    bare = NetworkCosts(network=network.name, layer_us=costs.layer_us)
     return replace(
         problem,
-        costs=replace(problem.costs, networks=(bare,)),
         data=Partition(tensor_us=rows if any(map(any, rows)) else ()),
         objective=Objective(terms=("period",)),
     )

@@ -47,13 +47,14 @@ from .execution import (
     take_profile,
 )
 from .knowledge import Intervals, keep_session, knowledge_from, known_before
+from .partitions import with_parts
 from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import LoopStop
 from .samples import named_with
 from .trade_offs import measured_front
 from .tuned import Tuned
-from .tuning_checks import check_traded, checked, for_fronts
+from .tuning_checks import check_layer_order, check_traded, checked, for_fronts
 from .tuning_subjects import facts_of, opened, setting_words, tables_of, units_of
 
 DEFAULT_TOP = 10
@@ -75,6 +76,7 @@ def tune(
     distance: int = 1,
     pipelines: str | int | None = None,
     groups: str | int | None = None,
+    layer_order: str | None = None,
     objective: str | Objective | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     costs: str | None = None,
@@ -107,6 +109,10 @@ def tune(
         Most units of a group that computes a chunk together, each some of its rows: "all" or a number. The
         model is cut into pieces, and tiles of them are measured, too. Plans of one and of several pipelines
         race beside, as above. For a model from one ONNX file. None: no unit shares a chunk.
+    layer_order
+        "free": parts of the graph, in any order that it allows (`with_parts`), race beside pipelines in the
+        order of the network; costs are of one table. For a model from one ONNX file. None or "fixed": the
+        order of the network.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", "learned", or one of
         your own. Its predictions and those of the built-in ones are recorded. None: "isolated" where the
@@ -148,6 +154,7 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
+    free = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     models = named_with(opened(subject, in_pieces=groups is not None), samples)
     found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
@@ -162,7 +169,7 @@ def tune(
             taken = take_profile(model, units, found, store=kept, **how)
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
-            if groups is None and pipelines is None:
+            if groups is None and pipelines is None and not free:
                 device = setting_words(units, found)
                 knowledge = known_before(taken, kept, device, costs=costs, goal=goal, resume=resume)
             first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
@@ -180,6 +187,8 @@ def tune(
             facts=TableFacts() if taken is None else facts_of(taken),
             knowledge=knowledge,
         )
+        if free:
+            tables = _free(tables)
         asked = _asked(tables, pipelines, objective, rules)
         tuned = _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
         return _remembered(tuned, setup)
@@ -267,6 +276,16 @@ def _asked(
     return {
         name: with_objective_and_rules(table, objective, given, pipelines=pipelines)
         for name, table in tables.items()
+    }
+
+
+def _free(tables: Mapping[str, Problem]) -> dict[str, Problem]:
+    """Return the problem of parts with each single table; that which plans are made from has to be one."""
+    first = next(iter(tables))
+    return {
+        name: with_parts(table)
+        for name, table in tables.items()
+        if name == first or table.co_run_costs is None
     }
 
 

@@ -13,6 +13,7 @@ from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from .closed_loop import check_rounds
 from .groups import parse_groups
+from .partitions import LAYER_ORDERS
 from .trade_offs import parse_terms
 
 MOST_SUSTAINED_S = 86_400.0
@@ -54,6 +55,29 @@ def checked(
     if sustain_s is not None and not 0 < sustain_s <= MOST_SUSTAINED_S:
         raise InvalidInputError(f"sustain_s is {sustain_s}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
     return wanted
+
+
+def check_layer_order(
+    layer_order: str | None, *, rounds: int, pipelines: str | int | None, groups: str | int | None
+) -> bool:
+    """Return whether the order of the layers is free.
+
+    Raises
+    ------
+    InvalidInputError
+        It is another word, or does not go with what else is asked for.
+    """
+    if layer_order not in (None, *LAYER_ORDERS):
+        raise InvalidInputError(f"layer_order is {layer_order!r}, must be {' or '.join(LAYER_ORDERS)}")
+    if layer_order != "free":
+        return False
+    several = rounds if rounds > 1 else None
+    for name, given in (("pipelines", pipelines), ("groups", groups), ("rounds", several)):
+        if given is not None:
+            raise InvalidInputError(
+                f"{name}={given} is about one order of the layers: leave it out, or the free order"
+            )
+    return True
 
 
 def _check_groups(subject: object, *, rounds: int, pipelines: str | int | None) -> None:

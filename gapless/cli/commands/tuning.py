@@ -30,7 +30,7 @@ from ..options.models import (
     parse_names,
     parse_samples,
 )
-from ..options.problem import ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
+from ..options.problem import LayerOrderOption, ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
 from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimitOption, TopOption
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def tune(
     precision: PrecisionOption = Precision.HIGH,
     pipelines: PipelinesOption = None,
     groups: GroupsOption = None,
+    layer_order: LayerOrderOption = None,
     objective: ObjectiveOption = None,
     rules: RulesOption = None,
     pareto: ParetoOption = None,
@@ -156,6 +157,7 @@ def tune(
     from ..tasks import measuring
 
     asked: dict[str, Any] = {"workload": workload, "pipelines": pipelines, "groups": groups, "pareto": pareto}
+    asked["layer_order"] = layer_order
     choice = measuring.TuneChoice(
         **asked,
         objective=objective,

@@ -101,6 +101,7 @@ class TuneChoice:
     workload: str | None
     pipelines: str | None
     groups: str | None
+    layer_order: str | None
     objective: str | None
     rules: Path | None
     pareto: str | None
@@ -295,6 +296,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
             engine=target.engine,
             costs=choice.costs,
             groups=choice.groups,
+            layer_order=choice.layer_order,
             samples=target.samples,
             report=line.report,
             **choice.shared(run),
@@ -316,6 +318,8 @@ def simulated_problems(
     """
     if choice.groups is not None:
         raise InvalidInputError("--groups measures tiles of a model: leave it out, or --engine simulated")
+    if choice.layer_order is not None:
+        raise InvalidInputError("--layer-order is for models and profiles here: leave out --engine simulated")
     if len(subjects) != 1:
         raise InvalidInputError("--engine simulated takes one shipped problem or problem file")
     name = subjects[0]

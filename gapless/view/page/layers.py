@@ -139,7 +139,7 @@ def _chosen(subject: Subject, network: str) -> tuple[Counter[_Place], set[_Place
     chosen: Counter[_Place] = Counter()
     starts, stops = set(), set()
     for stream in streams:
-        for chunk in stream.chunks:
+        for chunk in stream.placed:
             chosen.update((layer, chunk.unit) for layer in range(chunk.start, chunk.stop))
             starts.add((chunk.start, chunk.unit))
             stops.add((chunk.stop - 1, chunk.unit))

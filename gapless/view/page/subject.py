@@ -132,7 +132,8 @@ class Subject:
     @property
     def runs(self) -> bool:
         """Whether such plans can be run; otherwise all that is known is what the judge says."""
-        return self.problem.formulation.operation is not None
+        operation = self.problem.formulation.operation
+        return operation is not None and operation.plays(self.problem)
 
     @property
     def observed(self) -> str:

@@ -162,10 +162,11 @@ def _chunk_rows(
     for stream, times in zip(subject.deployment.streams, charged, strict=True):
         for index, (chunk, alone) in enumerate(zip(stream.chunks, times, strict=True)):
             names, key = layers[chunk.network], (stream.name, index)
-            first, last = names[chunk.start], names[chunk.stop - 1]
+            runs = stream.runs(index)
+            first, last = names[runs[0][0]], names[runs[-1][1] - 1]
             row: list[TableCell | str] = [TableCell(text=stream.name, kind="name")] if several else []
             row += [
-                f"{chunk.start}-{chunk.stop - 1}",
+                stream.layers(index),
                 TableCell(text=first if first == last else f"{first}, {last}", kind="name"),
                 TableCell(text=chunk.unit, kind="name"),
                 millis(alone),

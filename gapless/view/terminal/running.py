@@ -93,10 +93,10 @@ def measurement_view(found: Measurement, predicted: Measurement | None = None) -
     chunks = plain_table("stream", "chunk", "unit", *numbers, numbers=numbers)
     said = {} if predicted is None else {(c.stream, c.chunk): c.busy_us.median for c in predicted.chunks}
     for chunk in found.chunks:
-        layers = next(s for s in found.deployment.streams if s.name == chunk.stream).chunks[chunk.chunk]
+        stream = next(s for s in found.deployment.streams if s.name == chunk.stream)
         chunks.add_row(
             chunk.stream,
-            f"{layers.start}-{layers.stop - 1}",
+            stream.layers(chunk.chunk),
             chunk.unit,
             *(microseconds(said.get((chunk.stream, chunk.chunk))) for _ in foretold),
             microseconds(chunk.busy_us.median),

@@ -74,7 +74,7 @@ def deployment_view(found: Deployment) -> Group:
     """Return replicas, which are no plan: which network runs where."""
     head = Text(", ".join(found.networks), style="bold")
     head.append(f": {len(found.streams)} streams side by side", style="not bold")
-    streams = ((stream.name, Plan(chunks=stream.chunks)) for stream in found.streams)
+    streams = ((stream.name, Plan(chunks=stream.placed)) for stream in found.streams)
     return Group(head, "", indented(_chunks(streams)))
 
 
