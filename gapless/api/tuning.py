@@ -160,18 +160,18 @@ def tune(
     found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
+        how: dict[str, Any] = {"store": kept, "resume": resume, "report": report}
         taken, knowledge = None, None
         if isinstance(subject, Problem):
             tables = {subject.costs.provenance.method or "given": subject}
         else:
             (model,) = models.values()
-            how: dict[str, Any] = {"options": profile_options, "report": report, "resume": resume}
-            taken = take_profile(model, units, found, store=kept, **how)
+            taken = take_profile(model, units, found, options=profile_options, **how)
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
             if groups is None and pipelines is None and not free:
-                device = setting_words(units, found)
-                knowledge = known_before(taken, kept, device, costs=costs, goal=goal, resume=resume)
+                told: dict[str, Any] = {"costs": costs, "goal": goal, "resume": resume}
+                knowledge = known_before(taken, kept, setting_words(units, found), **told)
             first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
@@ -181,15 +181,11 @@ def tune(
             backends=backends,
             solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=for_fronts(options) if traded else options,
-            store=kept,
-            resume=resume,
-            report=report,
             facts=TableFacts() if taken is None else facts_of(taken),
             knowledge=knowledge,
+            **how,
         )
-        if free:
-            tables = _free(tables)
-        asked = _asked(tables, pipelines, objective, rules)
+        asked = _asked(_free(tables) if free else tables, pipelines, objective, rules)
         tuned = _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
         return _remembered(tuned, setup)
 

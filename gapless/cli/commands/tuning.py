@@ -157,10 +157,8 @@ def tune(
     from ..tasks import measuring
 
     asked: dict[str, Any] = {"workload": workload, "pipelines": pipelines, "groups": groups, "pareto": pareto}
-    asked["layer_order"] = layer_order
     choice = measuring.TuneChoice(
-        **asked,
-        objective=objective,
+        **asked | {"layer_order": layer_order, "objective": objective},
         rules=rules,
         backends=parse_names(backends),
         top=top,

@@ -70,3 +70,32 @@ def test_a_cluster_with_a_free_order_sends_over_its_slowest_links() -> None:
     speeds = {link.bytes_per_second for link in problem.data.links}
     tensor, row = parts.network.tensors[0], parts.data.tensor_us[0]
     assert row[0] == round(tensor.bytes * 1e6 / min(speeds))
+
+
+def test_a_training_graph_is_not_run(cli: Cli, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    assert cli("plan", write(tmp_path), "--out", plan).code == 0
+    assert cli("check", plan).out.startswith("VALID")
+    for command in ("simulate", "run"):
+        refused = cli(command, plan)
+        assert refused.code == 2
+        assert "backward layers" in refused.err
+
+
+def test_parts_are_simulated_and_reported(cli: Cli, tmp_path: Path) -> None:
+    plan, page = tmp_path / "plan.json", tmp_path / "page.html"
+    problem = "pixel7a/alexnet-sparse"
+    assert cli("plan", problem, "--layer-order", "free", "--out", plan).code == 0
+    assert "makespan" in cli("simulate", plan).out
+    assert cli("report", plan, "--out", page, "--backends", "none").code == 0
+
+
+def test_a_free_order_is_of_single_pipelines(cli: Cli, tmp_path: Path) -> None:
+    given = ("tune", "squeezenet", "--layer-order", "free", "--out", tmp_path / "out")
+    for option in (("--rounds", "2"), ("--pipelines", "2")):
+        refused = cli(*given, *option)
+        assert refused.code == 2
+        assert "one order of the layers" in refused.err
+    wrong = cli("tune", "squeezenet", "--layer-order", "other", "--out", tmp_path / "out")
+    assert wrong.code == 2
+    assert "must be fixed or free" in wrong.err
