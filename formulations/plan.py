@@ -55,7 +55,8 @@ class Plan:
     order
         In plans for a workload, the names of all requests in the order in which every unit serves them; in
         plans of single requests, a name for each chunk of its request, in the order in which units serve
-        them; in plans of several pipelines, their names; empty otherwise.
+        them; in plans of several pipelines, their names; in plans of layers side by side, the names of all
+        layers in the order of their starts; empty otherwise.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -81,7 +82,7 @@ class Plan:
         return tuple(chunk for chunk in self.chunks if chunk.request == request)
 
     def __str__(self) -> str:
-        if not self.order:
+        if not self.order or not any(chunk.request for chunk in self.chunks):
             return _path(self.chunks)
         return "; ".join(f"{name}: {_path(self.of(name))}" for name in dict.fromkeys(self.order))
 

@@ -46,6 +46,8 @@ from .api.problems import load_workload as load_workload
 from .api.problems import table_problem as table_problem
 from .api.problems import with_pipelines as with_pipelines
 from .api.problems import with_workload as with_workload
+from .api.side_by_side import latency_graph as latency_graph
+from .api.side_by_side import with_side_by_side as with_side_by_side
 from .api.slowdown.contention import estimate_contention as estimate_contention
 from .api.slowdown.contention import measure_contention as measure_contention
 from .api.slowdown.interference import measure_interference as measure_interference

@@ -38,6 +38,7 @@ from .formulations.pipelines.rules import (
 )
 from .formulations.pipelines.view import PipelineView
 from .formulations.rules import OpaqueRule, Rule
+from .formulations.task_graph.view import ScheduleView
 
 __all__ = [
     "Const",
@@ -48,6 +49,7 @@ __all__ = [
     "PipelineView",
     "PlanView",
     "Rule",
+    "ScheduleView",
     "WorkloadView",
     "abs_of",
     "all_of",

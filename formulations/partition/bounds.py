@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from ..bit_sets import members
-from .blocks import Blocks
+from ..blocks import Blocks
 from .tables import LayerGraph
 
 _ROUNDS, _SCALE = 60, 10_000

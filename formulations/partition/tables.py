@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
+from ..blocks import Blocks, blocks_of
 from ..limits import capped
 from ..partitions import Partition
 from ..problem import Problem
-from .blocks import Blocks, blocks_of
 
 Code = tuple[int, ...]
 """A plan by index: the unit of each layer."""

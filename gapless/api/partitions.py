@@ -91,7 +91,7 @@ def layer_graph(
     nodes = [
         GraphNode(
             name=name,
-            times_us=_row_us(f"layer {name!r}", row, len(built), defects),
+            times_us=row_us(f"layer {name!r}", row, len(built), defects),
             sends_us=tuple(us or 0 for us in _sends_us(name, sends.get(name, 0), len(built), defects)),
             bytes=sizes.get(name, 0),
             colour=colours.get(name),
@@ -114,10 +114,11 @@ def _sends_us(
     name: str, given: float | Sequence[float], width: int, defects: Defects
 ) -> tuple[int | None, ...]:
     row = (given,) * width if isinstance(given, int | float) else given
-    return _row_us(f"transfers_ms of {name!r}", row, width, defects)
+    return row_us(f"transfers_ms of {name!r}", row, width, defects)
 
 
-def _row_us(field: str, row: Sequence[Millis], width: int, defects: Defects) -> tuple[int | None, ...]:
+def row_us(field: str, row: Sequence[Millis], width: int, defects: Defects) -> tuple[int | None, ...]:
+    """Return milliseconds by unit in microseconds, at least 1 unless 0; adds what is wrong to `defects`."""
     if len(row) != width:
         defects.add(f"{field} has {len(row)} times, needs one for each of the {width} units")
     found: list[int | None] = []

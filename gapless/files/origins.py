@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.partitions import LAYER_ORDERS, with_parts
 from ..api.problems import load_problem, load_workload, with_pipelines
+from ..api.side_by_side import Segments, with_side_by_side
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
 from ..formulations.network import Network
+from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
 from ..formulations.validation import MAX_NAME_LENGTH
 from ..formulations.workload import Execution, RequestOrder
@@ -42,6 +44,7 @@ NAMES = (
     "groups",
     "over_graph",
     "layer_order",
+    "segments",
     "objective",
     "max_period_us",
     "max_latency_us",
@@ -135,7 +138,9 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         )
     if asked.get("layer_order") == "free":
         _refuse(asked, ("pipelines", "groups"), "chunks of one order: leave --layer-order away")
-        problem = with_parts(problem)
+        problem = _in_any_order(problem, asked)
+    else:
+        _refuse(asked, ("segments",), "layers side by side: give --layer-order free --objective latency, too")
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
     limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}
@@ -145,6 +150,14 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         if name in asked
     }
     return problem.with_limits(**limits) if limits else problem
+
+
+def _in_any_order(problem: Problem, asked: Mapping[str, str]) -> Problem:
+    """Return what any order of the layers is free for: the latency of one request, or else the period."""
+    if Objective.parse(asked.get("objective", PERIOD)).first == "latency":
+        return with_side_by_side(problem, segments=asked.get("segments", Segments.LAYERS))
+    _refuse(asked, ("segments",), "layers side by side: give --objective latency, too")
+    return with_parts(problem)
 
 
 def with_remembered_rules(problem: Problem, origin: Origin) -> Problem:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 from ...formulations.costs import Provenance
+from ...formulations.drawn_graphs import branching_edges
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.layer_graphs import GraphNode, graph_problem
 from ...formulations.problem import Problem
 
 _TIME_US, _SENDS_US = (200, 4_000), (50, 1_000)
-_MOST_BRANCHES, _MOST_LENGTH = 4, 4
 _HOST_SLOWDOWN = (3, 12)
 
 
@@ -29,7 +28,7 @@ def random_graph(layers: int, units: int, *, training: bool = False, seed: int =
     """
     rng = random.Random(f"partition {layers} {units} {training} {seed}")
     names = [f"l{number}" for number in range(layers)]
-    edges = list(_edges(names, rng))
+    edges = list(branching_edges(names, rng))
     hosts = 1 if units > 1 else 0
     nodes = []
     for name in names:
@@ -58,25 +57,3 @@ def random_graph(layers: int, units: int, *, training: bool = False, seed: int =
         platform="synthetic",
         provenance=Provenance(source="drawn", estimated=True),
     )
-
-
-def _edges(names: list[str], rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield the edges of branches that part at a node and meet at a later one, one after the other."""
-    left = iter(names)
-    node = next(left)
-    while True:
-        branches = []
-        for _ in range(rng.randint(1, _MOST_BRANCHES)):
-            branch = [node]
-            for _ in range(rng.randint(1, _MOST_LENGTH)):
-                following = next(left, None)
-                if following is not None:
-                    yield branch[-1], following
-                    branch.append(following)
-            branches.append(branch)
-        meeting = next(left, None)
-        if meeting is None:
-            return
-        for branch in branches:
-            yield branch[-1], meeting
-        node = meeting

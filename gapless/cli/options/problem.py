@@ -139,8 +139,14 @@ LayerOrderOption = Annotated[
     str | None,
     _asked_option(
         metavar="fixed|free",
-        help="Whether plans cut the given order of the layers (fixed, the default) or any that the graph "
-        "allows (free): convex parts, one for each unit at most.",
+        help="Whether plans cut the given order of the layers (fixed, the default) or any of the graph "
+        "(free): convex parts, one for each unit; with --objective latency layers side by side.",
+    ),
+]
+SegmentsOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="layers|branches", help="What is one task of layers side by side: a layer, or a run of them."
     ),
 ]
 ObjectiveOption = Annotated[
@@ -241,6 +247,7 @@ class ProblemOptions:
     groups: GroupsOption = None
     over_graph: OverGraphOption = False
     layer_order: LayerOrderOption = None
+    segments: SegmentsOption = None
     objective: ObjectiveOption = None
     rules: RulesOption = None
     max_period_us: MaxPeriodOption = None

@@ -1,8 +1,7 @@
-"""Blocks: layers that are in one part in any plan, and the order of what is left.
+"""Blocks: layers of a graph that are never divided, and the order between them.
 
-Layers of one colour are in one part, and so are layers of which each has to be in the part of the other or a
-later one: the strongly connected components of the graph with colours. Between them a part order is a chain
-of down-sets of an acyclic graph.
+Layers that are said to be together are in one block, and so are layers each of which is before the other
+then: the strongly connected components of the graph. Between them the graph is acyclic.
 """
 
 from __future__ import annotations

@@ -1,0 +1,131 @@
+"""What a schedule of tasks is by index, and what it breaks, in exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from ..errors import MalformedPlanError
+from ..plan import Chunk, Plan
+from ..scores import Violation
+from .quantities import ScheduleValues
+from .tables import Schedule, TaskTables
+
+
+def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
+    """Return a plan by index.
+
+    Raises
+    ------
+    MalformedPlanError
+        It names what is not there, has not each layer once, divides a segment, or its order does not name
+        each layer once, behind those that it reads from.
+    """
+    wrong = [*_unknown(tables, plan)]
+    unit_of = [-1] * len(tables.layers)
+    if not wrong:
+        covered = [0] * len(tables.layers)
+        for chunk in plan.chunks:
+            for layer in range(chunk.start, chunk.stop):
+                covered[layer] += 1
+                unit_of[layer] = tables.units.index(chunk.unit)
+        wrong += _gaps(tables, covered)
+    if not wrong:
+        wrong += [*_divided(tables, unit_of), *_disorder(tables, plan.order)]
+    if wrong:
+        raise MalformedPlanError(plan, wrong)
+    index = {name: layer for layer, name in enumerate(tables.layers)}
+    order = dict.fromkeys(tables.tasks.of[index[name]] for name in plan.order)
+    return tables.ordered([unit_of[own[0]] for own in tables.tasks.members], order)
+
+
+def plan_of(tables: TaskTables, code: Schedule) -> Plan:
+    """Return a plan by name: for each unit its layers, as runs of the given order; and when who starts."""
+    unit_of = [code.units[task] for task in tables.tasks.of]
+    chunks, start = [], 0
+    for unit, run in groupby(unit_of):
+        stop = start + sum(1 for _ in run)
+        chunks.append(Chunk(network=tables.network, start=start, stop=stop, unit=tables.units[unit]))
+        start = stop
+    order = tuple(tables.layers[layer] for task in code.order for layer in tables.tasks.members[task])
+    return Plan(chunks=tuple(chunks), order=order)
+
+
+def _unknown(tables: TaskTables, plan: Plan) -> Iterator[Violation]:
+    count = len(tables.layers)
+    for chunk in plan.chunks:
+        where = f"layers [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
+        if chunk.network != tables.network:
+            text = f"network {chunk.network!r}; the problem has {tables.network!r}"
+            yield Violation(rule="names", message=f"{where}: {text}")
+        if chunk.unit not in tables.units:
+            text = f"no such unit; the platform has {', '.join(tables.units)}"
+            yield Violation(rule="names", message=f"{where}: {text}")
+        if chunk.stop > count:
+            yield Violation(rule="names", message=f"{where}: the network has only {count} layers")
+
+
+def _gaps(tables: TaskTables, covered: list[int]) -> Iterator[Violation]:
+    for what, wrong in (
+        ("no unit", [layer for layer, times in enumerate(covered) if not times]),
+        ("several units", [layer for layer, times in enumerate(covered) if times > 1]),
+    ):
+        if wrong:
+            named = ", ".join(repr(tables.layers[layer]) for layer in wrong[:5])
+            more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+            yield Violation(rule="coverage", message=f"{what} for layer {named}{more}")
+
+
+def _divided(tables: TaskTables, unit_of: list[int]) -> Iterator[Violation]:
+    for own in tables.tasks.members:
+        units = {unit_of[layer] for layer in own}
+        if len(units) > 1:
+            named = ", ".join(repr(tables.layers[layer]) for layer in own[:5])
+            there = ", ".join(sorted(repr(tables.units[unit]) for unit in units))
+            yield Violation(rule="segments", message=f"layers {named} are one segment, but are on {there}")
+
+
+def _disorder(tables: TaskTables, order: tuple[str, ...]) -> Iterator[Violation]:
+    """Yield what is wrong with the order of the layers."""
+    place = {name: position for position, name in enumerate(order)}
+    if len(place) < len(order) or {*place} != {*tables.layers}:
+        missing = sorted({*tables.layers} - {*place})[:5] or sorted({*place} - {*tables.layers})[:5]
+        named = f"; look at {', '.join(map(repr, missing))}" if missing else ""
+        text = f"the order names {len(order)} layers, not each of {len(tables.layers)} once{named}"
+        yield Violation(rule="order", message=text)
+        return
+    for own in tables.tasks.members:
+        places = [place[tables.layers[layer]] for layer in own]
+        if places != [*range(places[0], places[0] + len(own))]:
+            named = ", ".join(repr(tables.layers[layer]) for layer in own[:5])
+            yield Violation(
+                rule="segments", message=f"layers {named} are not one after the other in the order"
+            )
+    for task, before in enumerate(tables.before):
+        for other, _ in before:
+            reader, maker = (tables.layers[tables.tasks.members[each][0]] for each in (task, other))
+            if place[reader] < place[maker]:
+                yield Violation(
+                    rule="order", message=f"the order has {reader!r} before {maker!r}, which it reads from"
+                )
+
+
+def broken(values: ScheduleValues) -> Iterator[Violation]:
+    """Yield tasks that units cannot run, and capacities that a schedule breaks.
+
+    That units which exclude each other take turns is how starts are made: no plan can break it.
+    """
+    tables = values.tables
+    for task, unit in enumerate(values.code.units):
+        if tables.time_us[task][unit] is None:
+            layer = tables.layers[tables.tasks.members[task][0]]
+            text = f"unit {tables.units[unit]!r} cannot run layer {layer!r}, or one of its segment"
+            yield Violation(rule="support", message=text)
+    for unit, needs in values.memory_bytes.items():
+        capacity = tables.unit_memory[unit]
+        if capacity is not None and needs > capacity:
+            text = f"the layers of unit {tables.units[unit]!r} take {needs} bytes, it has {capacity}"
+            yield Violation(rule="unit_memory", message=text)
+    if tables.device_memory is not None and values.peak_bytes > tables.device_memory:
+        text = f"all layers take {values.peak_bytes} bytes, the device has {tables.device_memory}"
+        yield Violation(rule="device_memory", message=text)

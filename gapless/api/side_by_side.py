@@ -1,0 +1,254 @@
+"""Problems of layers side by side: the latency of one request over the units of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from ..formulations.cluster import Pipelines
+from ..formulations.costs import NetworkCosts, Provenance
+from ..formulations.errors import InvalidInputError, InvalidProblemError
+from ..formulations.hardware import ProcessingUnit
+from ..formulations.layer_graphs import GraphNode, graph_problem
+from ..formulations.network import Network, Tensor
+from ..formulations.objective import Objective
+from ..formulations.problem import Problem
+from ..formulations.task_graphs import TaskGraph
+from ..formulations.validation import Defects
+from .partitions import row_us
+from .problems import Millis, refuse_rules
+
+
+class Segments(StrEnum):
+    """What is one task: each layer, or each run of layers between which no branch begins or ends."""
+
+    LAYERS = "layers"
+    BRANCHES = "branches"
+
+
+def latency_graph(
+    times_ms: Mapping[str, Sequence[Millis]],
+    edges: Iterable[tuple[str, str]],
+    units: Sequence[str | ProcessingUnit],
+    *,
+    transfers_ms: Mapping[str, float | Mapping[tuple[str, str], float]] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    network: str = "network",
+    platform: str = "platform",
+    source: str = "",
+) -> Problem:
+    """Return the problem of running a graph of layers once, side by side, as soon as possible.
+
+    Parameters
+    ----------
+    times_ms
+        By layer the time on each unit, milliseconds, more than 0; None: the unit cannot run it.
+    edges
+        (maker, reader) by name.
+    units
+        Names of the columns, or `ProcessingUnit`s. Units that share cores take turns; those with
+        `memory_bytes` hold no more layers than fit.
+    transfers_ms
+        What it takes from the end of a layer until what it makes is on another unit: one number for all
+        pairs of units, or by (from, to); pairs and layers that are not named send at no cost.
+    sizes
+        Bytes that a layer takes of the memory of its unit.
+    network, platform
+        Names.
+    source
+        Where the times come from.
+
+    Raises
+    ------
+    InvalidProblemError
+        A name is not there, edges make a circle, or a number is not valid; all are named.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.latency_graph(
+    ...     {"stem": [4, 2], "left": [6, 3], "right": [5, 9], "head": [2, 1]},
+    ...     [("stem", "left"), ("stem", "right"), ("left", "head"), ("right", "head")],
+    ...     ["cpu", "gpu"],
+    ...     transfers_ms={"stem": 1, "left": 1, "right": {("cpu", "gpu"): 0.5}},
+    ... )
+    >>> gapless.plan(problem).objective
+    9500
+    """
+    built = tuple(u if isinstance(u, ProcessingUnit) else ProcessingUnit(name=u) for u in units)
+    sends, sizes = transfers_ms or {}, sizes or {}
+    defects = Defects("the layer graph")
+    for field, named in (("transfers_ms", sends), ("sizes", sizes)):
+        for name in named:
+            if name not in times_ms:
+                defects.add(f"{field} names {name!r}, which is no layer")
+    nodes = []
+    for name, row in times_ms.items():
+        times = row_us(f"layer {name!r}", row, len(built), defects)
+        if 0 in times:
+            defects.add(f"layer {name!r} takes 0 ms; a time is more than 0, or None")
+        nodes.append(GraphNode(name=name, times_us=times, bytes=sizes.get(name, 0)))
+    names = tuple(unit.name for unit in built)
+    squares = {name: _square_us(name, given, names, defects) for name, given in sends.items()}
+    defects.raise_as(InvalidProblemError)
+    provenance = Provenance(source=source, method="table of milliseconds")
+    problem = graph_problem(nodes, edges, built, network=network, platform=platform, provenance=provenance)
+    nothing = ((0,) * len(names),) * len(names)
+    rows = tuple(squares.get(tensor.name, nothing) for tensor in problem.network.tensors)
+    return _timed(problem, TaskGraph(transfer_us=rows if any(row != nothing for row in rows) else ()))
+
+
+def _square_us(
+    name: str, given: float | Mapping[tuple[str, str], float], units: Sequence[str], defects: Defects
+) -> tuple[tuple[int, ...], ...]:
+    if isinstance(given, Mapping):
+        for pair in given:
+            if not (isinstance(pair, tuple) and len(pair) == 2 and {*pair} <= {*units}):
+                defects.add(f"transfers_ms of {name!r} names {pair!r}; pairs are of {', '.join(units)}")
+    pairs = given if isinstance(given, Mapping) else {(u, v): given for u in units for v in units}
+    return tuple(
+        tuple(
+            us or 0
+            for us in row_us(
+                f"transfers_ms of {name!r}",
+                [0 if source == target else pairs.get((source, target), 0) for target in units],
+                len(units),
+                defects,
+            )
+        )
+        for source in units
+    )
+
+
+def with_side_by_side(problem: Problem, *, segments: str = Segments.LAYERS) -> Problem:
+    """Return a problem of one network with its layers side by side for one request, in place of chunks.
+
+    What a tensor takes from one unit to another follows from the table of costs: its bytes at the rates of
+    the copies out of one and into the other; over devices, the time of the link. Layers around a forbidden
+    cut stay together. Units that share cores take turns.
+
+    Parameters
+    ----------
+    problem
+        Of one network on units or devices, with one table of costs.
+    segments
+        "layers", or "branches": runs of layers that each read from the one before alone, which nobody else
+        reads from, are one task. That makes the problem smaller, and its best plan may be worse: such a run
+        neither changes units nor lets another task in between. The bound of the problem of layers says what
+        that loses at most.
+
+    Raises
+    ------
+    InvalidInputError
+        It is of another kind, has rules, several tables of costs, or says nothing of its tensors; two devices
+        have no link; `segments` is something else.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.with_side_by_side(gapless.load_problem("pixel7a/alexnet-sparse"))
+    >>> problem.objective.terms
+    ('latency',)
+    """
+    devices = problem.data if isinstance(problem.data, Pipelines) else None
+    if problem.data is not None and devices is None:
+        raise InvalidInputError(
+            f"layers side by side are of one network; {problem.formulation.label} are about something else"
+        )
+    refuse_rules(problem, "layers side by side")
+    if problem.co_run_costs is not None:
+        raise InvalidInputError(
+            "layers side by side take one table of costs: choose heavy or isolated with --costs"
+        )
+    if segments not in tuple(Segments):
+        raise InvalidInputError(f"segments is {segments!r}, must be {' or '.join(Segments)}")
+    network = problem.network
+    if not network.tensors and len(network.layers) > 1:
+        raise InvalidInputError(
+            f"network {network.name!r} does not say which layer reads from which: it has no tensors"
+        )
+    if devices is not None and devices.links:
+        data = _over_links(network, devices, problem.platform.unit_names)
+    else:
+        data = _by_copies(network, problem.costs.of(network.name))
+    if segments == Segments.BRANCHES:
+        data = replace(data, segments=_branches(network))
+    return _timed(problem, data)
+
+
+def _timed(problem: Problem, data: TaskGraph) -> Problem:
+    return replace(problem, data=data, objective=Objective(terms=("latency",)))
+
+
+def _by_copies(network: Network, costs: NetworkCosts) -> TaskGraph:
+    """Return what tensors take at the rates of the copies in a table: out of one unit, into the other."""
+    total, units = max(1, sum(network.boundary_bytes)), range(len(costs.layer_us[0]))
+
+    def rates(rows: Sequence[Sequence[int]]) -> list[float]:
+        return [sum(row[unit] for row in rows) / total if rows else 0.0 for unit in units]
+
+    into, out = rates(costs.transfer_in_us), rates(costs.transfer_out_us)
+    if not any(into) and not any(out):
+        return TaskGraph()
+    return TaskGraph(
+        transfer_us=tuple(
+            tuple(
+                tuple(0 if u == v else round(tensor.bytes * (out[u] + into[v])) for v in units) for u in units
+            )
+            for tensor in network.tensors
+        ),
+        outside_us=tuple(
+            tuple(round(tensor.bytes * rate) for rate in (into if tensor.source < 0 else out))
+            for tensor in network.tensors
+        ),
+    )
+
+
+def _over_links(network: Network, devices: Pipelines, names: Sequence[str]) -> TaskGraph:
+    """Return what tensors take over links; what comes in and leaves goes from and to the host."""
+    link = devices.linker(names)
+
+    def time_us(tensor: Tensor, source: str, target: str) -> int:
+        if source == target:
+            return 0
+        found = link(source, target)
+        if found is None:
+            raise InvalidInputError(
+                f"{source!r} has no link to {target!r}: side by side, each device sends to each other one"
+            )
+        return found.time_us(tensor.bytes)
+
+    host = devices.host
+    return TaskGraph(
+        transfer_us=tuple(
+            tuple(tuple(time_us(tensor, u, v) for v in names) for u in names) for tensor in network.tensors
+        ),
+        outside_us=tuple(
+            tuple(time_us(tensor, *((host, unit) if tensor.source < 0 else (unit, host))) for unit in names)
+            for tensor in network.tensors
+        )
+        if host
+        else (),
+    )
+
+
+def _branches(network: Network) -> tuple[tuple[int, ...], ...]:
+    """Return the runs of layers that each read from the one before alone, which nobody else reads from."""
+    count = len(network.layers)
+    readers: list[set[int]] = [set() for _ in network.layers]
+    makers: list[set[int]] = [set() for _ in network.layers]
+    for tensor in network.tensors:
+        for target in tensor.targets if tensor.source >= 0 else ():
+            readers[tensor.source].add(target)
+            if target < count:
+                makers[target].add(tensor.source)
+    run_of: dict[int, list[int]] = {}
+    for layer in range(count):
+        before = next(iter(makers[layer])) if len(makers[layer]) == 1 else None
+        goes_on = before is not None and readers[before] == {layer}
+        run = run_of[before] if goes_on and before is not None else []
+        run.append(layer)
+        run_of[layer] = run
+    runs = {id(run): tuple(run) for run in run_of.values()}
+    return tuple(run for run in runs.values() if len(run) > 1)

@@ -1,0 +1,19 @@
+"""Native algorithms for layers side by side: list schedules, moves along the critical path, bounds."""
+
+from ..families import Drawn, Family, Usual
+from ..protocol import Guarantee, RuleHandling, Support
+
+FAMILY = Family(
+    support=Support(
+        guarantee=Guarantee.BOUNDED,
+        rules=RuleHandling.CHECKED,
+        opaque_rules=RuleHandling.CHECKED,
+        gives_bound=True,
+    ),
+    native="solving:solve_schedule",
+    starts="start:starts_of",
+    samples="samples:samples",
+    drawn=Drawn(home="drawn:random_tasks", sizes=("layers", "units")),
+    usual=Usual(names=("native", "cpsat", "z3", "pulp"), time_limit_s=10.0),
+    package=__name__,
+)
