@@ -1,111 +1,114 @@
-"""How much work there is for so many parts: prices of units, and what they prove about the largest load.
-
-With a price w_u >= 0 for each unit every plan has
-
-    period * (sum of the prices of the units in use) >= sum over the blocks of min over units of w_u * t_bu,
-
-which is the dual of the linear relaxation that gives shares of blocks to units (scheduling on unrelated
-machines; Lenstra, Shmoys and Tardos 1990). Units that are alike have one price.
-"""
+"""What no plan can be better than: the work that so many parts can hold in a time, their messages included."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from math import prod
 
 from ..bit_sets import members
-from ..blocks import Blocks
+from .prices import Work, work_of
+from .separators import NEVER, Stretches, stretches_of
 from .tables import LayerGraph
 
-_ROUNDS, _SCALE = 60, 10_000
-"""Rounds in which prices are improved; prices are whole numbers up to the second."""
+_MOST_STATES = 200
+"""Numbers of units in use by kind, at most, that are told apart."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Work:
-    """The blocks of a graph, priced.
+class PartBounds:
+    """Bounds on the parts of a graph.
 
     Attributes
     ----------
-    prices
-        The price of each unit, the largest first.
-    block
-        The work of each block: its least priced time.
+    graph
+        The graph.
+    parts
+        How many parts there are at most.
+    work
+        The work of its blocks.
+    stretches
+        What divides it, and what that costs. None, where there are too many kinds of units: messages count
+        nothing.
     """
 
-    prices: tuple[int, ...]
-    block: tuple[int, ...]
+    graph: LayerGraph
+    parts: int
+    work: Work
+    stretches: Stretches | None
+
+    def ahead(self, period_us: int) -> tuple[int, ...]:
+        """Return the most work of the first parts, by number of parts from 0, where no load is above a period."""
+        return self._most_work(self.stretches, period_us)
+
+    def behind(self, period_us: int) -> tuple[int, ...]:
+        """Return the same of the last parts."""
+        stretches = self.stretches
+        return self._most_work(stretches and stretches.reversed(self.work.total), period_us)
+
+    def _most_work(self, stretches: Stretches | None, period_us: int) -> tuple[int, ...]:
+        """Return the most work of the first parts: a program over the numbers of units in use by kind."""
+        work = self.work
+        if stretches is None:
+            return tuple(min(work.total, each * period_us) for each in work.reach[: self.parts + 1])
+        level = {(0,) * len(work.prices): [0] + [NEVER] * (len(stretches.low) - 1)}
+        most = [0]
+        for _ in range(self.parts):
+            following: dict[tuple[int, ...], list[int]] = {}
+            for counts, done in level.items():
+                for kind, price in enumerate(work.prices):
+                    if counts[kind] < work.counts[kind]:
+                        state = (*counts[:kind], counts[kind] + 1, *counts[kind + 1 :])
+                        found = stretches.further(done, kind, price, period_us)
+                        known = following.get(state)
+                        following[state] = found if known is None else [*map(max, known, found)]
+            level = following
+            most.append(max(most[-1], *map(max, level.values())))
+        return tuple(most)
 
     @cached_property
-    def reach(self) -> tuple[int, ...]:
-        """Work that parts on so many units do in a microsecond, at most: by number of units from 0."""
-        return tuple(accumulate(self.prices, initial=0))
+    def least_us(self) -> int:
+        """A lower bound on the period."""
+        total = self.work.total
+        longest = [min(filter(None, row), default=0) for row in self.graph.block_us if 0 not in row]
+        low = max(-(-total // max(1, self.work.reach[self.parts])), *longest, 0)
+        high = low
+        while self.ahead(high)[-1] < total:
+            low, high = high + 1, 2 * high + 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.ahead(middle)[-1] >= total else (middle + 1, high)
+        return low
 
-    @cached_property
-    def total(self) -> int:
-        """The work of all blocks."""
-        return sum(self.block)
+    def windows(self, period_us: int) -> list[tuple[int, int]]:
+        """Return the first and the last part that each block can be in, where no load is above a period.
 
-    def least_us(self, units: int) -> int:
-        """Return a lower bound on the period of plans on so many units."""
-        return -(-self.total // max(1, self.reach[units]))
-
-
-def work_of(graph: LayerGraph) -> Work:
-    """Return the work of the blocks at the prices that prove most, as far as some rounds find them."""
-    kinds = graph.alike()
-    counts = [len(kind) for kind in kinds]
-    rows = [[row[kind[0]] for kind in kinds] for row in graph.block_us]
-    prices = [1.0] * len(kinds)
-    best_value, best = -1.0, [*prices]
-    for turn in range(1, _ROUNDS + 1 if len(kinds) > 1 else 2):
-        value, loads = 0.0, [0.0] * len(kinds)
-        for row in rows:
-            least, chosen = min(
-                ((prices[kind] * time, kind) for kind, time in enumerate(row) if time is not None),
-                default=(0.0, 0),
-            )
-            value += least
-            loads[chosen] += row[chosen] or 0
-        value /= sum(map(float.__mul__, prices, map(float, counts)))
-        if value > best_value:
-            best_value, best = value, [*prices]
-        even = max(sum(loads) / sum(counts), 1e-9)
-        prices = [
-            price * (1 + (load / count / even - 1) / (2 + turn) ** 0.5 / 2)
-            for price, load, count in zip(prices, loads, counts, strict=True)
+        All that has to come before a block needs parts before it, or its own, and so does what comes after it.
+        """
+        blocks, own = self.graph.blocks, self.work.block
+        before, after = [*own], [*own]
+        for block, ancestors in enumerate(blocks.ancestors):
+            for ancestor in members(ancestors):
+                before[block] += own[ancestor]
+                after[ancestor] += own[block]
+        ahead, behind = self.ahead(period_us), self.behind(period_us)
+        return [
+            (_needed(ahead, before[block]) - 1, self.parts - _needed(behind, after[block]))
+            for block in range(blocks.count)
         ]
-        prices = [max(price / max(prices), 1e-4) for price in prices]
-    whole = [max(1, round(_SCALE * price / max(best))) for price in best]
-    by_unit = sorted(
-        (price for price, count in zip(whole, counts, strict=True) for _ in range(count)), reverse=True
-    )
-    return Work(
-        prices=tuple(by_unit),
-        block=tuple(
-            min((price * time for price, time in zip(whole, row, strict=True) if time is not None), default=0)
-            for row in rows
-        ),
+
+
+def bounds_of(graph: LayerGraph, parts: int) -> PartBounds:
+    """Return the bounds of a graph in so many parts at most."""
+    work = work_of(graph)
+    few = prod(count + 1 for count in work.counts) <= _MOST_STATES
+    return PartBounds(
+        graph=graph, parts=parts, work=work, stretches=stretches_of(graph, work) if few else None
     )
 
 
-def part_windows(blocks: Blocks, work: Work, parts: int, period_us: int) -> list[tuple[int, int]]:
-    """Return the first and the last of some parts that each block can be in, where no load is above a period.
-
-    All that has to come before a block needs parts before it, or its own, and so does what comes after it.
-    """
-    before, after = [0] * blocks.count, [0] * blocks.count
-    for block, ancestors in enumerate(blocks.ancestors):
-        for ancestor in members(ancestors):
-            before[block] += work.block[ancestor]
-            after[ancestor] += work.block[block]
-
-    def needed(amount: int) -> int:
-        return bisect_left(work.reach, -(-amount // max(1, period_us)), lo=1, hi=parts)
-
-    return [
-        (needed(before[block] + own) - 1, parts - needed(after[block] + own))
-        for block, own in enumerate(work.block)
-    ]
+def _needed(most: Sequence[int], amount: int) -> int:
+    """Return the least number of parts, 1 or more, that hold an amount of work."""
+    return min(bisect_left(most, amount, lo=1), len(most) - 1)

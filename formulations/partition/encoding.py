@@ -34,13 +34,16 @@ from ..expr import (
 )
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
-from .bounds import part_windows, work_of
+from .bounds import bounds_of
 from .quantities import PartQuantity as Q
 from .quantities import PartTerm, PartValues
 from .tables import Code, chain_of, graph_to_search
 
 _MOST_BYTES = 2**24
 """Bytes are counted in larger units where capacities are beyond this; plans are judged in bytes."""
+
+_WORK_BITS = 30
+"""Work is counted in units such that all of it is a number of about so many bits."""
 
 
 def encode_parts(problem: Problem, *, top: int = 1, known: Code | None = None) -> Encoded[Code]:
@@ -74,8 +77,9 @@ class _Order:
         self.parts = range(min(graph.unit_count, problem.limits.max_units or graph.unit_count))
         self.times = [[row[units[0]] for units in self.kinds] for row in graph.block_us]
         self.bytes, self.pins = graph.block_bytes, graph.block_pins
-        self.work = work_of(graph)
-        self.windows = self._windows(known)
+        self.bounds = bounds_of(graph, len(self.parts))
+        self.known_us = self._known_us(known)
+        self.windows = self._windows()
         self.held = {
             (pin, part): BoolVar("h", (pin, part))
             for pin, pins in enumerate(self.pins)
@@ -87,6 +91,7 @@ class _Order:
         """Return the whole encoding."""
         rows = {
             "structure": [*self._order(), *self._kinds()],
+            "work": self._work(),
             "transfers": self._transfers(),
             "support": self._support(),
             "unit_memory": self._memory(),
@@ -108,13 +113,17 @@ class _Order:
 
     # What is where
 
-    def _windows(self, known: Code | None) -> list[tuple[int, int]]:
-        """Return the first and the last part that each block can be in, in plans that are not worse."""
-        last = self.parts[-1]
-        whole = [(0, last)] * self.blocks.count
+    def _known_us(self, known: Code | None) -> int | None:
+        """Return a period that nothing worse than is wanted, or None."""
         if known is None or not self.one or self.problem.ranking[0] != PartTerm.PERIOD:
-            return whole
-        return part_windows(self.blocks, self.work, last + 1, PartValues(self.graph, known).period_us)
+            return None
+        return PartValues(self.graph, known).period_us
+
+    def _windows(self) -> list[tuple[int, int]]:
+        """Return the first and the last part that each block can be in, in plans that are not worse."""
+        if self.known_us is None:
+            return [(0, self.parts[-1])] * self.blocks.count
+        return self.bounds.windows(self.known_us)
 
     def _later(self, block: int, part: int) -> BoolExpr:
         """Return "the block is in this part or a later one"."""
@@ -233,15 +242,31 @@ class _Order:
             for kind in range(len(self.kinds))
         }
 
+    def _work(self) -> list[BoolExpr]:
+        """Return that the first parts hold no more work than they can, nor the last, in plans not worse."""
+        if self.known_us is None:
+            return []
+        rows: list[BoolExpr] = []
+        work = self.bounds.work
+        unit = max(1, work.total >> _WORK_BITS)
+        shares = [each // unit for each in work.block]
+        ahead, behind = self.bounds.ahead(self.known_us), self.bounds.behind(self.known_us)
+        for part in self.parts[1:]:
+            later = linear((share, self._later(block, part)) for block, share in enumerate(shares))
+            rows.append(later <= behind[len(self.parts) - part] // unit)
+            rows.append(linear([(-1, later)], sum(shares)) <= ahead[part] // unit)
+        return rows
+
     def _ends(self) -> list[Expr]:
         """Return what no period is less than: the work of the first parts and of the last, shared out."""
         found: list[Expr] = []
+        work = self.bounds.work
         for part in self.parts[1:]:
             behind = linear(
-                (work // self.work.reach[len(self.parts) - part], self._later(block, part))
-                for block, work in enumerate(self.work.block)
+                (each // work.reach[len(self.parts) - part], self._later(block, part))
+                for block, each in enumerate(work.block)
             )
-            shares = [work // self.work.reach[part] for work in self.work.block]
+            shares = [each // work.reach[part] for each in work.block]
             ahead = linear(
                 ((-share, self._later(block, part)) for block, share in enumerate(shares)), sum(shares)
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_int
 from importlib import metadata, util
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from ...formulations.expr import (
     Not,
     Or,
     Variable,
+    VariableKey,
 )
 from ...formulations.model import Structure, Values
 from ..protocol import EXACT, Capabilities, SolveOptions
@@ -154,6 +156,7 @@ class Z3Terms:
         self.domains: list[Any] = []
         self._variables: dict[object, Any] = {}
         self._done: dict[int, tuple[Expr, Any]] = {}
+        self._negated: dict[int, Any] = {}
 
     def truth(self, expr: BoolExpr) -> Any:
         """Return a condition."""
@@ -183,12 +186,16 @@ class Z3Terms:
     def reader(self, model: Any) -> Values:
         """Return the values of variables in a solution; what the solver left open is 0."""
 
+        known: dict[VariableKey, int] = {}  # Z3 takes long to look something up
+
         def read(variable: Variable) -> int:
-            term = self._variables.get(variable.key)
-            value = None if term is None else model[term]
-            if value is None:
-                return 0
-            return value.as_long() if self._z3.is_int_value(value) else int(self._z3.is_true(value))
+            key = variable.key
+            if key not in known:
+                term = self._variables.get(key)
+                value = None if term is None else model[term]
+                whole = value is not None and self._z3.is_int_value(value)
+                known[key] = value.as_long() if whole else int(self._z3.is_true(value))
+            return known[key]
 
         return read
 
@@ -223,7 +230,7 @@ class Z3Terms:
         weighted = self._weighted(terms, most)
         if weighted is None:
             return self._z3.Sum([f * self.number(term) for f, term in terms]) <= most
-        return self._z3.PbLe(*weighted)
+        return self._pseudo_boolean(self._z3.Z3_mk_pble, *weighted)
 
     def _equation(self, args: Sequence[BoolExpr]) -> Any:
         """Return one equation for `sum <= v` and `sum >= v`, which Z3 handles far better than two halves."""
@@ -234,17 +241,31 @@ class Z3Terms:
         if most != -least or {id(term): factor for factor, term in terms} != negated:
             return None
         weighted = self._weighted(terms, most)
-        return None if weighted is None else self._z3.PbEq(*weighted)
+        return None if weighted is None else self._pseudo_boolean(self._z3.Z3_mk_pbeq, *weighted)
 
-    def _weighted(self, terms: Sequence[tuple[int, Expr]], most: int) -> tuple[list[Any], int] | None:
-        """Return literals with positive weights and the right-hand side; None if it is not such a sum."""
+    def _pseudo_boolean(self, make: Any, literals: list[Any], weights: list[int], most: int) -> Any:
+        """Return a sum of weighted literals compared with a number.
+
+        What `PbLe` and `PbEq` do, without the check of each literal's sort that takes them most of their time.
+        """
+        context, count = literals[0].ctx, len(literals)
+        terms = (self._z3.Ast * count)(*(literal.as_ast() for literal in literals))
+        return self._z3.BoolRef(make(context.ref(), count, terms, (c_int * count)(*weights), most), context)
+
+    def _weighted(self, terms: Sequence[tuple[int, Expr]], most: int) -> tuple[list[Any], list[int], int] | None:
+        """Return literals, their positive weights and the right-hand side; None if it is not such a sum."""
         literals = []
         for factor, term in terms:
             if not isinstance(term, BoolExpr):
                 return None
-            literal = self.truth(term)
-            literals.append((literal if factor > 0 else self._z3.Not(literal), abs(factor)))
+            literals.append(self.truth(term) if factor > 0 else self._opposite(term))
             most -= min(factor, 0)
-        if max(most, *(weight for _, weight in literals)) > _MOST_COEFFICIENT:
-            return None
-        return literals, most
+        weights = [abs(factor) for factor, _ in terms]
+        return None if max(most, *weights) > _MOST_COEFFICIENT else (literals, weights, most)
+
+    def _opposite(self, term: BoolExpr) -> Any:
+        literal = self.truth(term)
+        found = self._negated.get(id(term))
+        if found is None:
+            found = self._negated[id(term)] = self._z3.Not(literal)
+        return found

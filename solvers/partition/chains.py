@@ -7,13 +7,14 @@ at: what is behind them has to fit into the parts that are left.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from ...formulations.bit_sets import members
-from ...formulations.partition.bounds import Work
+from ...formulations.partition.bounds import PartBounds
 from ..down_sets import down_sets
 from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, Arrays, Counts, Ints
@@ -27,14 +28,14 @@ _MOST_ENTRIES, _ROWS = 40_000_000, 2_048
 
 
 def best_chain(
-    arrays: Arrays, work: Work, most_us: int, deadline: Deadline, most_sets: int = MOST_SETS
+    arrays: Arrays, bounds: PartBounds, most_us: int, deadline: Deadline, most_sets: int = MOST_SETS
 ) -> Line | None:
     """Return the best partition with a load of at most a value; None: there is none, which is a proof.
 
     Parameters
     ----------
-    arrays, work
-        The graph, and its work.
+    arrays, bounds
+        The graph, and what its parts can hold.
     most_us
         The largest load that is of interest.
     deadline
@@ -53,12 +54,18 @@ def best_chain(
     width = max(arrays.block_count, arrays.tensor_count, 1)
     most_sets = min(most_sets, _MOST_ENTRIES // width)
     sets = down_sets([sum(1 << other for other in others) for others in blocks.before], most_sets)
-    return _Chains(arrays, work, _Table.of(arrays, work, sets, deadline), most_us, deadline).best()
+    table = _Table.of(arrays, bounds.work.block, sets, deadline)
+    return _Chains(arrays, bounds, table, most_us, deadline).best()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Table:
-    """Down-sets by work, and what is in each of them."""
+    """Down-sets by work, and what is in each of them.
+
+    `open` says of which tensors a down-set holds some pins but not all, and `open_us` what these cost by kind
+    of units. A part from a down-set D to E pays for the tensors that are open in E, but of those that are open
+    in D only for the ones of which E holds more pins.
+    """
 
     sets: tuple[int, ...]
     words: npt.NDArray[np.uint64]
@@ -67,16 +74,19 @@ class _Table:
     barred: Ints
     bytes: Ints
     pins: npt.NDArray[np.int32]
+    open: npt.NDArray[np.bool_]
+    open_us: Ints
 
     @classmethod
-    def of(cls, arrays: Arrays, work: Work, sets: tuple[int, ...], deadline: Deadline) -> _Table:
+    def of(cls, arrays: Arrays, work: Sequence[int], sets: tuple[int, ...], deadline: Deadline) -> _Table:
         """Return the table of all down-sets of a graph; `TimeIsUpError` where that takes too long."""
-        count, size = arrays.block_count, -(-arrays.block_count // 64) * 8
-        raw = np.frombuffer(b"".join(one.to_bytes(size, "little") for one in sets), dtype=np.uint8)
-        raw = raw.reshape(len(sets), size)
-        amounts = np.vstack([work.block, np.ones(count), arrays.bytes, *arrays.time, *arrays.barred])
+        count, width = arrays.block_count, -(-arrays.block_count // 64) * 8
+        raw = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in sets), dtype=np.uint8)
+        raw = raw.reshape(len(sets), width)
+        amounts = np.vstack([work, np.ones(count), arrays.bytes, *arrays.time, *arrays.barred])
         first = np.flatnonzero(np.diff(arrays.pin_tensor, prepend=-1))
-        sums, pins = [], []
+        size = np.diff(first, append=len(arrays.pin_tensor))
+        sums, pins, divided, divided_us = [], [], [], []
         for start in range(0, len(sets), _ROWS):
             if deadline.passed:
                 raise TimeIsUpError
@@ -85,6 +95,8 @@ class _Table:
             sums.append((inside.astype(np.float64) @ amounts.T).astype(np.int64))
             held = inside[:, arrays.pin_block].astype(np.int32)
             pins.append(np.add.reduceat(held, first, axis=1) if len(first) else held)
+            divided.append((pins[-1] > 0) & ((pins[-1] < size) | arrays.outside))
+            divided_us.append((divided[-1].astype(np.float64) @ arrays.cost.T).astype(np.int64))
         whole = np.concatenate(sums)
         order = np.lexsort((whole[:, 1], whole[:, 0]))
         done, _, held_bytes, *others = whole[order].T
@@ -97,6 +109,8 @@ class _Table:
             barred=np.array(others[kinds:]),
             bytes=held_bytes,
             pins=np.concatenate(pins)[order],
+            open=np.concatenate(divided)[order],
+            open_us=np.concatenate(divided_us)[order].T,
         )
 
 
@@ -114,16 +128,18 @@ class _Chains:
     """One search."""
 
     arrays: Arrays
-    work: Work
+    bounds: PartBounds
     table: _Table
     most_us: int
     deadline: Deadline
     found: dict[Counts, _Reached] = field(default_factory=dict)
+    behind: tuple[int, ...] = ()
     ends: Counts | None = None
 
     def best(self) -> Line | None:
         """Return the best partition within the limit, or None."""
         zero, *states = self.arrays.states
+        self.behind = self.bounds.behind(self.most_us)
         self.found = {state: self._nothing() for state in self.arrays.states}
         self.found[zero].value[0] = 0
         for state in (zero, *states):
@@ -145,16 +161,15 @@ class _Chains:
         """Add a part on a kind of units behind all down-sets that some parts reach."""
         reached, target = self.found[state], self.found[following]
         most_left = self.arrays.most_parts - sum(following)
-        left = self.work.reach[most_left]
-        fastest = self.work.prices[0]
+        least = self.bounds.work.total - self.behind[most_left]
+        price = self.bounds.work.prices[kind]
         last = len(self.table.sets) - 1
         for index in map(int, np.flatnonzero(reached.value <= self.most_us)):
             if self.deadline.passed:
                 raise TimeIsUpError
             done = self.table.work[index]
-            low = max(done, self.work.total - left * self.most_us)
-            begin = np.searchsorted(self.table.work, low, side="left")
-            end = np.searchsorted(self.table.work, done + fastest * self.most_us, side="right")
+            begin = np.searchsorted(self.table.work, max(done, least), side="left")
+            end = np.searchsorted(self.table.work, done + price * self.most_us, side="right")
             if not most_left:
                 begin = last
             stops = np.arange(max(begin, index + 1), end)
@@ -183,12 +198,12 @@ class _Chains:
         return held
 
     def _loads(self, stops: Ints, index: int, kind: int) -> Ints:
-        table, arrays = self.table, self.arrays
-        loads: Ints = table.time[kind][stops] - table.time[kind][index]
-        if arrays.cost[kind].any():
-            held = table.pins[stops] - table.pins[index]
-            size = np.bincount(arrays.pin_tensor, minlength=arrays.tensor_count)
-            loads = loads + ((held > 0) & ((held < size) | arrays.outside)) @ arrays.cost[kind]
+        table = self.table
+        known = np.flatnonzero(table.open[index])
+        among = np.ix_(stops, known)
+        grown = table.pins[among] > table.pins[index, known]
+        again = np.subtract(grown, table.open[among], dtype=np.int64) @ self.arrays.cost[kind, known]
+        loads: Ints = table.time[kind, stops] - table.time[kind, index] + table.open_us[kind, stops] + again
         return loads
 
     def _line(self, state: Counts) -> Line:

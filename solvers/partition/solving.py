@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...formulations.judge import examined
-from ...formulations.partition.bounds import Work, work_of
+from ...formulations.partition.bounds import PartBounds, bounds_of
 from ...formulations.partition.quantities import PartTerm
 from ...formulations.partition.tables import Code, graph_to_search
 from ...formulations.problem import Problem
@@ -81,7 +81,7 @@ class Plans:
         self._problem, self._most = problem, most
         graph = graph_to_search(problem, one=most == 1)
         self.arrays: Arrays = build_arrays(problem, graph)
-        self.work: Work = work_of(graph)
+        self.bounds: PartBounds = bounds_of(graph, self.arrays.most_parts)
         self._first = PartTerm(problem.ranking[0])
         self._search = PartSearch(self.arrays, measure=_MEASURES[self._first], seed=seed)
         self._kept: dict[Code, tuple[tuple[int, ...], Code]] = {}
@@ -120,7 +120,7 @@ class Plans:
         best = self.codes[0]
         least = self._value(best)
         try:
-            line = best_chain(self.arrays, self.work, least - 1, deadline)
+            line = best_chain(self.arrays, self.bounds, least - 1, deadline)
         except (TooManySetsError, TimeIsUpError):
             return
         if line is not None:
@@ -132,13 +132,13 @@ class Plans:
 
     def _least(self) -> int:
         """Return a lower bound on the first term."""
+        if self._first is PartTerm.PERIOD:
+            return self.bounds.least_us
         fastest = [
             min(us for us in row if us is not None)
             for row in self.arrays.graph.block_us
             if any(us is not None for us in row)
         ]
-        if self._first is PartTerm.PERIOD:
-            return max(self.work.least_us(self.arrays.most_parts), max(fastest, default=0))
         least = {PartTerm.WORK: sum(fastest), PartTerm.UNITS: self.arrays.least_parts}
         return least.get(self._first, 0)
 

@@ -8,8 +8,6 @@ import pytest
 
 from gapless.formulations.expr import variables
 from gapless.formulations.judge import examined
-from gapless.formulations.partition.bounds import part_windows, work_of
-from gapless.formulations.partition.tables import chain_of, graph_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.partition.drawn import random_graph
 from gapless.solvers.partition.samples import samples
@@ -46,32 +44,6 @@ def test_every_valid_plan_is_a_solution_of_the_whole_model(problem: Problem) -> 
         assert not encoded.exclude(code).evaluate(read)
         seen += 1
     assert seen
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_windows_hold_every_plan_that_is_not_worse(seed: int) -> None:
-    problem = random_graph(6, 3, seed=seed)
-    graph = graph_of(problem)
-    codes = valid_codes(problem)
-    period = sorted(problem.formulation.numbers(problem, code).term("period") for code in codes)[
-        len(codes) // 3
-    ]
-    windows = part_windows(graph.blocks, work_of(graph), 3, period)
-    for code in codes:
-        if problem.formulation.numbers(problem, code).term("period") <= period:
-            chain = chain_of(graph, code)
-            assert chain is not None
-            for block, (first, last) in enumerate(windows):
-                assert first <= chain.index(code[graph.blocks.members[block][0]]) <= last
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_price_bound_is_below_every_plan(seed: int) -> None:
-    problem = random_graph(6, 3, seed=seed)
-    least = work_of(graph_of(problem)).least_us(3)
-    assert (
-        0 < least <= min(problem.formulation.numbers(problem, c).term("period") for c in valid_codes(problem))
-    )
 
 
 def test_a_known_plan_makes_the_model_smaller() -> None:

@@ -11,7 +11,7 @@ import gapless
 from benchmarks.partition import brute_force, small_graph
 from benchmarks.partition_graphs import LARGE, PUBLIC_LIKE
 from gapless.formulations.judge import check, examined
-from gapless.formulations.partition.bounds import work_of
+from gapless.formulations.partition.bounds import bounds_of
 from gapless.formulations.partition.tables import graph_of
 from gapless.solvers.down_sets import TooManySetsError, down_sets
 from gapless.solvers.partition.arrays import build_arrays
@@ -75,7 +75,7 @@ def test_orders_are_topological(seed: int) -> None:
 def test_chains_prove_that_nothing_is_better() -> None:
     problem = random_graph(25, 4, seed=2)
     graph = graph_of(problem)
-    arrays, work = build_arrays(problem, graph), work_of(graph)
+    arrays, work = build_arrays(problem, graph), bounds_of(graph, graph.unit_count)
     best = best_chain(arrays, work, graph.most_us, NEVER)
     assert best is not None
     assert best.value == gapless.plan(problem, backend="cpsat").objective
