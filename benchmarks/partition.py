@@ -23,7 +23,7 @@ from benchmarks.partition_graphs import HARDER, LARGE, PUBLIC_LIKE, Instance
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.judge import check, score
 from gapless.formulations.layer_graphs import GraphNode, graph_problem
-from gapless.formulations.partition.tables import graph_of
+from gapless.formulations.partition.tables import graph_of, partition_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.partition.arrays import build_arrays
 from gapless.solvers.partition.line import best_cuts
@@ -117,9 +117,13 @@ def _answers(backend: str, problems: list[Problem]) -> list[Claim]:
 
 
 def small_graph(seed: int) -> Problem:
-    """Return a random graph of 4 to 7 nodes on 2 or 3 units: memory, kinds, colours, support, outputs."""
+    """Return a random graph of 4 to 8 nodes on 2 or 3 units: memory, kinds, colours, support, outputs.
+
+    Every third one has a backward pass, most of whose nodes have the colour of their forward ones.
+    """
     rng = random.Random(f"small {seed}")
-    size, units = rng.randint(4, 7), rng.choice((2, 2, 3))
+    training = seed % 3 == 2
+    size, units = rng.randint(2, 4) if training else rng.randint(4, 7), rng.choice((2, 2, 3))
     alike, room = rng.random() < 0.4, rng.choice((None, 40, 70))
     nodes = []
     for number in range(size):
@@ -141,6 +145,15 @@ def small_graph(seed: int) -> Problem:
         )
     chance = rng.uniform(0.2, 0.6)
     edges = [(f"n{a}", f"n{b}") for b in range(size) for a in range(b) if rng.random() < chance]
+    if training:
+        for number, node in enumerate(nodes[:size]):
+            colour = node.colour or (f"c{number}" if rng.random() < 0.8 else None)
+            nodes[number] = replace(node, colour=colour)
+            times = tuple(None if time is None else rng.randint(1, 60) for time in node.times_us)
+            nodes.append(replace(nodes[number], name=f"n{number}b", times_us=times, backward=True))
+        edges += [(f"{b}b", f"{a}b") for a, b in edges]
+        edges += [(f"n{number}", f"n{number}b") for number in range(size)]
+        size *= 2
     problem = graph_problem(
         nodes, edges, [ProcessingUnit(name=f"u{unit}", memory_bytes=room) for unit in range(units)]
     )
@@ -158,10 +171,14 @@ def brute_force(problem: Problem) -> int | None:
     """
     count = len(problem.network.layers)
     before = [0] * count
+    backward = set(partition_of(problem).backward)
     for tensor in problem.network.tensors:
         for target in tensor.targets:
             if tensor.source >= 0 and target < count:
-                before[target] |= 1 << tensor.source
+                if {tensor.source, target} <= backward:
+                    before[tensor.source] |= 1 << target
+                elif target not in backward:
+                    before[target] |= 1 << tensor.source
     down = [
         one
         for one in range(1 << count)

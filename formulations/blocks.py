@@ -46,6 +46,15 @@ class Blocks:
                 found[other].append(block)
         return tuple(map(tuple, found))
 
+    @cached_property
+    def descendants(self) -> tuple[int, ...]:
+        """All blocks after each one, as a set of bits."""
+        found = [0] * self.count
+        for block in range(self.count - 1, -1, -1):
+            for other in self.after[block]:
+                found[block] |= found[other] | 1 << other
+        return tuple(found)
+
 
 def blocks_of(layers: int, edges: Iterable[tuple[int, int]], together: Iterable[Sequence[int]]) -> Blocks:
     """Return the blocks of a graph of layers."""

@@ -27,6 +27,12 @@ from .protocol import (
 MAX_PLANS = 2_000_000
 """Largest space that is walked; about a minute."""
 
+MOST_WALKED, _WALK_S = 3_000, 2.0
+"""Spaces of so many plans are walked by native searches, too: a proof whatever the objective and the rules.
+
+So long that may take; with less time there is the search.
+"""
+
 
 class ExhaustiveBackend:
     """Scores every plan of a small problem: what all other backends are tested against."""
@@ -81,6 +87,14 @@ class ExhaustiveBackend:
             handling=handling,
             statistics={"space": space, "valid": len(valid)},
         )
+
+
+def walked(problem: Problem, options: SolveOptions) -> Claim | None:
+    """Return what walking all plans comes to; None: there are too many, or there is too little time."""
+    hurried = options.time_limit_s is not None and options.time_limit_s < _WALK_S
+    if hurried or count_plans(problem) > MOST_WALKED:
+        return None
+    return ExhaustiveBackend().solve(problem, options)
 
 
 def all_plans(problem: Problem) -> Iterator[Plan]:

@@ -39,7 +39,7 @@ _Key = tuple[int, tuple[int, ...]]
 
 
 def repair(
-    problem: Problem, codes: Sequence[CodeT], deadline: Deadline, keep: Callable[[CodeT], None]
+    problem: Problem, codes: Sequence[CodeT], deadline: Deadline, keep: Callable[[CodeT], object]
 ) -> int:
     """Repair those of some plans that break least; return how many that made valid.
 

@@ -1,4 +1,4 @@
-"""What no plan can be better than: the work that so many parts can hold in a time, their messages included."""
+"""What no plan is better than: the work that so many parts can hold in a time, messages included."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .prices import Work, work_of
 from .separators import NEVER, Stretches, stretches_of
 from .tables import LayerGraph
 
-_MOST_STATES = 200
-"""Numbers of units in use by kind, at most, that are told apart."""
+_MOST_STATES, _MOST_ENTRIES = 200, 40_000
+"""Numbers of units in use by kind, at most, that are told apart; times the stretches of a graph."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class PartBounds:
     stretches: Stretches | None
 
     def ahead(self, period_us: int) -> tuple[int, ...]:
-        """Return the most work of the first parts, by number of parts from 0, where no load is above a period."""
+        """Return the most work of the first parts, by their number from 0, if no load is above a period."""
         return self._most_work(self.stretches, period_us)
 
     def behind(self, period_us: int) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ class PartBounds:
     def windows(self, period_us: int) -> list[tuple[int, int]]:
         """Return the first and the last part that each block can be in, where no load is above a period.
 
-        All that has to come before a block needs parts before it, or its own, and so does what comes after it.
+        What has to come before a block needs parts before it, or its own, and so does what comes after it.
         """
         blocks, own = self.graph.blocks, self.work.block
         before, after = [*own], [*own]
@@ -103,10 +103,9 @@ class PartBounds:
 def bounds_of(graph: LayerGraph, parts: int) -> PartBounds:
     """Return the bounds of a graph in so many parts at most."""
     work = work_of(graph)
-    few = prod(count + 1 for count in work.counts) <= _MOST_STATES
-    return PartBounds(
-        graph=graph, parts=parts, work=work, stretches=stretches_of(graph, work) if few else None
-    )
+    states = prod(count + 1 for count in work.counts)
+    stretches = stretches_of(graph, work, _MOST_ENTRIES // states) if states <= _MOST_STATES else None
+    return PartBounds(graph=graph, parts=parts, work=work, stretches=stretches)
 
 
 def _needed(most: Sequence[int], amount: int) -> int:

@@ -83,5 +83,3 @@ def work_of(graph: LayerGraph) -> Work:
             for row in rows
         ),
     )
-
-

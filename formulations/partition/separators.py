@@ -24,10 +24,7 @@ from .prices import Work
 from .tables import LayerGraph
 
 _LOOSE, _MOST_LOOSE = 0.02, 64
-"""Work that a separator may be neither before nor after, as a share of what a unit has to do; how many blocks."""
-
-_MOST = 400
-"""Of more separators some are taken."""
+"""What a separator may be neither before nor after: a share of the work of a unit, and how many blocks."""
 
 NEVER = -(2**62)
 """The work of parts that cannot end in a stretch."""
@@ -77,14 +74,14 @@ class Stretches:
         return found
 
 
-def stretches_of(graph: LayerGraph, work: Work) -> Stretches:
-    """Return the stretches between the separators of a graph."""
-    after = _descendants(graph)
-    chain = _separators(graph, work, after)
+def stretches_of(graph: LayerGraph, work: Work, most: int) -> Stretches:
+    """Return the stretches between the separators of a graph; if there are too many, between some of them."""
+    chain = _separators(graph, work)
+    chain = chain[:: -(-len(chain) // most) or 1]
     before_work, after_work = [0], [0]
     for found, reached, order in (
         (before_work, graph.blocks.ancestors, chain),
-        (after_work, after, chain[::-1]),
+        (after_work, graph.blocks.descendants, chain[::-1]),
     ):
         seen = 0
         for block in order:
@@ -94,22 +91,13 @@ def stretches_of(graph: LayerGraph, work: Work) -> Stretches:
     return Stretches(
         low=tuple(before_work),
         high=tuple(work.total - behind for behind in after_work[::-1]),
-        cuts=tuple(zip(*_cuts(graph, chain, after), strict=True)),
+        cuts=tuple(zip(*_cuts(graph, chain), strict=True)),
     )
 
 
-def _descendants(graph: LayerGraph) -> list[int]:
-    """Return all blocks after each one, as sets of bits."""
-    found = [0] * graph.blocks.count
-    for block in range(graph.blocks.count - 1, -1, -1):
-        for other in graph.blocks.after[block]:
-            found[block] |= found[other] | 1 << other
-    return found
-
-
-def _separators(graph: LayerGraph, work: Work, after: Sequence[int]) -> list[int]:
+def _separators(graph: LayerGraph, work: Work) -> list[int]:
     """Return blocks, one behind the other, that nearly all others are before or after."""
-    before = graph.blocks.ancestors
+    before, after = graph.blocks.ancestors, graph.blocks.descendants
     whole = sum(1 << block for block, own in enumerate(work.block) if own)
     most = _LOOSE * work.total / graph.unit_count
     chain: list[int] = []
@@ -119,10 +107,10 @@ def _separators(graph: LayerGraph, work: Work, after: Sequence[int]) -> list[int
         loose = whole & ~(before[block] | after[block] | 1 << block)
         if loose.bit_count() <= _MOST_LOOSE and sum(work.block[b] for b in members(loose)) <= most:
             chain.append(block)
-    return chain[:: -(-len(chain) // _MOST) or 1]
+    return chain
 
 
-def _cuts(graph: LayerGraph, chain: Sequence[int], after: Sequence[int]) -> Iterator[list[int]]:
+def _cuts(graph: LayerGraph, chain: Sequence[int]) -> Iterator[list[int]]:
     """Yield for each stretch by kind what a part pays at least that begins or ends there.
 
     Each tensor counts in one stretch, that of its first block. At the ends of the graph parts pay nothing.
@@ -134,7 +122,7 @@ def _cuts(graph: LayerGraph, chain: Sequence[int], after: Sequence[int]) -> Iter
     if chain:
         yield [0] * len(kinds)
     for one, other in pairwise(chain):
-        inside = {one, other, *members(after[one] & graph.blocks.ancestors[other])}
+        inside = {one, other, *members(graph.blocks.descendants[one] & graph.blocks.ancestors[other])}
         held = [
             (pins, blocks)
             for block in inside - {other}
@@ -148,8 +136,8 @@ def _cuts(graph: LayerGraph, chain: Sequence[int], after: Sequence[int]) -> Iter
 def least_cut(tensors: Iterable[tuple[Iterable[int], int]], one: int, other: int) -> int:
     """Return the least cost of tensors that a set of blocks divides which holds one block but not another.
 
-    The maximum flow from one to the other along shortest paths (Edmonds and Karp 1972). A tensor is two nodes,
-    between which its cost goes; into the first one and out of the second there is no limit.
+    The maximum flow from one to the other along shortest paths (Edmonds and Karp 1972). A tensor is two
+    nodes, between which its cost goes; into the first one and out of the second there is no limit.
 
     Parameters
     ----------

@@ -185,7 +185,6 @@ class Z3Terms:
 
     def reader(self, model: Any) -> Values:
         """Return the values of variables in a solution; what the solver left open is 0."""
-
         known: dict[VariableKey, int] = {}  # Z3 takes long to look something up
 
         def read(variable: Variable) -> int:
@@ -246,13 +245,15 @@ class Z3Terms:
     def _pseudo_boolean(self, make: Any, literals: list[Any], weights: list[int], most: int) -> Any:
         """Return a sum of weighted literals compared with a number.
 
-        What `PbLe` and `PbEq` do, without the check of each literal's sort that takes them most of their time.
+        What `PbLe` and `PbEq` do without checking each literal's sort, which takes them most of the time.
         """
         context, count = literals[0].ctx, len(literals)
         terms = (self._z3.Ast * count)(*(literal.as_ast() for literal in literals))
         return self._z3.BoolRef(make(context.ref(), count, terms, (c_int * count)(*weights), most), context)
 
-    def _weighted(self, terms: Sequence[tuple[int, Expr]], most: int) -> tuple[list[Any], list[int], int] | None:
+    def _weighted(
+        self, terms: Sequence[tuple[int, Expr]], most: int
+    ) -> tuple[list[Any], list[int], int] | None:
         """Return literals, their positive weights and the right-hand side; None if it is not such a sum."""
         literals = []
         for factor, term in terms:

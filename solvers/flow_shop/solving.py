@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
-from ..exhaustive import ExhaustiveBackend, count_plans
+from ..exhaustive import MOST_WALKED, ExhaustiveBackend, count_plans
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from ..showing import Showing
 from .measure import Key
 from .search import JointSearch
-
-MOST_WALKED = 3_000
-"""Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
 
 MOST_BRANCHED = 10**10
 """Spaces of so many plans are searched for a proof after the local search."""

@@ -12,19 +12,14 @@ from itertools import chain, combinations, count, islice, takewhile
 from ...formulations.jobs.tables import JobPlan, JobTables, tables_of
 from ...formulations.judge import examined
 from ...formulations.problem import Feature, Problem
-from ..exhaustive import ExhaustiveBackend, count_plans
-from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from ..exhaustive import walked
+from ..pool import Pool
+from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from ..showing import Showing
 from .annealing import Annealing, list_schedules
 from .bounds import bound_of
 from .dispatching import dispatched
 from .playing import Play, Sequenced
-
-MOST_WALKED = 3_000
-"""Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
-
-_WALK_S = 2.0
-"""So long that may take; with less time there is the search."""
 
 _BOUND_SHARE = 0.3
 """Share of the time after which the bound is not improved any more."""
@@ -41,10 +36,7 @@ _RESTART = 0.25
 
 def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return good plans, and a bound."""
-    hurried = options.time_limit_s is not None and options.time_limit_s < _WALK_S
-    if not hurried and count_plans(problem) <= MOST_WALKED:
-        return ExhaustiveBackend().solve(problem, options)
-    return _JobsSolve(problem, options, support).run()
+    return walked(problem, options) or _JobsSolve(problem, options, support).run()
 
 
 class JobsSearch:
@@ -59,7 +51,7 @@ class JobsSearch:
     """
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
-        self._problem, self._most, self.rejected = problem, most, 0
+        self._problem, self.pool = problem, Pool[JobPlan](problem, most=most)
         tables = tables_of(problem)
         self._plays = [
             play
@@ -77,17 +69,11 @@ class JobsSearch:
             Annealing(play, seed, broken=self._counter(play) if is_checked else None) for play in self._plays
         ]
         self._schedules: dict[int, list[Sequenced]] = {}
-        self._kept: dict[JobPlan, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     @property
     def steps(self) -> int:
         """How many moves were tried."""
         return sum(search.steps for search in self._searches)
-
-    @property
-    def plans(self) -> list[JobPlan]:
-        """The best valid plans, in canonical order."""
-        return sorted(self._kept, key=self._kept.__getitem__)[: self._most]
 
     def begin(self, deadline: Deadline) -> None:
         """Take the list schedules that are valid, and what policies do; after the deadline as few as will do.
@@ -104,7 +90,7 @@ class JobsSearch:
             self._schedules[index] = []
             for sequence in chain(map(play.sequence, fitting), list_schedules(play)):
                 self._schedules[index].append(sequence)
-                if self._kept and deadline.passed:
+                if self.pool.codes and deadline.passed:
                     break
                 self._offer(play, sequence)
 
@@ -115,7 +101,7 @@ class JobsSearch:
             play, search = self._plays[which], self._searches[which]
             schedules = self._schedules[which]
             start, warmth = schedules[number % len(schedules)], 1.0
-            if number % 2 and self.plans and (own := self._sequence(play)) is not None:
+            if number % 2 and self.pool.codes and (own := self._sequence(play)) is not None:
                 start, warmth = own, _RESTART
             for sequence in search.round(start, warmth=warmth, deadline=deadline):
                 if self._offer(play, sequence):
@@ -124,7 +110,7 @@ class JobsSearch:
 
     def _sequence(self, play: Play) -> Sequenced | None:
         """Return the best plan as a sequence, if it uses the units of a play only."""
-        best = self.plans[0]
+        best = self.pool.codes[0]
         return play.sequence(best) if _units_of(best) <= play.units else None
 
     def _counter(self, play: Play) -> Callable[[Sequenced], int]:
@@ -132,20 +118,7 @@ class JobsSearch:
 
     def _offer(self, play: Play, sequence: Sequenced) -> bool:
         """Keep a plan if it is valid and wanted; return whether it is the best one."""
-        code = play.code(sequence)
-        if code in self._kept:
-            return False
-        numbers, broken = examined(self._problem, code)
-        if broken:
-            opaque = {rule.name for rule in self._problem.opaque_rules}
-            self.rejected += {violation.rule for violation in broken} <= opaque
-            return False
-        best = min(self._kept.values(), default=None)
-        key = numbers.values(self._problem.ranking), self._problem.formulation.key(self._problem, code)
-        self._kept[code] = key
-        if len(self._kept) > self._most:
-            del self._kept[max(self._kept, key=self._kept.__getitem__)]
-        return best is None or key < best
+        return self.pool.offer(play.code(sequence))
 
 
 def _units_of(code: JobPlan) -> frozenset[int]:
@@ -181,44 +154,20 @@ class _JobsSolve:
         self._bound = bound_of(self._problem, for_bound)
         left = ROUNDS
         for better in self._search.rounds(self._deadline):
-            if self._proven or self._search.rejected > self._options.max_rejections:
+            if self._proven or self._search.pool.rejected > self._options.max_rejections:
                 break
             if better:
                 self._showing.offer(lambda: self._claim(StopReason.TIME_LIMIT))
             left -= not better
             if self._deadline.passed or (self._options.time_limit_s is None and left <= 0):
                 break
-        return self._claim(self._stop())
+        return self._claim(self._search.pool.stopped(self._options, self._deadline))
 
     @property
     def _proven(self) -> bool:
-        """Whether the best plan is proved to be one, and no further ones are wanted."""
-        terms = self._problem.objective.terms
-        best = self._search.plans[:1]
-        if not best or len(terms) > 1 or self._options.top > 1:
-            return False
-        numbers = self._problem.formulation.numbers(self._problem, best[0])
-        return bool(numbers.values(terms) == (self._bound,))
-
-    def _stop(self) -> StopReason:
-        if self._search.rejected > self._options.max_rejections:
-            return StopReason.REJECTION_LIMIT
-        return StopReason.TIME_LIMIT if self._deadline.passed else StopReason.SPACE_LIMIT
+        return self._search.pool.meets(self._bound)
 
     def _claim(self, stop: StopReason) -> Claim:
-        """Return what the plans so far allow to claim."""
-        problem, plans, proven = self._problem, self._search.plans, self._proven
-        values = None
-        if plans:
-            values = problem.formulation.numbers(problem, plans[0]).values(problem.objective.terms)
-        status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-        return Claim(
-            status=status if values else SolveStatus.NO_SOLUTION,
-            stop=StopReason.COMPLETE if proven else stop,
-            plans=tuple(map(tables_of(problem).plan, plans)),
-            values=values,
-            bound=self._bound,
-            proven=int(proven),
-            handling=self._handling,
-            statistics={"steps": self._search.steps},
+        return self._search.pool.claim(
+            bound=self._bound, stop=stop, handling=self._handling, statistics={"steps": self._search.steps}
         )

@@ -25,12 +25,12 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     search = JobsSearch(problem, seed=options.seed)
     search.begin(deadline)
     if limit_s is not None:
-        yield Start(code=next(iter(search.plans), None))
+        yield Start(code=next(iter(search.pool.codes), None))
     bound = bound_of(problem, Deadline(None if limit_s is None else _BOUND_SHARE * limit_s))
-    yield Start(code=next(iter(search.plans), None), at_least=bound)
+    yield Start(code=next(iter(search.pool.codes), None), at_least=bound)
     left = ROUNDS
     for better in search.rounds(deadline):
         left -= not better
-        if deadline.passed or left <= 0 or search.rejected > options.max_rejections:
+        if deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
             break
-    yield Start(code=next(iter(search.plans), None), at_least=bound)
+    yield Start(code=next(iter(search.pool.codes), None), at_least=bound)

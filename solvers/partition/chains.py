@@ -1,13 +1,13 @@
 """The optimum, proved: all chains of down-sets that could be better than a known plan.
 
 Where a graph has few down-sets, the best chain of them is a shortest path with the largest load as length
-(Tarnawski et al., section 5.1). Only down-sets that a better plan could have after so many parts are looked
-at: what is behind them has to fit into the parts that are left.
+(Tarnawski et al., section 5.1). Only down-sets that a better plan could have after so many parts are kept:
+they hold no more work than so many parts can (`bounds`), and what is behind them fits into the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...formulations.bit_sets import members
 from ...formulations.partition.bounds import PartBounds
-from ..down_sets import down_sets
+from ..down_sets import TooManySetsError, down_sets
 from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, Arrays, Counts, Ints
 from .line import Line
@@ -23,8 +23,8 @@ from .line import Line
 MOST_SETS = 100_000
 """Most down-sets of a graph all of whose chains are compared."""
 
-_MOST_ENTRIES, _ROWS = 40_000_000, 2_048
-"""Most entries of a matrix over down-sets and tensors; rows of it that are made at a time."""
+_MOST_BITS, _MOST_ENTRIES, _ROWS = 400_000_000, 40_000_000, 2_048
+"""Bits of all down-sets; entries of a matrix over those kept and the tensors; rows of it made at a time."""
 
 
 def best_chain(
@@ -50,11 +50,12 @@ def best_chain(
     TimeIsUpError
         The deadline has passed.
     """
+    if bounds.ahead(most_us)[-1] < bounds.work.total:
+        return None
     blocks = arrays.graph.blocks
-    width = max(arrays.block_count, arrays.tensor_count, 1)
-    most_sets = min(most_sets, _MOST_ENTRIES // width)
+    most_sets = min(most_sets, _MOST_BITS // max(1, blocks.count))
     sets = down_sets([sum(1 << other for other in others) for others in blocks.before], most_sets)
-    table = _Table.of(arrays, bounds.work.block, sets, deadline)
+    table = _Table.of(arrays, bounds, sets, most_us, deadline)
     return _Chains(arrays, bounds, table, most_us, deadline).best()
 
 
@@ -63,8 +64,8 @@ class _Table:
     """Down-sets by work, and what is in each of them.
 
     `open` says of which tensors a down-set holds some pins but not all, and `open_us` what these cost by kind
-    of units. A part from a down-set D to E pays for the tensors that are open in E, but of those that are open
-    in D only for the ones of which E holds more pins.
+    of units. A part from a down-set D to E pays for the tensors that are open in E, but of those that are
+    open in D only for the ones of which E holds more pins.
     """
 
     sets: tuple[int, ...]
@@ -78,40 +79,62 @@ class _Table:
     open_us: Ints
 
     @classmethod
-    def of(cls, arrays: Arrays, work: Sequence[int], sets: tuple[int, ...], deadline: Deadline) -> _Table:
-        """Return the table of all down-sets of a graph; `TimeIsUpError` where that takes too long."""
+    def of(
+        cls, arrays: Arrays, bounds: PartBounds, sets: Sequence[int], most_us: int, deadline: Deadline
+    ) -> _Table:
+        """Return the table of the down-sets that count; `TimeIsUpError` where that takes too long."""
         count, width = arrays.block_count, -(-arrays.block_count // 64) * 8
         raw = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in sets), dtype=np.uint8)
         raw = raw.reshape(len(sets), width)
-        amounts = np.vstack([work, np.ones(count), arrays.bytes, *arrays.time, *arrays.barred])
-        first = np.flatnonzero(np.diff(arrays.pin_tensor, prepend=-1))
-        size = np.diff(first, append=len(arrays.pin_tensor))
-        sums, pins, divided, divided_us = [], [], [], []
-        for start in range(0, len(sets), _ROWS):
-            if deadline.passed:
-                raise TimeIsUpError
-            inside = np.unpackbits(raw[start : start + _ROWS], axis=1, count=count, bitorder="little")
-            # Sums of whole numbers below 2**53 are exact in floats, which are multiplied much faster.
-            sums.append((inside.astype(np.float64) @ amounts.T).astype(np.int64))
-            held = inside[:, arrays.pin_block].astype(np.int32)
-            pins.append(np.add.reduceat(held, first, axis=1) if len(first) else held)
+        amounts = np.vstack(
+            [bounds.work.block, np.ones(count), arrays.bytes, *arrays.time, *arrays.barred]
+        ).T.astype(np.float64)
+        # Sums of whole numbers below 2**53 are exact in floats, which are multiplied much faster.
+        whole = np.concatenate(
+            [(inside @ amounts).astype(np.int64) for inside in _unpacked(raw, count, deadline)]
+        )
+        order = np.lexsort((whole[:, 1], whole[:, 0]))
+        order = order[_possible(whole[order, 0], bounds, most_us)]
+        if len(order) * arrays.tensor_count > _MOST_ENTRIES:
+            raise TooManySetsError
+        raw = np.ascontiguousarray(raw[order])
+        done, _, held_bytes, *others = whole[order].T
+        ends = np.cumsum(np.bincount(arrays.pin_tensor, minlength=arrays.tensor_count))
+        pins, divided, divided_us = [], [], []
+        for inside in _unpacked(raw, count, deadline):
+            held = np.cumsum(inside[:, arrays.pin_block], axis=1, dtype=np.int32)
+            pins.append(np.diff(held[:, ends - 1], axis=1, prepend=0))
+            size = np.diff(ends, prepend=0)
             divided.append((pins[-1] > 0) & ((pins[-1] < size) | arrays.outside))
             divided_us.append((divided[-1].astype(np.float64) @ arrays.cost.T).astype(np.int64))
-        whole = np.concatenate(sums)
-        order = np.lexsort((whole[:, 1], whole[:, 0]))
-        done, _, held_bytes, *others = whole[order].T
         kinds = len(arrays.kinds)
         return cls(
             sets=tuple(sets[index] for index in order),
-            words=np.ascontiguousarray(raw[order]).view(np.uint64),
+            words=raw.view(np.uint64),
             work=done,
             time=np.array(others[:kinds]),
             barred=np.array(others[kinds:]),
             bytes=held_bytes,
-            pins=np.concatenate(pins)[order],
-            open=np.concatenate(divided)[order],
-            open_us=np.concatenate(divided_us)[order].T,
+            pins=np.concatenate(pins),
+            open=np.concatenate(divided),
+            open_us=np.concatenate(divided_us).T,
         )
+
+
+def _unpacked(raw: npt.NDArray[np.uint8], count: int, deadline: Deadline) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield sets as rows of 0 and 1, some at a time."""
+    for start in range(0, len(raw), _ROWS):
+        if deadline.passed:
+            raise TimeIsUpError
+        yield np.unpackbits(raw[start : start + _ROWS], axis=1, count=count, bitorder="little")
+
+
+def _possible(work: Ints, bounds: PartBounds, most_us: int) -> npt.NDArray[np.bool_]:
+    """Return which sets, by their work, some number of first parts can hold, and the other parts the rest."""
+    ahead, behind = bounds.ahead(most_us), bounds.behind(most_us)
+    ranges = zip(bounds.work.total - np.array(behind[::-1]), ahead, strict=True)
+    found: npt.NDArray[np.bool_] = np.any([(low <= work) & (work <= high) for low, high in ranges], axis=0)
+    return found
 
 
 @dataclass(kw_only=True, eq=False)

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...formulations.judge import examined
 from ...formulations.partition.bounds import PartBounds, bounds_of
 from ...formulations.partition.quantities import PartTerm
 from ...formulations.partition.tables import Code, graph_to_search
 from ...formulations.problem import Problem
 from ..down_sets import TooManySetsError
-from ..exhaustive import ExhaustiveBackend, count_plans
+from ..exhaustive import walked
+from ..pool import Pool
 from ..protocol import (
     LEAST_S,
     Claim,
     Deadline,
     SolveOptions,
-    SolveStatus,
     StopReason,
     Support,
     TimeIsUpError,
@@ -32,23 +31,14 @@ from .chains import best_chain
 from .line import LOAD, Line, Measure
 from .search import PartSearch
 
-MOST_WALKED = 3_000
-"""Spaces of so many plans are walked whole, which is a proof whatever the objective and the rules."""
-
-_WALK_S = 2.0
-"""So long that may take; with less time there is the search."""
-
 ROUNDS, PATIENCE = 400, 150
 """Rounds of the search where no time is given, and how many without a better plan end it."""
 
-_BEFORE_PROOF = 40
+_BEFORE_PROOF = 15
 """Rounds before the chains of down-sets are compared: a better plan makes that shorter."""
 
 _PROOF_SHARE, _PROOF_S = 0.5, 20.0
 """Share of the time limit that this may take; seconds where there is none."""
-
-_MOST_BROKEN = 20
-"""Plans that break something are kept for repair, if no other is found."""
 
 _MEASURES = {
     PartTerm.PERIOD: LOAD,
@@ -60,10 +50,7 @@ _MEASURES = {
 
 def solve_partition(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return good plans, and a bound."""
-    hurried = options.time_limit_s is not None and options.time_limit_s < _WALK_S
-    if not hurried and count_plans(problem) <= MOST_WALKED:
-        return ExhaustiveBackend().solve(problem, options)
-    return _Solve(problem, options, support).run()
+    return walked(problem, options) or _Solve(problem, options, support).run()
 
 
 class Plans:
@@ -78,21 +65,13 @@ class Plans:
     """
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
-        self._problem, self._most = problem, most
+        self._problem, self.pool = problem, Pool[Code](problem, most=most)
         graph = graph_to_search(problem, one=most == 1)
         self.arrays: Arrays = build_arrays(problem, graph)
         self.bounds: PartBounds = bounds_of(graph, self.arrays.most_parts)
         self._first = PartTerm(problem.ranking[0])
         self._search = PartSearch(self.arrays, measure=_MEASURES[self._first], seed=seed)
-        self._kept: dict[Code, tuple[tuple[int, ...], Code]] = {}
-        self._broken: dict[Code, None] = {}
-        self.rejected = 0
         self.bound = self._least()
-
-    @property
-    def codes(self) -> list[Code]:
-        """The best valid plans, in canonical order."""
-        return sorted(self._kept, key=self._kept.__getitem__)
 
     @property
     def programs(self) -> int:
@@ -103,8 +82,8 @@ class Plans:
         """Cut the first orders, and repair what breaks something if there is nothing else."""
         for line in self._search.begin(deadline):
             self._offer(line)
-        if not self._kept and self._broken:
-            repair(self._problem, [*self._broken], deadline, self._take)
+        if not self.pool.codes and self.pool.broken:
+            repair(self._problem, [*self.pool.broken], deadline, self.pool.offer)
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search on, round by round; say after each whether there is a better plan."""
@@ -115,17 +94,16 @@ class Plans:
         """Compare all chains of down-sets, if that is what is asked and there are few."""
         problem = self._problem
         others = {name for name in problem.limits.in_use() if name not in _KNOWN_LIMITS}
-        if self._first is not PartTerm.PERIOD or problem.rules or others or not self._kept:
+        if self._first is not PartTerm.PERIOD or problem.rules or others or not self.pool.codes:
             return
-        best = self.codes[0]
-        least = self._value(best)
+        least = self._value(self.pool.codes[0])
         try:
             line = best_chain(self.arrays, self.bounds, least - 1, deadline)
         except (TooManySetsError, TimeIsUpError):
             return
         if line is not None:
             self._offer(line)
-        self.bound = self._value(self.codes[0])
+        self.bound = self._value(self.pool.codes[0])
 
     def _value(self, code: Code) -> int:
         return self._problem.formulation.numbers(self._problem, code).term(self._first)
@@ -144,27 +122,7 @@ class Plans:
 
     def _offer(self, line: Line) -> bool:
         """Keep the plan of a line if it is valid and wanted; return whether it is the best one."""
-        code = self.arrays.code(line.parts)
-        return code not in self._kept and self._keep(code)
-
-    def _take(self, code: Code) -> None:
-        self._keep(code)
-
-    def _keep(self, code: Code) -> bool:
-        """Keep a plan if it is valid and wanted; return whether it is the best one."""
-        numbers, broken = examined(self._problem, code)
-        if broken:
-            opaque = {rule.name for rule in self._problem.opaque_rules}
-            self.rejected += {violation.rule for violation in broken} <= opaque
-            if len(self._broken) < _MOST_BROKEN:
-                self._broken[code] = None
-            return False
-        best = min(self._kept.values(), default=None)
-        key = numbers.values(self._problem.ranking), code
-        self._kept[code] = key
-        if len(self._kept) > self._most:
-            del self._kept[max(self._kept, key=self._kept.__getitem__)]
-        return best is None or key < best
+        return self.pool.offer(self.arrays.code(line.parts))
 
 
 _KNOWN_LIMITS = ("max_units", "min_units", "max_unit_memory_bytes", "max_memory_bytes")
@@ -190,7 +148,7 @@ class _Solve:
             if number == _BEFORE_PROOF and self._options.top == 1 and not self._proven:
                 left_s = self._deadline.left_s
                 plans.prove(Deadline(_PROOF_S if left_s is None else max(LEAST_S, _PROOF_SHARE * left_s)))
-            if self._proven or plans.rejected > self._options.max_rejections:
+            if self._proven or plans.pool.rejected > self._options.max_rejections:
                 break
             if better:
                 left = PATIENCE
@@ -198,35 +156,14 @@ class _Solve:
             left -= 1
             if limit_s is None and (left <= 0 or number >= ROUNDS):
                 break
-        return self._claim(self._stop())
+        return self._claim(plans.pool.stopped(self._options, self._deadline))
 
     @property
     def _proven(self) -> bool:
-        """Whether the best plan is proved to be one, and no further ones are wanted."""
-        terms, best = self._problem.objective.terms, self._plans.codes[:1]
-        if not best or len(terms) > 1 or self._options.top > 1:
-            return False
-        numbers = self._problem.formulation.numbers(self._problem, best[0])
-        return bool(numbers.values(terms) == (self._plans.bound,))
-
-    def _stop(self) -> StopReason:
-        if self._plans.rejected > self._options.max_rejections:
-            return StopReason.REJECTION_LIMIT
-        return StopReason.TIME_LIMIT if self._deadline.passed else StopReason.SPACE_LIMIT
+        return self._plans.pool.meets(self._plans.bound)
 
     def _claim(self, stop: StopReason) -> Claim:
-        """Return what the plans so far allow to claim."""
-        problem, codes, proven = self._problem, self._plans.codes, self._proven
-        terms = problem.objective.terms
-        values = problem.formulation.numbers(problem, codes[0]).values(terms) if codes else None
-        status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-        return Claim(
-            status=status if codes else SolveStatus.NO_SOLUTION,
-            stop=StopReason.COMPLETE if proven else stop,
-            plans=tuple(problem.formulation.plan(problem, code) for code in codes),
-            values=values,
-            bound=self._plans.bound,
-            proven=int(proven),
-            handling=self._handling,
-            statistics={"orders": self._plans.programs},
+        plans = self._plans
+        return plans.pool.claim(
+            bound=plans.bound, stop=stop, handling=self._handling, statistics={"orders": plans.programs}
         )

@@ -26,10 +26,10 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     plans = Plans(problem, seed=options.seed)
     plans.begin(deadline)
     if limit_s is not None:
-        yield Start(code=next(iter(plans.codes), None), at_least=plans.bound)
+        yield Start(code=next(iter(plans.pool.codes), None), at_least=plans.bound)
     left = _PATIENCE
     for number, better in enumerate(plans.rounds(deadline)):
         left = _PATIENCE if better else left - 1
-        if left <= 0 or number >= _ROUNDS or plans.rejected > options.max_rejections:
+        if left <= 0 or number >= _ROUNDS or plans.pool.rejected > options.max_rejections:
             break
-    yield Start(code=next(iter(plans.codes), None), at_least=plans.bound)
+    yield Start(code=next(iter(plans.pool.codes), None), at_least=plans.bound)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 
 from ...formulations.task_graph.paths import Paths
 from ...formulations.task_graph.tables import Schedule, TaskTables
+from ..orders import by_priority
 
 Ahead = Sequence[Sequence[int]]
 """What is added to the end of each task on each unit when units are compared."""
@@ -30,21 +31,6 @@ def upward_ranks(tables: TaskTables) -> list[float]:
         )
         ranks[task] = sum(times) / max(1, len(times)) + rest
     return ranks
-
-
-def by_priority(tables: TaskTables, priority: Sequence[float]) -> list[int]:
-    """Return a topological order of the tasks: of those that can be next, always one of highest priority."""
-    waits = [len(own) for own in tables.before]
-    ready = sorted((priority[task], -task) for task, count in enumerate(waits) if not count)
-    order = []
-    while ready:
-        task = -ready.pop()[1]
-        order.append(task)
-        for other, _ in tables.after[task]:
-            waits[other] -= 1
-            if not waits[other]:
-                insort(ready, (priority[other], -other))
-    return order
 
 
 def list_schedule(
@@ -114,7 +100,7 @@ def first_schedules(tables: TaskTables, paths: Paths, units: Collection[int] | N
     ]
     found = []
     for priority in (upward_ranks(tables), tails):
-        order = by_priority(tables, priority)
+        order = by_priority(tables.tasks, [-rank for rank in priority])
         found += [list_schedule(tables, order, ahead, units) for ahead in (None, paths.tail_us)]
     order = list(range(tables.task_count))
     for unit in range(tables.unit_count) if units is None else units:

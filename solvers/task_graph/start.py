@@ -27,10 +27,10 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     search = ScheduleSearch(problem, seed=options.seed)
     search.begin(deadline)
     if limit_s is not None:
-        yield Start(code=next(iter(search.codes), None), at_least=search.bound)
+        yield Start(code=next(iter(search.pool.codes), None), at_least=search.bound)
     left = _ROUNDS
     for better in search.rounds(deadline):
         left = _ROUNDS if better else left - 1
-        if deadline.passed or left <= 0 or search.rejected > options.max_rejections:
+        if deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
             break
-    yield Start(code=next(iter(search.codes), None), at_least=search.bound)
+    yield Start(code=next(iter(search.pool.codes), None), at_least=search.bound)

@@ -9,8 +9,9 @@ import pytest
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import check
 from gapless.formulations.problem import Problem
+from gapless.solvers import exhaustive
 from gapless.solvers.families import starts_for
-from gapless.solvers.jobs import annealing, solving
+from gapless.solvers.jobs import annealing
 from gapless.solvers.jobs.annealing import list_schedules
 from gapless.solvers.jobs.playing import Play
 from gapless.solvers.protocol import SolveOptions, SolveStatus
@@ -21,7 +22,7 @@ from tests.jobs_instances import drawn_jobs, jobs_problem
 @pytest.fixture
 def _searching(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small spaces are searched, too; not as long as those of a user."""
-    monkeypatch.setattr(solving, "MOST_WALKED", 0)
+    monkeypatch.setattr(exhaustive, "MOST_WALKED", 0)
     monkeypatch.setattr(annealing, "STEPS", 300)
 
 

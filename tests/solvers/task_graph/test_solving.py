@@ -12,10 +12,11 @@ from gapless.formulations.task_graph.paths import paths_of
 from gapless.formulations.task_graph.tables import tables_of
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
+from gapless.solvers.orders import by_priority
 from gapless.solvers.sandbox import call_in_child
 from gapless.solvers.task_graph.bounds import latency_bound
 from gapless.solvers.task_graph.drawn import random_tasks
-from gapless.solvers.task_graph.lists import by_priority, first_schedules, list_schedule, upward_ranks
+from gapless.solvers.task_graph.lists import first_schedules, list_schedule, upward_ranks
 from gapless.solvers.task_graph.moves import Critical, Moves
 from gapless.solvers.task_graph.solving import ScheduleSearch
 from tests.task_graph_instances import least_latency, small_tasks
@@ -56,9 +57,9 @@ def test_the_native_search_finds_the_best_plan_of_small_problems() -> None:
                 break
         best = least_latency(problem)
         if best is None:
-            assert not search.codes
+            assert not search.pool.codes
             continue
-        found = problem.formulation.numbers(problem, search.codes[0]).term("latency")
+        found = problem.formulation.numbers(problem, search.pool.codes[0]).term("latency")
         assert search.bound <= best <= found
         missed += found > best
     assert missed == 0
@@ -86,7 +87,7 @@ def test_lists_and_moves_know_the_times_of_the_judge(seed: int) -> None:
         found = problem.formulation.numbers(problem, code).term("latency")
         assert found < latency
         latency = found
-    order = by_priority(tables, [rng.random() for _ in range(tables.task_count)])
+    order = by_priority(tables.tasks, [rng.random() for _ in range(tables.task_count)])
     place = {task: position for position, task in enumerate(order)}
     assert all(place[other] < place[task] for task in order for other, _ in tables.before[task])
 
