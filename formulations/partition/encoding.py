@@ -8,10 +8,11 @@
     y[b, s+1] <= y[b, s],  y[a, s] <= y[b, s] for each edge a -> b of the transitive reduction
     h[e, s] >= x[p, s] - x[q, s] and >= x[q, s] - x[p, s] for the maker p of e and each reader q
 
-The load of part s on kind k is linear in x and h; the period is the largest of those that t chooses. Two
-kinds of redundant arguments make proofs short: what the first parts hold together, and the last ones, over
-how fast so many units are at most (`bounds`). With a known plan each block has a window of parts: what has to
-be before it and after it needs parts, too.
+The load of part s on kind k is linear in x and h; the period is the largest of those that t chooses. What
+the first parts hold, and the last ones, makes proofs short, although it follows: no period is less than that
+over how fast so many units are at most; and, with a known plan, neither hold more than they can in its
+period, messages included (`bounds`). So each block has a window of parts: what has to be before it and after
+it needs parts, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from math import gcd
 
 from ..expr import (
     BoolExpr,
-    BoolVar,
     Const,
     Expr,
     VariableKey,
@@ -34,10 +34,9 @@ from ..expr import (
 )
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
-from .bounds import bounds_of
+from .literals import PartLiterals
 from .quantities import PartQuantity as Q
-from .quantities import PartTerm, PartValues
-from .tables import Code, chain_of, graph_to_search
+from .tables import Code, chain_of
 
 _MOST_BYTES = 2**24
 """Bytes are counted in larger units where capacities are beyond this; plans are judged in bytes."""
@@ -52,40 +51,13 @@ def encode_parts(problem: Problem, *, top: int = 1, known: Code | None = None) -
     Where one plan is wanted and no rule tells units apart, units that are alike have one kind, and a known
     plan limits where blocks can be; otherwise every valid plan is a solution.
     """
-    return _Order(problem, one=top == 1 and not problem.rules, known=known).encoded()
+    return OrderEncoding(problem, one=top == 1 and not problem.rules, known=known).encoded()
 
 
-class _Order:
-    """The model of one problem.
+class OrderEncoding(PartLiterals):
+    """The model of one problem (parameters: see `PartLiterals`)."""
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    one
-        Whether one best plan is enough.
-    known
-        A valid plan, or None.
-    """
-
-    def __init__(self, problem: Problem, *, one: bool, known: Code | None) -> None:
-        self.problem, self.one = problem, one
-        self.graph = graph = graph_to_search(problem, one=one, known=known)
-        self.blocks = graph.blocks
-        self.kinds = graph.alike() if one else tuple((unit,) for unit in range(graph.unit_count))
-        self.kind_of = {unit: kind for kind, units in enumerate(self.kinds) for unit in units}
-        self.parts = range(min(graph.unit_count, problem.limits.max_units or graph.unit_count))
-        self.times = [[row[units[0]] for units in self.kinds] for row in graph.block_us]
-        self.bytes, self.pins = graph.block_bytes, graph.block_pins
-        self.bounds = bounds_of(graph, len(self.parts))
-        self.known_us = self._known_us(known)
-        self.windows = self._windows()
-        self.held = {
-            (pin, part): BoolVar("h", (pin, part))
-            for pin, pins in enumerate(self.pins)
-            for part in self.parts
-            if any(self.windows[block][0] <= part <= self.windows[block][1] for block in pins.layers)
-        }
+    name = "convex parts"
 
     def encoded(self) -> Encoded[Code]:
         """Return the whole encoding."""
@@ -102,7 +74,7 @@ class _Order:
         constraints = [Constraint(name=name, expr=expr) for name, found in rows.items() for expr in found]
         constraints += (Constraint(name=r.name, expr=r.expr) for r in self.problem.expression_rules)
         return Encoded(
-            name="convex parts",
+            name=self.name,
             model=Model(constraints=tuple(constraints), definitions=self._definitions()),
             decode=self._decode,
             exclude=self._exclude,
@@ -110,74 +82,6 @@ class _Order:
             complete=not self.one,
             assign=self._assign,
         )
-
-    # What is where
-
-    def _known_us(self, known: Code | None) -> int | None:
-        """Return a period that nothing worse than is wanted, or None."""
-        if known is None or not self.one or self.problem.ranking[0] != PartTerm.PERIOD:
-            return None
-        return PartValues(self.graph, known).period_us
-
-    def _windows(self) -> list[tuple[int, int]]:
-        """Return the first and the last part that each block can be in, in plans that are not worse."""
-        if self.known_us is None:
-            return [(0, self.parts[-1])] * self.blocks.count
-        return self.bounds.windows(self.known_us)
-
-    def _later(self, block: int, part: int) -> BoolExpr:
-        """Return "the block is in this part or a later one"."""
-        first, last = self.windows[block]
-        return Const(int(part <= first)) if part <= first or part > last else BoolVar("y", (block, part))
-
-    def _inside(self, block: int, part: int) -> Expr:
-        """Return "the block is in this part" as a number."""
-        return linear([(1, self._later(block, part)), (-1, self._later(block, part + 1))])
-
-    def _kind(self, part: int, kind: int) -> BoolExpr:
-        return BoolVar("t", (part, kind)) if len(self.kinds) > 1 else Const(1)
-
-    def _order(self) -> list[BoolExpr]:
-        rows: list[BoolExpr] = []
-        for block in range(self.blocks.count):
-            first, last = self.windows[block]
-            inside = range(first + 1, last + 1)
-            rows += [self._later(block, part) <= self._later(block, part - 1) for part in inside]
-            for other in self.blocks.before[block]:
-                rows += [self._later(other, part) <= self._later(block, part) for part in self.parts[1:]]
-        return rows
-
-    def _kinds(self) -> list[BoolExpr]:
-        if len(self.kinds) == 1:
-            return []
-        rows = [count(self._kind(part, k) for k in range(len(self.kinds))) == 1 for part in self.parts]
-        for kind, units in enumerate(self.kinds):
-            total = count(self._kind(part, kind) for part in self.parts)
-            rows.append(
-                total == len(units) if len(self.parts) == self.graph.unit_count else total <= len(units)
-            )
-        return rows
-
-    @property
-    def _counts(self) -> bool:
-        """Whether it matters which parts are empty."""
-        limits = self.problem.limits
-        counted = PartTerm.UNITS in self.problem.ranking or limits.min_units or any(self.graph.exclusive)
-        return bool(counted) or not self.one
-
-    def _used(self, part: int) -> BoolVar:
-        return BoolVar("n", (part,))
-
-    def _counting(self) -> list[BoolExpr]:
-        """Return what ties n to the blocks; empty parts are the last ones."""
-        sinks = [block for block in range(self.blocks.count) if not self.blocks.after[block]]
-        rows: list[BoolExpr] = []
-        for part in self.parts:
-            reached = [self._later(block, part) for block in sinks]
-            rows += [each <= self._used(part) for each in reached]
-            inside = linear((1, self._inside(block, part)) for block in range(self.blocks.count))
-            rows.append(self._used(part) <= inside)
-        return rows
 
     # Loads
 

@@ -10,9 +10,9 @@ import gapless
 from gapless.formulations.judge import check, examined
 from gapless.formulations.task_graph.paths import paths_of
 from gapless.formulations.task_graph.tables import tables_of
+from gapless.solvers.orders import by_priority
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
-from gapless.solvers.orders import by_priority
 from gapless.solvers.sandbox import call_in_child
 from gapless.solvers.task_graph.bounds import latency_bound
 from gapless.solvers.task_graph.drawn import random_tasks
