@@ -149,8 +149,8 @@ def small_graph(seed: int) -> Problem:
         for number, node in enumerate(nodes[:size]):
             colour = node.colour or (f"c{number}" if rng.random() < 0.8 else None)
             nodes[number] = replace(node, colour=colour)
-            times = tuple(None if time is None else rng.randint(1, 60) for time in node.times_us)
-            nodes.append(replace(nodes[number], name=f"n{number}b", times_us=times, backward=True))
+            again = tuple(None if time is None else rng.randint(1, 60) for time in node.times_us)
+            nodes.append(replace(nodes[number], name=f"n{number}b", times_us=again, backward=True))
         edges += [(f"{b}b", f"{a}b") for a, b in edges]
         edges += [(f"n{number}", f"n{number}b") for number in range(size)]
         size *= 2

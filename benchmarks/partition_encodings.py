@@ -114,7 +114,7 @@ def variant_of(backend: str, encoding: type[OrderEncoding]) -> ExactBackend:
         def encode(self, problem: Problem, options: SolveOptions, start: Start) -> Encoded[Code]:
             return encoding(problem, one=True, known=start.code).encoded()
 
-    return Variant()  # type: ignore[no-any-return]
+    return Variant()
 
 
 def main() -> int:

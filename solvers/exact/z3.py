@@ -192,8 +192,10 @@ class Z3Terms:
             if key not in known:
                 term = self._variables.get(key)
                 value = None if term is None else model[term]
-                whole = value is not None and self._z3.is_int_value(value)
-                known[key] = value.as_long() if whole else int(self._z3.is_true(value))
+                if value is not None and self._z3.is_int_value(value):
+                    known[key] = value.as_long()
+                else:
+                    known[key] = int(self._z3.is_true(value))
             return known[key]
 
         return read

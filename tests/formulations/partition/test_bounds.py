@@ -111,7 +111,7 @@ def test_stretches_lie_between_separators() -> None:
     assert stretches.low == (0, work[0], sum(work[:4]), sum(work))  # a0 and b0 are side by side
     assert stretches.high == (0, sum(work[:3]), sum(work[:6]), sum(work))
     assert stretches.cuts[0][0] == stretches.cuts[0][-1] == 0
-    sends = [problem.data.tensor_us[number][0] for number in range(3)]  # type: ignore[union-attr]
+    sends = [problem.data.tensor_us[number][0] for number in range(3)]
     assert stretches.cuts[0][1] == min(sends[0], sends[1] + sends[2])
     assert not any(stretches.cuts[-1])  # nothing costs the last unit anything
     again = stretches.reversed(bounds.work.total).reversed(bounds.work.total)
