@@ -9,6 +9,7 @@ import pytest
 
 import gapless
 from benchmarks.partition import brute_force, small_graph
+from benchmarks.partition_encodings import VARIANTS, variant_of
 from benchmarks.partition_graphs import LARGE, PUBLIC_LIKE
 from gapless.formulations.judge import check, examined
 from gapless.formulations.partition.bounds import bounds_of
@@ -21,6 +22,7 @@ from gapless.solvers.partition.line import best_cuts
 from gapless.solvers.partition.moves import Parts
 from gapless.solvers.partition.orders import depth_first, first_orders, reshuffled
 from gapless.solvers.protocol import NEVER, Deadline, TimeIsUpError
+from gapless.solvers.session import solve
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -35,6 +37,16 @@ def test_exact_backends_agree_on_a_drawn_graph(backend: str) -> None:
     native = gapless.plan(problem)
     found = gapless.plan(problem, backend=backend)
     assert (found.status, found.objective) == ("optimal", native.objective)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_encodings_that_are_compared_have_one_optimum(name: str) -> None:
+    problem = random_graph(10, 3, seed=4)
+    found = solve(problem, variant_of("cpsat", VARIANTS[name]))
+    assert (found.status, found.objective) == (
+        "optimal",
+        gapless.plan(problem, backend="exhaustive").objective,
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
