@@ -34,7 +34,7 @@ from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 
-GRAPHS = ("transformer-6-operators", "residual-8", "inception-layers")
+GRAPHS = ("residual-8", "inception-layers", "inception-16")
 INSTANCES = {instance.name: instance for instance in (*PUBLIC_LIKE, *HARDER)}
 
 
