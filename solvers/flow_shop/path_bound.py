@@ -42,7 +42,7 @@ def path_bound_us(kinds: Sequence[Kind], deadline: Deadline = NEVER) -> int:
         When to be content with what is known.
     """
     count, units = sum(kind.count for kind in kinds), kinds[0].ways.arrays.unit_count
-    longest = max(int(np.abs(kind.ways.arrays.tail).max() + np.abs(kind.ways.head).max()) for kind in kinds)
+    longest = max(int(np.abs(kind.ways.tail).max() + np.abs(kind.ways.head).max()) for kind in kinds)
     if not 1 < count <= _MOST_REQUESTS or units > _MOST_UNITS or longest * units * _AVOIDED >= UNREACHABLE:
         return 0
     paths = np.triu(np.ones((count, count)), 1)[:, :, None] * np.ones(units)
