@@ -21,7 +21,7 @@ from tests.workload_instances import workload_problem
 
 
 def in_order(problem: Problem) -> Problem:
-    return replace(problem, data=replace(problem.data, order=RequestOrder.FIXED))  # type: ignore[type-var]
+    return replace(problem, data=replace(problem.data, order=RequestOrder.FIXED))
 
 
 def kinds(problem: Problem) -> tuple[Kind, ...]:
