@@ -8,23 +8,27 @@ the one left at the limit; for the study also the means, and the same for combin
 Backends start from plan and bound of the native search, whose seconds are included, or cold (`--start none`),
 or once so and once so (`both`). Medians over the seeds, with how many of them were proved, and
 where the bounds of the others come from; every run is in a child process, with one thread (`--threads`).
+Backends are left out where they do not finish (`LARGEST`). The runs of a study are kept in a file if one is
+named (`--keep FILE`), and those that are in it are not made again: so a study that was cut off goes on.
 
 Options: `--backends cpsat,pulp,pulp-cbc,z3`, `--sizes 3x3,5x4` (requests x units), `--kinds joint;...`,
 `--seeds 2`, `--start native`, `--study 0`, `--requests 10` (no longer combinations), `--after 1,10`,
-`--time-limit 60`.
+`--time-limit 60`, `--keep FILE`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from statistics import mean, median
 
 from rich.console import Console
@@ -77,24 +81,44 @@ FEW = 6
 class Run:
     """What one solve came to."""
 
-    after: tuple[float, ...] = ()
     requests: int = 0
     close_s: float | None = None
     optimum_s: float | None = None
     cpu_s: float = 0.0
     gap: float | None = None
     source: Source | None = None
-    gaps: dict[float, float] = field(default_factory=dict)
-    _started: float = field(default_factory=time.monotonic)
+    gaps: dict[str, float] = field(default_factory=dict)
+    """By the seconds after which it was."""
 
-    def see(self, claim: Claim) -> None:
-        """Note the gap and when plan and bound come close."""
-        if not claim.values or claim.bound is None:
-            return
-        seconds, gap = time.monotonic() - self._started, 1 - claim.bound / claim.values[0]
-        self.gaps.update({mark: gap for mark in self.after if seconds <= mark})
+    def note(self, seconds: float, gap: float, after: Sequence[float]) -> None:
+        """Note the gap at a time."""
+        self.gaps.update({f"{mark:g}": gap for mark in after if seconds <= mark})
         if self.close_s is None and gap <= CLOSE:
             self.close_s = seconds
+
+
+class KeptRuns:
+    """The runs of a study in a file, one JSON object a line.
+
+    Parameters
+    ----------
+    path
+        The file, made when the first run is added; None: nothing is kept.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        self._known = {tuple(entry["asked"]): Run(**entry["run"]) for entry in map(json.loads, lines)}
+
+    def get(self, asked: tuple[str, ...], make: Callable[[], Run]) -> Run:
+        """Return what was run with these words, or run it and keep it."""
+        if asked not in self._known:
+            self._known[asked] = run = make()
+            if self._path is not None:
+                with self._path.open("a") as file:
+                    file.write(json.dumps({"asked": asked, "run": asdict(run)}) + "\n")
+        return self._known[asked]
 
 
 def main() -> None:
@@ -129,6 +153,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("--threads", type=int, default=1, help="of each solver")
+    parser.add_argument("--keep", type=Path, default=None, metavar="FILE", help="of the runs of a study")
     return parser.parse_args()
 
 
@@ -158,7 +183,8 @@ def _table(kind: str, options: argparse.Namespace) -> Table:
                 )
                 runs = [_run(problem, name, mode, options) for problem in problems]
                 loads = "balanced" if balanced else "mixed"
-                table.add_row(f"{requests} x {units}", loads, label_of(name, mode), *_cells(runs))
+                cells = _cells(runs, options.after)
+                table.add_row(f"{requests} x {units}", loads, label_of(name, mode), *cells)
     return table
 
 
@@ -170,12 +196,19 @@ def _study(options: argparse.Namespace) -> Table:
         *(t for t in random_workloads(STUDY, options.study, 0) if _length(t) <= options.requests),
     ]
     every: dict[str, list[Run]] = {}
+    kept = KeptRuns(options.keep)
+    asked = (f"{options.time_limit:g} s", f"{options.threads} threads", f"after {options.after}")
     for text in texts:
+        problem = shipped_workload(STUDY, text)
+        requests = _length(text)
         for name, mode in _backends(options):
-            run = _run(shipped_workload(STUDY, text), name, mode, options)
-            run.requests = _length(text)
-            every.setdefault(label_of(name, mode), []).append(run)
-            row = (str(run.requests), text, label_of(name, mode), *_cells([run]))
+            if requests * len(problem.platform.units) > LARGEST.get(name, 10**9):
+                continue
+            label = label_of(name, mode)
+            run = kept.get((text, label, *asked), partial(_run, problem, name, mode, options))
+            run.requests = requests
+            every.setdefault(label, []).append(run)
+            row = (str(requests), text, label, *_cells([run], options.after))
             print(*row, sep="  ", file=sys.stderr, flush=True)
             table.add_row(*row)
     for label, runs in every.items():
@@ -183,7 +216,9 @@ def _study(options: argparse.Namespace) -> Table:
             ("all", runs),
             (f"up to {FEW} requests", [run for run in runs if run.requests <= FEW]),
         ):
-            table.add_row("", title, label, *_cells(some)[:-1], _mean([r.gap for r in some]))
+            if some:
+                cells = _cells(some, options.after)[:-1]
+                table.add_row("", title, label, *cells, _mean([run.gap for run in some]))
     return table
 
 
@@ -198,10 +233,13 @@ def _backends(options: argparse.Namespace) -> list[tuple[str, StartMode]]:
 
 
 def _run(problem: Problem, name: str, mode: StartMode, options: argparse.Namespace) -> Run:
-    run, before_s = Run(options.after), _children_s()
-    asked = SolveOptions(
-        time_limit_s=options.time_limit, start=mode, threads=options.threads, publish=run.see
-    )
+    run, before_s, started_s = Run(), _children_s(), time.monotonic()
+
+    def see(claim: Claim) -> None:
+        if claim.values and claim.bound is not None:
+            run.note(time.monotonic() - started_s, 1 - claim.bound / claim.values[0], options.after)
+
+    asked = SolveOptions(time_limit_s=options.time_limit, start=mode, threads=options.threads, publish=see)
     try:
         result = solve(problem, get_backend(name), asked, explain=False)
     except BackendError as error:
@@ -209,10 +247,9 @@ def _run(problem: Problem, name: str, mode: StartMode, options: argparse.Namespa
         return run
     run.gap, run.source, run.cpu_s = result.gap, result.bound_source, _children_s() - before_s
     if result.gap is not None:
-        run.gaps.update({mark: result.gap for mark in run.after if result.runtime_s <= mark})
+        run.note(result.runtime_s, result.gap, options.after)
     if result.status is SolveStatus.OPTIMAL:
         run.optimum_s = result.runtime_s
-        run.close_s = min(run.close_s or result.runtime_s, result.runtime_s)
     return run
 
 
@@ -229,7 +266,7 @@ def _children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _cells(runs: list[Run]) -> list[str]:
+def _cells(runs: Sequence[Run], after: Sequence[float]) -> list[str]:
     proved = [run.optimum_s for run in runs if run.optimum_s is not None]
     close = [run.close_s for run in runs if run.close_s is not None]
     gaps = [f"{100 * run.gap:.2f} % ({run.source})" for run in runs if run.gap]
@@ -238,7 +275,7 @@ def _cells(runs: list[Run]) -> list[str]:
         f"{median(proved):.2f} s" if proved else "-",
         f"{median(run.cpu_s for run in runs):.1f} s",
         f"{len(proved)} of {len(runs)}",
-        *(_mean([run.gaps.get(mark) for run in runs]) for mark in (runs[0].after if runs else ())),
+        *(_mean([run.gaps.get(f"{mark:g}") for run in runs]) for mark in after),
         ", ".join(gaps) or "-",
     ]
 

@@ -85,23 +85,24 @@ class ChainArrays:
 def build_arrays(chain: Chain) -> ChainArrays:
     """Return the arrays of one network."""
     cuts = np.array(chain.cuts, dtype=np.int64)
-    units = range(chain.unit_count)
-    prefix = np.array([[chain.prefix_us[unit][cut] for cut in chain.cuts] for unit in units], dtype=np.int64)
-    into = np.array([[chain.transfer_in_us[c][unit] for c in chain.cuts] for unit in units], dtype=np.int64)
-    out = np.array([[chain.transfer_out_us[c][unit] for c in chain.cuts] for unit in units], dtype=np.int64)
-    last = np.array([_reaches(chain, unit) for unit in units], dtype=np.int64)
+    prefix = np.array(chain.prefix_us, dtype=np.int64)[:, cuts]
+    into, out = (
+        np.array(rows, dtype=np.int64)[cuts].T for rows in (chain.transfer_in_us, chain.transfer_out_us)
+    )
+    last = np.array([_reaches(chain, unit, cuts) for unit in range(chain.unit_count)], dtype=np.int64)
     return ChainArrays(cuts=cuts, head=into - prefix, tail=prefix + out, last=last)
 
 
-def _reaches(chain: Chain, unit: int) -> list[int]:
+def _reaches(chain: Chain, unit: int, cuts: Ints) -> Ints:
     """Return for each legal boundary the last one that a chunk from there can end at."""
+    blocked = np.array(chain.blocked[unit], dtype=np.int64)[cuts]
+    supported: Ints = np.searchsorted(blocked, blocked, side="right") - 1
+    if chain.unit_memory[unit] is None:
+        return supported
     found, reach = [], 0
     for place, start in enumerate(chain.cuts):
         reach = max(reach, place)
-        while reach < len(chain.cuts) - 1:
-            stop = chain.cuts[reach + 1]
-            if not (chain.runs(start, stop, unit) and chain.fits(start, stop, unit)):
-                break
+        while reach < supported[place] and chain.fits(start, chain.cuts[reach + 1], unit):
             reach += 1
         found.append(reach)
-    return found
+    return np.array(found, dtype=np.int64)

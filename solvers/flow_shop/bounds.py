@@ -22,6 +22,7 @@ from .columns import contended_columns_us
 from .contention_bound import ContentionBound, contention_bound
 from .kinds import Kind, kinds_of
 from .ordering import displacement_of, violation_of
+from .path_bound import path_bound_us
 from .slicing import least_bottleneck
 from .ways import UNREACHABLE, Ways
 
@@ -264,10 +265,15 @@ class TermBounds:
         found = max(self.contention.bound_us, *serial_ends_us(self._shop, self._networks))
         if self.contention.rounding_us * _FINE > found:
             found = max(found, self.prices.bound_us)
+        return found if self._shop.order_is_free else max(found, self._in_order_us)
+
+    @cached_property
+    def _in_order_us(self) -> int:
+        """The bound on the makespan that knows the order, which is given; 0 where there is none."""
         workload = self._shop.workload
-        if workload.execution is Execution.COLUMNS and not self._shop.order_is_free:
-            found = max(found, contended_columns_us(self._shop, self._networks, self._share))
-        return found
+        if workload.execution is Execution.COLUMNS:
+            return contended_columns_us(self._shop, self._networks, self._share)
+        return path_bound_us(self._kinds, self._share) if workload.mode is Mode.BATCH else 0
 
     def _latency_us(self) -> int:
         """Sum of the j-th ends: none before the units have done the j cheapest requests, or the j-th alone.
