@@ -17,9 +17,6 @@ from ..formulations.problem import Problem
 from ..formulations.validation import Defects
 from .problems import Millis, refuse_rules
 
-LAYER_ORDERS = ("fixed", "free")
-"""Whether plans cut the given order of the layers, or any order that the graph allows."""
-
 
 def layer_graph(
     times_ms: Mapping[str, Sequence[Millis]],

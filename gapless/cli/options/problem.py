@@ -138,9 +138,10 @@ OverGraphOption = Annotated[
 LayerOrderOption = Annotated[
     str | None,
     _asked_option(
-        metavar="fixed|free",
-        help="Whether plans cut the given order of the layers (fixed, the default) or any of the graph "
-        "(free): convex parts, one for each unit; with --objective latency layers side by side.",
+        metavar="fixed|best|free|NUMBERS",
+        help="What plans cut: the given order of the layers (fixed, the default); another one, which is "
+        "chosen for the period (best), or given, as 0-2,5,3-4; or the graph (free): convex parts, one for "
+        "each unit; with --objective latency layers side by side.",
     ),
 ]
 SegmentsOption = Annotated[
