@@ -9,12 +9,11 @@ from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
 from ..executor.graph.grouping import Granularity
 from ..executor.machine.fingerprint import fingerprint
-from ..executor.model import Model, reordered
+from ..executor.model import Model, in_order_of, reordered
 from ..executor.progress import Ledger, Report
 from ..executor.tuning.trust import TableFacts
 from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.hardware import Platform
-from ..formulations.network import Network
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words, parse_order
@@ -122,14 +121,7 @@ def in_layer_order(
         return dict(tables), models
     chosen = order_words(with_layer_order(tables[first], order).network.order) or "fixed"
     found = {name: with_layer_order(table, chosen) for name, table in tables.items()}
-    return found, {each.name: _like(models[each.name], each) for each in found[first].networks}
-
-
-def _like(model: Model, network: Network) -> Model:
-    """Return a model with its layers in the order of a network."""
-    place = {name: layer for layer, name in enumerate(model.network.layer_names)}
-    order = tuple(place[name] for name in network.layer_names)
-    return reordered(model, () if order == tuple(range(len(order))) else order)
+    return found, {each.name: in_order_of(models[each.name], each) for each in found[first].networks}
 
 
 def facts_of(taken: Profile) -> TableFacts:
