@@ -16,11 +16,11 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.reordering import parse_order, reordered
 from ..solvers.partition.best_order import best_order
-from ..solvers.protocol import SolveOptions
+from ..solvers.protocol import SolveOptions, SolveStatus
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
 from .partitions import with_parts
-from .planning import default_backend
+from .planning import able_backends, default_backend
 from .problems import refuse_rules
 
 LAYER_ORDERS = ("fixed", "best", "free")
@@ -157,11 +157,17 @@ class OrderResult:
     chunks_us: int | None = None
     parts_us: int | None = None
 
+    @property
+    def plan(self) -> Plan | None:
+        """The best plan, or None."""
+        return None if self.result is None else self.result.plan
+
 
 def compare_layer_orders(
     problem: Problem,
     *,
     orders: Sequence[str] = LAYER_ORDERS,
+    backend: str | None = None,
     options: SolveOptions = SolveOptions(),
     on_order: Callable[[str], None] | None = None,
 ) -> tuple[OrderResult, ...]:
@@ -177,8 +183,10 @@ def compare_layer_orders(
         As for `with_layer_order`.
     orders
         Words of `LAYER_ORDERS`.
+    backend
+        Who solves; None: the usual backends one after the other, until one has a proof.
     options
-        How to solve; the time limit is for each.
+        How to solve; the time limit is for each of them.
     on_order
         Called with each before it is planned.
 
@@ -211,7 +219,7 @@ def compare_layer_orders(
         started = time.monotonic()
         try:
             asked = with_layer_order(problem, order)
-            result = solve(asked, default_backend(asked), options)
+            result = _most_proven(asked, backend, options)
         except (InvalidInputError, BackendError) as error:
             found.append(OrderResult(order=order, failure=str(error)))
             continue
@@ -228,6 +236,17 @@ def compare_layer_orders(
             )
         )
     return tuple(found)
+
+
+def _most_proven(problem: Problem, backend: str | None, options: SolveOptions) -> SolveResult:
+    """Return the answer that is nearest to a proof: of one backend, or of the usual ones up to a proof."""
+    first, *others = [backend] if backend else [*able_backends(problem)] or [default_backend(problem)]
+    found = solve(problem, first, options)
+    for name in others:
+        if found.gap == 0 or found.status is SolveStatus.INFEASIBLE:
+            break
+        found = min(found, solve(problem, name, options), key=lambda one: 1.0 if one.gap is None else one.gap)
+    return found
 
 
 def _periods(given: Problem, asked: Problem, plan: Plan) -> tuple[int | None, int | None]:

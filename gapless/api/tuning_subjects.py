@@ -107,7 +107,7 @@ def check_order_of(models: Iterable[Model], order: str) -> None:
 
 def in_layer_order(
     tables: Mapping[str, Problem], models: Mapping[str, Model], order: str
-) -> tuple[dict[str, Problem], Mapping[str, Model]]:
+) -> tuple[dict[str, Problem], dict[str, Model]]:
     """Return tables and models with their layers in an order (`with_layer_order`).
 
     The best order is chosen by the first table, which plans are made from. Where the order is free, only that
@@ -116,9 +116,9 @@ def in_layer_order(
     first = next(iter(tables))
     if order == "free":
         single = (name for name, table in tables.items() if name == first or table.co_run_costs is None)
-        return {name: with_layer_order(tables[name], order) for name in single}, models
+        return {name: with_layer_order(tables[name], order) for name in single}, dict(models)
     if order == "fixed":
-        return dict(tables), models
+        return dict(tables), dict(models)
     chosen = order_words(with_layer_order(tables[first], order).network.order) or "fixed"
     found = {name: with_layer_order(table, chosen) for name, table in tables.items()}
     return found, {each.name: in_order_of(models[each.name], each) for each in found[first].networks}

@@ -182,14 +182,13 @@ def problem_named(
     rest = {key: text for key, text in given.items() if key != "problem"}
     own = Path(name) / "problem.json"
     if own.is_file() and not any((Path(name) / known).is_file() for known in _IN_FOLDER):
-        asked = {**rest, "problem": str(own)}
-        problem = asked_problem(asked)
-        asked, notes = settled(asked, problem)
+        problem = asked_problem({**rest, "problem": str(own)})
+        asked, notes = settled({**rest, "problem": str(own)}, problem)
         return problem, asked, (f"{own} is taken", *notes)
     named = named_plan(name)
-    asked = {**_asked(named)[0], **rest}
-    problem = asked_problem(asked)
-    asked, notes = settled(asked, problem)
+    given = {**_asked(named)[0], **rest}
+    problem = asked_problem(given)
+    asked, notes = settled(given, problem)
     notes = (f"the problem of {name} is taken", *notes)
     if not remembered:
         return problem, asked, notes

@@ -139,15 +139,14 @@ LayerOrderOption = Annotated[
     str | None,
     _asked_option(
         metavar="fixed|best|free|NUMBERS",
-        help="What plans cut: the given order of the layers (fixed, the default); another one, which is "
-        "chosen for the period (best), or given, as 0-2,5,3-4; or the graph (free): convex parts, one for "
-        "each unit; with --objective latency layers side by side.",
+        help="What plans cut: the given order of the layers (fixed), a better one (best) or this one "
+        "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
     ),
 ]
 SegmentsOption = Annotated[
     str | None,
     _asked_option(
-        metavar="layers|branches", help="What is one task of layers side by side: a layer, or a run of them."
+        metavar="layers|branches", help="What is one task side by side: a layer, or a run of them."
     ),
 ]
 ObjectiveOption = Annotated[
