@@ -26,7 +26,7 @@ from .problems import refuse_rules
 LAYER_ORDERS = ("fixed", "best", "free")
 """What plans cut: the given order of the layers, one that was chosen, or the graph itself (convex parts)."""
 
-CHOICE_S = 5.0
+CHOICE_S = 60.0
 """Longest search for an order, and longest comparison of plans in it with those in the given one."""
 
 
