@@ -250,11 +250,15 @@ def _most_proven(problem: Problem, backend: str | None, options: SolveOptions) -
 
 
 def _periods(given: Problem, asked: Problem, plan: Plan) -> tuple[int | None, int | None]:
-    """Return the periods of a plan as chunks and as parts; None where only the other is known."""
-    own = score(asked, plan).value("period")
-    if given.data is not None or given.co_run_costs is not None:
-        return (own, None) if asked.data == given.data else (None, own)
-    (stream,) = operation_of(asked).arrange(asked, plan).streams
+    """Return the periods of a plan as chunks and as parts.
+
+    Several pipelines have none of them; where there are several tables, there are no parts.
+    """
+    stream, *others = operation_of(asked).arrange(asked, plan).streams
+    if others:
+        return None, None
+    if given.co_run_costs is not None:
+        return score(asked, plan).value("period"), None
     place = {name: layer for layer, name in enumerate(given.network.layer_names)}
     names = asked.network.layer_names
     order = [place[names[layer]] for layer in stream.order or range(len(names))]
