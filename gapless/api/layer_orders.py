@@ -15,7 +15,7 @@ from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.reordering import parse_order, reordered
-from ..solvers.partition.best_order import best_order
+from ..solvers.best_order import best_order
 from ..solvers.protocol import SolveOptions, SolveStatus
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
@@ -34,7 +34,7 @@ def with_layer_order(problem: Problem, order: str = "best", *, time_limit_s: flo
     """Return a problem of one network with its layers in another order, or with the order free.
 
     The best order is that in which the best cuts have the least period, among many: that of the best convex
-    parts, depth-first ones, and orders that differ around a cut (`solvers.partition.best_order`). It stays as
+    parts, depth-first ones, and orders that differ around a cut (`solvers.best_order`). It stays as
     it is where no better one was found. Everything that can be asked of a chain can be asked of it then: any
     objective, rules, tables for company, replicas, several pipelines. Chunks count positions in the new order
     (`Network.order`).

@@ -34,6 +34,9 @@ def test_a_plan_keeps_the_order_that_was_chosen(cli: Cli, branched: Path, tmp_pa
     assert "has changed" not in checked.err
     assert "makespan" in cli("simulate", plan).out
     assert cli("explain", plan).code == 0
+    page = tmp_path / "page.html"
+    assert cli("report", plan, "--out", page, "--backends", "none").code == 0
+    assert f"9 layers; in the order {order}" in page.read_text()
     again = cli("plan", branched, "--layer-order", order, "--json").document
     assert again["candidates"][0]["plan"]["chunks"] == json.loads(plan.read_text())["chunks"]
 

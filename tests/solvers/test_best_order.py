@@ -6,7 +6,7 @@ import pytest
 
 import gapless
 from gapless.formulations.reordering import reordered
-from gapless.solvers.partition.best_order import best_order
+from gapless.solvers.best_order import best_order
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve
 from tests.branch_instances import chain_problem, orders_of, random_network
