@@ -10,7 +10,7 @@ import gapless
 from gapless.api.layer_orders import compare_layer_orders, with_layer_order
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.expr import Expr
+from gapless.formulations.expr import BoolExpr
 from gapless.formulations.network import ModelRef
 from gapless.formulations.problem import Problem
 from gapless.formulations.reordering import order_words
@@ -66,7 +66,7 @@ def test_everything_of_a_chain_goes_with_another_order() -> None:
     assert several.plan is not None
     first = problem.network.layer_names[0]
 
-    def on_unit1(view: gapless.PlanView) -> Expr:
+    def on_unit1(view: gapless.PlanView) -> BoolExpr:
         return view.on(first, "unit1")
 
     ruled = gapless.plan(problem, rules=[on_unit1])
@@ -104,7 +104,7 @@ def test_words_and_numbers_name_an_order() -> None:
 def test_what_has_no_other_order_is_refused() -> None:
     problem = branched()
 
-    def rule(view: gapless.PlanView) -> Expr:
+    def rule(view: gapless.PlanView) -> BoolExpr:
         return view.uses("unit0")
 
     cases = [
