@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import gapless
+from gapless.api.layer_orders import with_layer_order
 from gapless.formulations.files import dump_problem
 from gapless.formulations.reordering import order_words
 from tests.branch_instances import chain_problem, random_network
@@ -39,6 +41,22 @@ def test_a_plan_keeps_the_order_that_was_chosen(cli: Cli, branched: Path, tmp_pa
     assert f"9 layers; in the order {order}" in page.read_text()
     again = cli("plan", branched, "--layer-order", order, "--json").document
     assert again["candidates"][0]["plan"]["chunks"] == json.loads(plan.read_text())["chunks"]
+
+
+def test_a_plan_takes_its_order_to_another_problem(cli: Cli, branched: Path, tmp_path: Path) -> None:
+    plan, other = tmp_path / "plan.json", tmp_path / "other.json"
+    cli("plan", branched, "--layer-order", "best", "--out", plan)
+    problem = chain_problem(random_network(3, layers=9), 4)
+    other.write_text(dump_problem(problem))
+    moved = with_layer_order(problem, json.loads(plan.read_text())["asked"]["layer_order"])
+    period = gapless.score(moved, gapless.load_plan(plan)).value("period")
+    document = cli("check", other, plan, "--json").document
+    assert document["score"]["period_us"] == period
+    small = tmp_path / "small.json"
+    small.write_text(dump_problem(chain_problem(random_network(3, layers=5), 3)))
+    refused = cli("check", small, plan)
+    assert refused.code == 2
+    assert "each of the layers 0 to 4" in refused.err
 
 
 def test_a_chain_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
