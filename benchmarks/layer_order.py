@@ -215,10 +215,9 @@ def _words(raced: Sequence[Raced]) -> str:
     for one in others:
         ratios = [own / base for own, base in zip(one.periods_us, fixed.periods_us, strict=True)]
         sure = max(ratios) < 1 or min(ratios) > 1
-        gain = 100 * (1 - median(ratios))
-        words.append(
-            f"{one.name}: {gain:+.1f} % shorter" if sure else f"{one.name}: no difference beyond noise"
-        )
+        change = 100 * (median(ratios) - 1)
+        shown = f"{abs(change):.1f} % {'shorter' if change < 0 else 'longer'}"
+        words.append(f"{one.name}: {shown if sure else 'no difference beyond noise'}")
     return "Against the fixed order, measured: " + "; ".join(words) + "."
 
 
