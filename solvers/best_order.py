@@ -92,6 +92,7 @@ class _Search:
     def __init__(self, problem: Problem, blocks: Blocks) -> None:
         self._problem, self._blocks = problem, blocks
         self._best: tuple[int, Order, Plan] | None = None
+        self._given: int | None = None
 
     def offer(self, order: Order) -> bool:
         """Cut an order; return whether that is better than all before."""
@@ -100,6 +101,8 @@ class _Search:
         if result.plan is None or result.objective is None:
             return False
         before = self._best
+        if order == list(range(len(order))):
+            self._given = result.objective
         if before is None or result.objective <= before[0]:
             self._best = result.objective, order, result.plan
         return before is None or result.objective < before[0]
@@ -125,8 +128,8 @@ class _Search:
         return reshuffled(self._blocks, order, start, min(len(order), start + width), rng)
 
     def tidy(self) -> tuple[int, ...]:
-        """Return the layers chunk by chunk, those of a chunk in the given order."""
-        if self._best is None:
+        """Return the layers chunk by chunk, those of a chunk in the given order; that, if it is as good."""
+        if self._best is None or self._best[0] == self._given:
             return tuple(range(len(self._problem.network.layers)))
         _, order, plan = self._best
         layers = self._layers(order)

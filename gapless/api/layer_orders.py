@@ -74,12 +74,6 @@ def with_layer_order(problem: Problem, order: str = "best", *, time_limit_s: flo
     refuse_rules(problem, "chunks of another order")
     if order != "best":
         return _in_order(problem, parse_order(order, problem.network))
-    network = problem.network
-    if not network.tensors and len(network.layers) > 1:
-        raise InvalidInputError(
-            f"network {network.name!r} does not say which layer reads from which: it has no tensors, and so "
-            "one order only"
-        )
     return _best(problem, SolveOptions(time_limit_s=time_limit_s))
 
 

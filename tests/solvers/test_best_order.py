@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import gapless
@@ -25,6 +27,13 @@ def test_small_networks_have_the_best_of_all_orders(seed: int) -> None:
     least = min(period(reordered(problem, order)) for order in orders_of(problem.network))
     order = best_order(problem, gapless.with_parts(problem), SolveOptions())
     assert period(reordered(problem, order)) == least
+
+
+def test_the_given_order_stays_where_no_other_is_better() -> None:
+    edges = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
+    graph = gapless.layer_graph({name: [5, 5] for name in "abcd"}, edges, ["x", "y"])
+    problem = replace(graph, data=None)
+    assert best_order(problem, graph, SolveOptions()) == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize("seed", range(3))
