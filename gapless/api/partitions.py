@@ -17,9 +17,6 @@ from ..formulations.problem import Problem
 from ..formulations.validation import Defects
 from .problems import Millis, refuse_rules
 
-LAYER_ORDERS = ("fixed", "free")
-"""Whether plans cut the given order of the layers, or any order that the graph allows."""
-
 
 def layer_graph(
     times_ms: Mapping[str, Sequence[Millis]],
@@ -146,7 +143,7 @@ def with_parts(problem: Problem) -> Problem:
     Raises
     ------
     InvalidInputError
-        It is of another kind, has rules, or several tables of costs.
+        It is of another kind, has rules, several tables of costs, or a network without tensors.
 
     Examples
     --------
@@ -164,6 +161,11 @@ def with_parts(problem: Problem) -> Problem:
     if problem.co_run_costs is not None:
         raise InvalidInputError("parts take one table of costs: choose heavy or isolated with --costs")
     network = problem.network
+    if not network.tensors and len(network.layers) > 1:
+        raise InvalidInputError(
+            f"network {network.name!r} does not say which layer reads from which: it has no tensors, and so "
+            "one order only"
+        )
     costs = problem.costs.of(network.name)
     if devices is not None and devices.links:
         rates = _link_rates(devices, problem.platform.unit_names)
@@ -172,7 +174,10 @@ def with_parts(problem: Problem) -> Problem:
     rows = tuple(tuple(round(tensor.bytes * rate) for rate in rates) for tensor in network.tensors)
     return replace(
         problem,
-        data=Partition(tensor_us=rows if any(map(any, rows)) else ()),
+        data=Partition(
+            tensor_us=rows if any(map(any, rows)) else (),
+            over_links=devices is not None and bool(devices.links or devices.inner),
+        ),
         objective=Objective(terms=("period",)),
     )
 

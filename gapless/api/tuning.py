@@ -47,7 +47,6 @@ from .execution import (
     take_profile,
 )
 from .knowledge import Intervals, keep_session, knowledge_from, known_before
-from .partitions import with_parts
 from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import LoopStop
@@ -55,7 +54,14 @@ from .samples import named_with
 from .trade_offs import measured_front
 from .tuned import Tuned
 from .tuning_checks import check_layer_order, check_traded, checked, for_fronts
-from .tuning_subjects import facts_of, opened, setting_words, tables_of, units_of
+from .tuning_subjects import (
+    facts_of,
+    in_layer_order,
+    opened,
+    setting_words,
+    tables_of,
+    units_of,
+)
 
 DEFAULT_TOP = 10
 
@@ -110,9 +116,10 @@ def tune(
         model is cut into pieces, and tiles of them are measured, too. Plans of one and of several pipelines
         race beside, as above. For a model from one ONNX file. None: no unit shares a chunk.
     layer_order
-        "free": parts of the graph, in any order that it allows (`with_parts`), race beside pipelines in the
-        order of the network; costs are of one table. For a model from one ONNX file. None or "fixed": the
-        order of the network.
+        As for `with_layer_order`, for a model from one ONNX file. "best": all plans are of an order that is
+        chosen by the first table, or of one that is given in numbers. "free": parts of the graph, in any
+        order that it allows, race beside pipelines in the order of the network; costs are of one table. None
+        or "fixed": the order of the network.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", "learned", or one of
         your own. Its predictions and those of the built-in ones are recorded. None: "isolated" where the
@@ -154,9 +161,9 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
-    free = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
+    order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    models = named_with(opened(subject, in_pieces=groups is not None), samples)
+    models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
     found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -169,12 +176,13 @@ def tune(
             taken = take_profile(model, units, found, options=profile_options, **how)
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
-            if groups is None and pipelines is None and not free:
+            if groups is None and pipelines is None and order == "fixed":
                 told: dict[str, Any] = {"costs": costs, "goal": goal, "resume": resume}
                 knowledge = known_before(taken, kept, setting_words(units, found), **told)
             first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
+        tables, models = in_layer_order(tables, models, order)
         setup = TuningSetup(
             runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
             device=setting_words(units, found),
@@ -185,9 +193,8 @@ def tune(
             knowledge=knowledge,
             **how,
         )
-        asked = _asked(_free(tables) if free else tables, pipelines, objective, rules)
-        tuned = _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
-        return _remembered(tuned, setup)
+        asked = _asked(tables, pipelines, objective, rules)
+        return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
 def tune_simulated(
@@ -254,7 +261,7 @@ def tune_simulated(
 
 
 def _remembered(tuned: Tuned, setup: TuningSetup) -> Tuned:
-    """Keep what was executed for later sessions on this device."""
+    """Keep what was executed for later sessions on this device, where it was profiled."""
     if tuned.profile is not None:
         found = executions_of(tuned.problem, tuned.profile.tables, tuned.results)
         keep_session(found, setup.store, setup.device, tuned.results[0].run)
@@ -275,16 +282,6 @@ def _asked(
     }
 
 
-def _free(tables: Mapping[str, Problem]) -> dict[str, Problem]:
-    """Return the problem of parts with each single table; that which plans are made from has to be one."""
-    first = next(iter(tables))
-    return {
-        name: with_parts(table)
-        for name, table in tables.items()
-        if name == first or table.co_run_costs is None
-    }
-
-
 def default_costs(objective: Objective) -> str:
     """Return the name of the table that one network is planned with, unless another one is asked for."""
     return str(Method.ISOLATED) if objective.first == "latency" else DEFAULT_METHOD
@@ -301,7 +298,7 @@ def _tuned(
 ) -> Tuned:
     problem = next(iter(tables.values()))
     if traded:
-        return _front_tuned(tables, taken, setup, traded, sustain_s=sustain_s)
+        return _remembered(_front_tuned(tables, taken, setup, traded, sustain_s=sustain_s), setup)
     comparison, plans = setup.plan(problem, top=setup.solving.top)
     knowledge = setup.knowledge
     foretold = Intervals(knowledge.after(()) if knowledge is not None and knowledge.earlier else None)
@@ -324,7 +321,8 @@ def _tuned(
     result = first if loop is None else loop.answer
     if sustain_s is not None and (loop is None or loop.stop is not LoopStop.INTERRUPTED):
         result = setup.sustain(result, problem, seconds=sustain_s)
-    return Tuned(problem=problem, profile=taken, comparison=comparison, result=result, loop=loop)
+    tuned = Tuned(problem=problem, profile=taken, comparison=comparison, result=result, loop=loop)
+    return _remembered(tuned, setup)
 
 
 def _starts_apart(problem: Problem, solving: SolveOptions) -> bool:

@@ -24,7 +24,7 @@ from ..formulations.judge import check
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from .origins import asked_problem, forgotten, on_problem, require_known, with_remembered_rules
+from .origins import asked_problem, forgotten, on_problem, require_known, settled, with_remembered_rules
 from .pareto_file import PARETO, load_front
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
@@ -133,7 +133,8 @@ def problem_of_plan(
         The plan.
     given
         What the user asks for, by the name of an option, as in `Origin`. With a problem or a workload it is
-        another problem; a plan that was made for a workload brings that along to a problem.
+        another problem; a plan that was made for a workload brings that along to a problem, and one of
+        another order of the layers that order.
     remembered
         Whether the rules that the file remembers count.
 
@@ -144,7 +145,7 @@ def problem_of_plan(
     """
     given = given or {}
     if "problem" in given or "workload" in given:
-        return asked_problem(_with_workload(named.origin, given)), ()
+        return asked_problem(_with_workload(named.origin, _with_order(named.origin, given))), ()
     asked, notes = _asked(named)
     problem = asked_problem({**asked, **given})
     if not remembered:
@@ -177,15 +178,19 @@ def problem_named(
     """
     name = given.get("problem")
     if not name or not _stands_for_problem(Path(name)):
-        return asked_problem(given), given, ()
+        problem = asked_problem(given)
+        return problem, *settled(given, problem)
     rest = {key: text for key, text in given.items() if key != "problem"}
     own = Path(name) / "problem.json"
     if own.is_file() and not any((Path(name) / known).is_file() for known in _IN_FOLDER):
-        asked = {**rest, "problem": str(own)}
-        return asked_problem(asked), asked, (f"{own} is taken",)
+        problem = asked_problem({**rest, "problem": str(own)})
+        asked, notes = settled({**rest, "problem": str(own)}, problem)
+        return problem, asked, (f"{own} is taken", *notes)
     named = named_plan(name)
-    asked = {**_asked(named)[0], **rest}
-    problem, notes = asked_problem(asked), (f"the problem of {name} is taken",)
+    given = {**_asked(named)[0], **rest}
+    problem = asked_problem(given)
+    asked, notes = settled(given, problem)
+    notes = (f"the problem of {name} is taken", *notes)
     if not remembered:
         return problem, asked, notes
     problem = with_remembered_rules(problem, named.origin)
@@ -287,6 +292,12 @@ def _with_workload(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str
     if "workload" in given or "workload" not in origin.asked:
         return given
     return {**on_problem(origin, given["problem"]).asked, **given}
+
+
+def _with_order(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is given, with the order of the layers that a plan counts in."""
+    order = origin.asked.get("layer_order", "")
+    return {"layer_order": order, **given} if order[:1].isdecimal() else given
 
 
 def _asked(named: NamedPlan) -> tuple[Mapping[str, str], tuple[str, ...]]:

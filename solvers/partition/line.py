@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..orders import Order
+from ..topological_orders import Order
 from .arrays import NEVER, Arrays, Counts, Ints
 
 MOST_CELLS = 1_200_000

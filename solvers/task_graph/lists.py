@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 
 from ...formulations.task_graph.paths import Paths
 from ...formulations.task_graph.tables import Schedule, TaskTables
-from ..orders import by_priority
+from ..topological_orders import by_priority
 
 Ahead = Sequence[Sequence[int]]
 """What is added to the end of each task on each unit when units are compared."""

@@ -16,11 +16,11 @@ from ...formulations.task_graph.paths import paths_of
 from ...formulations.task_graph.quantities import ScheduleTerm
 from ...formulations.task_graph.tables import Schedule, TaskTables, tables_of
 from ..exhaustive import walked
-from ..orders import by_priority
 from ..pool import Pool
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from ..repairing import repair
 from ..showing import Showing
+from ..topological_orders import by_priority
 from .bounds import latency_bound
 from .lists import first_schedules, list_schedule, upward_ranks
 from .moves import Moves

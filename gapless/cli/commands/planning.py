@@ -20,6 +20,8 @@ from ..options.instances import (
     ContestJobsOption,
     ContestOutOption,
     InstancesOption,
+    KindsOption,
+    LayerOrdersOption,
     OneMoreOption,
     OverwriteContestOption,
     ResumeContestOption,
@@ -99,6 +101,7 @@ def _many_compared(
     backends: str | None,
     backend: str | None,
     kinds: str | None,
+    layer_orders: str | None,
     instances: str,
     jobs: int | None,
     resume: bool,
@@ -119,7 +122,7 @@ def _many_compared(
     stray += [
         name for name in ("top", "distance", "strict_rules") if getattr(solving, name) not in (1, False)
     ]
-    stray += ["kinds"] if kinds is not None else []
+    stray += [name for name, given in (("kinds", kinds), ("layer_orders", layer_orders)) if given is not None]
     if stray:
         name = "PROBLEM" if stray[0] == "problem" else f"--{stray[0].replace('_', '-')}"
         raise InvalidInputError(
@@ -220,15 +223,8 @@ def compare(
     *,
     backends: BackendsOption = None,
     backend: OneMoreOption = None,
-    kinds: Annotated[
-        str | None,
-        solving_option(
-            metavar="all|LIST",
-            help="Of a model over a cluster, instead of backends: what plans can be, comma-separated, each "
-            "solved by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices "
-            "that share chunks), graph (groups with cuts anywhere in the graph).",
-        ),
-    ] = None,
+    kinds: KindsOption = None,
+    layer_orders: LayerOrdersOption = None,
     instances: InstancesOption = None,
     jobs: ContestJobsOption = None,
     resume: ResumeContestOption = False,
@@ -250,6 +246,10 @@ def compare(
     check_writable(out)
     if kinds is not None:
         return _kinds_compared(asked, kinds, backends, solving, out)
+    if layer_orders is not None:
+        if backends is not None:
+            raise InvalidInputError("--layer-orders compares what plans cut: leave --backends away")
+        return _orders_compared(asked, layer_orders, backend, solving, out)
     problem, names = asked.problem, _listed(backends)
     required = [*(names or ()), *([backend] if backend else [])]
     if backend is not None:
@@ -287,6 +287,26 @@ def _kinds_compared(
         document=lambda: document,
         view=lambda: kinds_view(found),
         code=ExitCode.OK if any(one.throughput for one in found) else ExitCode.INFEASIBLE,
+        notes=write_out(out, lambda: documents.json_text(document)),
+    )
+
+
+def _orders_compared(
+    asked: Asked, orders: str, backend: str | None, solving: SolvingOptions, out: Path | None
+) -> Answer:
+    """Answer for `compare --layer-orders`; `backend` None: the usual ones until one has a proof."""
+    from ...files.kinds_document import orders_document
+    from ...view.terminal.kinds import orders_view
+    from ..tasks.solving import orders_watched
+
+    if "layer_order" in asked.origin:
+        raise InvalidInputError("--layer-orders compares orders of the layers: leave --layer-order away")
+    found = orders_watched(asked.problem, orders, backend, solving.solver_options)
+    document = orders_document(asked.problem, found)
+    return Answer(
+        document=lambda: document,
+        view=lambda: orders_view(asked.problem, found),
+        code=ExitCode.OK if any(one.plan for one in found) else ExitCode.INFEASIBLE,
         notes=write_out(out, lambda: documents.json_text(document)),
     )
 

@@ -10,7 +10,6 @@ import gapless
 from gapless.formulations.judge import check, examined
 from gapless.formulations.task_graph.paths import paths_of
 from gapless.formulations.task_graph.tables import tables_of
-from gapless.solvers.orders import by_priority
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.sandbox import call_in_child
@@ -19,6 +18,7 @@ from gapless.solvers.task_graph.drawn import random_tasks
 from gapless.solvers.task_graph.lists import first_schedules, list_schedule, upward_ranks
 from gapless.solvers.task_graph.moves import Critical, Moves
 from gapless.solvers.task_graph.solving import ScheduleSearch
+from gapless.solvers.topological_orders import by_priority
 from tests.task_graph_instances import least_latency, small_tasks
 
 _SEEDS = 40
