@@ -24,6 +24,10 @@ FROM_ARRIVAL = "latency from arrival"
 """Time of one request of a batch, from its arrival to its exit."""
 
 
+_MOST_RUNS = 4
+"""Runs of layers of one unit that the name of a deployment lists."""
+
+
 class Mode(StrEnum):
     """Whether the requests come once (BATCH) or over and over (STREAM)."""
 
@@ -60,6 +64,25 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dataflow:
+    """That the chunks of a stream do not follow each other: each begins when those it waits for are done.
+
+    Attributes
+    ----------
+    waits
+        For each chunk the earlier chunks that it waits for: those that make its inputs, or take turns with
+        it. One that waits for none begins as soon as the request comes in.
+    starts
+        The names of all layers in the order of their starts in the plan (`Plan.order`).
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    waits: tuple[tuple[int, ...], ...]
+    starts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """An endless sequence of requests of one network, all through the same chunks.
 
@@ -81,6 +104,9 @@ class Stream:
     order
         The layers in the order in which the chunks run through them, where it is not that of the network:
         then the layers of a chunk are positions in this order. Empty: the order of the network.
+    dataflow
+        How chunks run side by side for one request at a time; each unit serves its own in their order. None:
+        chunks, or groups of them, run one after the other.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -91,6 +117,7 @@ class Stream:
     leaders: tuple[int, ...] = ()
     task_slots: int | None = None
     order: tuple[int, ...] = ()
+    dataflow: Dataflow | None = None
 
     @property
     def network(self) -> str:
@@ -103,12 +130,24 @@ class Stream:
 
     @property
     def placed(self) -> tuple[Chunk, ...]:
-        """The chunks by the layers of the network: one for each run of consecutive layers of a chunk."""
-        return tuple(
+        """The chunks by the layers of the network: one for each run of consecutive layers of a chunk.
+
+        Of chunks side by side it is one for each run of layers of a unit.
+        """
+        found = (
             replace(chunk, start=start, stop=stop)
             for index, chunk in enumerate(self.chunks)
             for start, stop in self.runs(index)
         )
+        if self.dataflow is None:
+            return tuple(found)
+        joined: list[Chunk] = []
+        for chunk in sorted(found):
+            if joined and joined[-1].unit == chunk.unit:
+                joined[-1] = replace(joined[-1], stop=chunk.stop)
+            else:
+                joined.append(chunk)
+        return tuple(joined)
 
     def runs(self, chunk: int) -> tuple[tuple[int, int], ...]:
         """Return the layers of a chunk by their numbers in the network: [start, stop) of each run of them."""
@@ -132,9 +171,25 @@ class Stream:
         return tuple(range(sum(sizes[:index]), sum(sizes[: index + 1])) for index in range(len(sizes)))
 
     @property
-    def before(self) -> tuple[int, ...]:
-        """For each chunk how many chunks must be done before it; then, how many there are."""
-        return (*(group[0] for group in self.groups for _ in group), len(self.chunks))
+    def waits(self) -> tuple[tuple[int, ...], ...]:
+        """For each chunk the chunks that must be done right before it."""
+        if self.dataflow is not None:
+            return self.dataflow.waits
+        groups = self.groups
+        return tuple(
+            tuple(before) for before, group in zip(((), *groups), groups, strict=False) for _ in group
+        )
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """The chunks that wait for none."""
+        return tuple(chunk for chunk, before in enumerate(self.waits) if not before)
+
+    @property
+    def last(self) -> tuple[int, ...]:
+        """The chunks that none waits for: when all of them are done, the request is."""
+        waited_for = {other for before in self.waits for other in before}
+        return tuple(chunk for chunk in range(len(self.chunks)) if chunk not in waited_for)
 
     @property
     def led_by(self) -> tuple[int, ...]:
@@ -146,6 +201,8 @@ class Stream:
         return self.tiles[chunk] if self.tiles else None
 
     def __str__(self) -> str:
+        if self.dataflow is not None:
+            return " & ".join(_side_by_side_words(self.placed))
         words = []
         for group in self.groups:
             units = (f"{self.chunks[i].unit}{f' {self.tile(i)}' if self.tile(i) else ''}" for i in group)
@@ -219,9 +276,11 @@ class Deployment:
                 )
             if stream.slots < 1:
                 raise InvalidPlanError(f"stream {stream.name!r} needs at least one task slot")
-            defects = list(_tile_defects(stream))
-            if defects:
-                raise InvalidPlanError(f"the tiles of stream {stream.name!r} do not fit together:", defects)
+            for what, defects in (("tiles", _tile_defects), ("chunks", _dataflow_defects)):
+                if found := list(defects(stream)):
+                    raise InvalidPlanError(
+                        f"the {what} of stream {stream.name!r} do not fit together:", found
+                    )
         if self.rounds is not None:
             _check_rounds(self.rounds, len(self.streams))
 
@@ -239,6 +298,11 @@ class Deployment:
     def is_divided(self) -> bool:
         """Whether several units compute tiles of one chunk."""
         return any(any(stream.tiles) for stream in self.streams)
+
+    @property
+    def is_dataflow(self) -> bool:
+        """Whether its chunks run side by side for one request at a time."""
+        return any(stream.dataflow is not None for stream in self.streams)
 
     @property
     def is_batch(self) -> bool:
@@ -274,6 +338,8 @@ class Deployment:
 
         Streams whose chunks say which of them they belong to (`Chunk.request`) are one plan together.
         """
+        if len(self.streams) == 1 and self.streams[0].dataflow is not None:
+            return Plan(chunks=self.streams[0].placed, order=self.streams[0].dataflow.starts)
         named = all(chunk.request == stream.name for stream in self.streams for chunk in stream.chunks)
         if self.rounds is not None or named:
             order = () if self.rounds is None else self.rounds.order
@@ -292,7 +358,7 @@ class Deployment:
     @property
     def parts(self) -> tuple[Plan, ...]:
         """What runs independently, as plans of its own: streams side by side, or all that go in step."""
-        if self.rounds is not None:
+        if self.rounds is not None or self.is_dataflow:
             return self.plans
         streams = (stream.placed for stream in self.streams)
         return tuple(Plan(chunks=tuple(replace(c, request="") for c in chunks)) for chunks in streams)
@@ -307,6 +373,7 @@ class Deployment:
         lines += [f"{s.name}\t{'; '.join(map(str, s.tiles))}" for s in self.streams if s.tiles]
         lines += [f"{s.name}\tled by {s.leaders}" for s in self.streams if s.leaders]
         lines += [f"{s.name}\torder {s.order}" for s in self.streams if s.order]
+        lines += [f"{s.name}\twaits {s.dataflow.waits}" for s in self.streams if s.dataflow is not None]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
             lines += [f"order\t{name}" for name in self.rounds.order]
@@ -355,6 +422,30 @@ def side_by_side(deployment: Deployment) -> Deployment:
 def _beside(network: str, *units: str) -> str:
     """Return what one of several streams of a network is called."""
     return f"{network}@{'+'.join(units)}"
+
+
+def _side_by_side_words(chunks: tuple[Chunk, ...]) -> Iterator[str]:
+    """Yield for each unit which layers it runs."""
+    for unit in dict.fromkeys(chunk.unit for chunk in chunks):
+        runs = [f"{chunk.start}-{chunk.stop - 1}" for chunk in chunks if chunk.unit == unit]
+        more = f" and {len(runs) - _MOST_RUNS} more" if len(runs) > _MOST_RUNS else ""
+        yield f"{','.join(runs[:_MOST_RUNS])}{more} {unit}"
+
+
+def _dataflow_defects(stream: Stream) -> Iterator[str]:
+    if stream.dataflow is None:
+        return
+    waits = stream.dataflow.waits
+    if stream.tiles or stream.slots != 1:
+        yield "chunks run side by side for one request at a time (one task slot), and none is divided"
+    if len(waits) != len(stream.chunks):
+        yield f"there are {len(waits)} lists of chunks to wait for, for {len(stream.chunks)} chunks"
+    for chunk, before in enumerate(waits):
+        if len({*before}) < len(before) or not all(0 <= other < chunk for other in before):
+            yield f"chunk {chunk} waits for {before}: only chunks before it, each once, can be waited for"
+    layers = stream.chunks[-1].stop
+    if len({*stream.dataflow.starts}) != layers or len(stream.dataflow.starts) != layers:
+        yield f"the order of starts must name each of {layers} layers once"
 
 
 def _tile_defects(stream: Stream) -> Iterator[str]:

@@ -273,7 +273,8 @@ def test_a_deployment_knows_its_tiles(model: OnnxModel) -> None:
     assert one.deployment_id != other.deployment_id
     assert one.is_divided
     assert one.units == ("a", "b")
-    assert one.streams[0].before == (0, 0, 2)
+    assert one.streams[0].waits == ((), ())
+    assert one.streams[0].first == one.streams[0].last == (0, 1)
     assert one.plan == other.plan  # rows are worked out anew, not part of a plan
 
 

@@ -1,0 +1,163 @@
+"""Pieces of schedules: nothing starts later than the judge says, and they run as the simulation plays them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import gapless
+from gapless.executor.simulated import SimulatedRunner
+from gapless.files.plans import DEPLOYMENT
+from gapless.formulations.deployment import Dataflow, Deployment, Stream
+from gapless.formulations.errors import InvalidInputError, InvalidPlanError
+from gapless.formulations.files import dump, parse
+from gapless.formulations.judge import check, score
+from gapless.formulations.operation import operation_of
+from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.problem import Problem
+from gapless.formulations.simulate import trace_usage
+from gapless.formulations.task_graph.pieces import Pieces, pieces_of
+from gapless.formulations.task_graph.quantities import ScheduleValues
+from gapless.formulations.task_graph.space import all_schedules
+from gapless.formulations.task_graph.tables import Schedule, TaskTables, tables_of
+from tests.task_graph_instances import small_tasks
+
+
+def branches() -> Problem:
+    """Return a stem, branches of two and of one layer, and a last layer that joins them."""
+    return gapless.latency_graph(
+        {"stem": [4, 4], "a1": [3, 3], "a2": [3, 3], "b": [5, 5], "join": [2, 2]},
+        [("stem", "a1"), ("stem", "b"), ("a1", "a2"), ("a2", "join"), ("b", "join")],
+        ["x", "y"],
+    )
+
+
+def side_by_side(order: str = "stem a1 b a2 join") -> Plan:
+    chunks = [(0, 3, "x"), (3, 4, "y"), (4, 5, "x")]
+    return Plan(
+        chunks=tuple(Chunk(network="network", start=a, stop=b, unit=unit) for a, b, unit in chunks),
+        order=tuple(order.split()),
+    )
+
+
+def relaxed_starts(tables: TaskTables, code: Schedule, pieces: Pieces) -> list[int]:
+    """Return when each piece can start: a longest path over the pieces alone, in their order."""
+    start = [0] * len(pieces.tasks)
+    number = {task: piece for piece, own in enumerate(pieces.tasks) for task in own}
+    length = [sum(tables.time_us[t][code.units[t]] or 0 for t in own) for own in pieces.tasks]
+    for piece, own in enumerate(pieces.tasks):
+        start[piece] = max(
+            [
+                *(tables.entry_us[task][code.units[task]] for task in own),
+                *(start[other] + length[other] for other in pieces.waits[piece]),
+                *(
+                    start[number[maker]] + length[number[maker]] + square[code.units[maker]][code.units[task]]
+                    for task in own
+                    for maker, square in tables.before[task]
+                    if number[maker] != piece
+                ),
+            ]
+        )
+    return start
+
+
+def test_tasks_of_one_unit_are_one_piece_unless_somebody_waits() -> None:
+    problem = branches()
+    tables = tables_of(problem)
+    found = pieces_of(tables, problem.formulation.code(problem, side_by_side()))
+    # The stem ends before both branches begin; the join needs both.
+    assert [[tables.layers[task] for task in own] for own in found.tasks] == [
+        ["stem"], ["a1", "a2"], ["b"], ["join"],
+    ]  # fmt: skip
+    assert found.waits == ((), (0,), (0,), (1, 2))
+    assert found.start_us == (0, 4000, 4000, 10000)
+    assert found.end_us == (4000, 10000, 9000, 12000)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_starts_later_for_being_in_a_piece(seed: int) -> None:
+    problem = small_tasks(seed)
+    tables = tables_of(problem)
+    joined = 0
+    for code, _ in zip(all_schedules(tables), range(300), strict=False):
+        found, values = pieces_of(tables, code), ScheduleValues(tables, code)
+        assert sorted(task for own in found.tasks for task in own) == [*range(tables.task_count)]
+        assert list(found.start_us) == relaxed_starts(tables, code, found)
+        assert [values.task_start_us[own[0]] for own in found.tasks] == list(found.start_us)
+        ends = zip(found.end_us, found.tasks, strict=True)
+        leaves = [end + max(tables.exit_us[t][code.units[t]] for t in own) for end, own in ends]
+        assert max(leaves) == values.latency_us
+        for piece, unit in enumerate(found.units):  # units that exclude each other take turns
+            for other in range(piece):
+                if found.units[other] == unit or found.units[other] in tables.exclusive[unit]:
+                    assert found.end_us[other] <= found.start_us[piece]
+        joined += tables.task_count - len(found.tasks)
+    assert joined
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_simulated_device_agrees_with_the_judge(seed: int) -> None:
+    problem = small_tasks(seed)
+    best = gapless.plan(problem).plan
+    if best is None:
+        pytest.skip("no plan fits into the memory")
+    deployment = operation_of(problem).deploy(problem, best)
+    assert deployment.pace == "latency"
+    judged = score(problem, best).value("latency")
+    if deployment.is_dataflow:
+        assert deployment.plan == best
+        found = SimulatedRunner(problem).measure(deployment, gapless.Budget(requests=5))
+        assert found.period_us == judged
+    played = gapless.simulate(problem, best, requests=3)
+    assert len(played.events) == 3 * len(deployment.streams[0].chunks)
+    assert played.period_us == judged
+    assert max(played.latency_us) <= judged
+    assert trace_usage(problem, played).peak_bytes >= sum(tables_of(problem).bytes)
+
+
+def test_a_deployment_is_kept_in_files_and_told_from_others() -> None:
+    problem = branches()
+    deployment = operation_of(problem).deploy(problem, side_by_side())
+    assert deployment.plan == side_by_side()
+    assert str(deployment) == "0-2,4-4 x & 3-3 y"
+    assert parse(dump(deployment, DEPLOYMENT).encode(), DEPLOYMENT, name="it") == deployment
+    (stream,) = deployment.streams
+    assert stream.dataflow is not None
+    later = replace(stream.dataflow, waits=((), (0,), (0, 1), (1, 2)))
+    other = replace(deployment, streams=(replace(stream, dataflow=later),))
+    assert other.deployment_id != deployment.deployment_id
+
+
+def test_one_unit_alone_is_what_anybody_would_run() -> None:
+    problem = branches()
+    whole = Plan(chunks=(Chunk(network="network", start=0, stop=5, unit="x"),))
+    assert not check(problem, whole)  # without an order layers start in that of the network
+    deployment = operation_of(problem).deploy(problem, whole)
+    baselines = dict(operation_of(problem).baselines(problem, [("x",), ("y",)]))
+    assert deployment == baselines["serial on x"]
+    assert operation_of(problem).charged(problem, deployment).data is None
+
+
+@pytest.mark.parametrize(
+    ("waits", "slots", "says"),
+    [
+        (((), (1,)), 1, "only chunks before it"),
+        (((),), 1, "1 lists"),
+        (((), (0, 0)), 1, "each once"),
+        (((), (0,)), 2, "one request at a time"),
+    ],
+)
+def test_streams_that_cannot_be(waits: tuple[tuple[int, ...], ...], slots: int, says: str) -> None:
+    chunks = tuple(Chunk(network="net", start=layer, stop=layer + 1, unit="ab"[layer]) for layer in (0, 1))
+    flow = Dataflow(waits=waits, starts=("l0", "l1"))
+    with pytest.raises(InvalidPlanError, match=says):
+        Deployment(streams=(Stream(name="net", chunks=chunks, task_slots=slots, dataflow=flow),))
+
+
+def test_one_request_at_a_time() -> None:
+    problem = branches()
+    with pytest.raises(InvalidInputError, match="one request at a time"):
+        operation_of(problem).deploy(problem, side_by_side(), task_slots=3)
+    with pytest.raises(InvalidInputError, match="one request at a time"):
+        gapless.simulate(problem, side_by_side(), requests=3, task_slots=2)
