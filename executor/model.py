@@ -264,6 +264,15 @@ def reordered(model: Model, order: Sequence[int]) -> Model:
     return model.reordered(order)
 
 
+def in_order_of(model: Model, network: Network) -> Model:
+    """Return a model with its layers in the order of a network that was read from it; errors as above."""
+    if model.network.order == network.order:
+        return model
+    count = len(model.network.layers)
+    place = {number: layer for layer, number in enumerate(model.network.order or range(count))}
+    return reordered(model, tuple(place[number] for number in network.order or range(count)))
+
+
 def check_range(network: Network, start: int, stop: int) -> None:
     """Require that a chunk [start, stop) lies between two legal cuts of a network, or its ends.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from .costs import NetworkCosts
 from .errors import InvalidInputError, InvalidProblemError
@@ -60,6 +60,21 @@ def parse_most(
         names = ", ".join(named)
         raise InvalidInputError(f"{option} is {shown(text)}, must be {names}, or a number of at least 1")
     return int(text)
+
+
+def refuse_devices(what: str, whose: str = "several devices") -> NoReturn:
+    """Refuse to run a plan here that is for several devices; `what` says by what they are told.
+
+    Raises
+    ------
+    InvalidInputError
+        Always.
+    """
+    raise InvalidInputError(
+        f"the plan is for {whose} ({what}): `gapless run --address HOST:PORT` runs it on a cluster, --local "
+        "on one that is started here for trials. It can be simulated, too: `gapless simulate`, or --engine "
+        "simulated for run, trace and tune"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,9 @@ class Network:
     models
         The models it was read from, in order: usually one; several that run one after the other for
         each request; none for a network that is only a table.
+    order
+        Its layers by their numbers in the model, or in the table that it was first, where they are in another
+        order than there (`reordered`). Empty: in that order.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -143,6 +146,7 @@ class Network:
     forbidden_cuts: tuple[int, ...] = ()
     source: str = ""
     models: tuple[ModelRef, ...] = ()
+    order: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         defects = Defects(f"network {self.name!r}")
@@ -158,6 +162,8 @@ class Network:
         for cut in self.forbidden_cuts:
             if not 0 < cut < count:
                 defects.add(f"forbidden cut {cut} is not between 1 and {count - 1}")
+        if self.order and sorted(self.order) != [*range(count)]:
+            defects.add(f"its order must name each of the layers 0 to {count - 1} once")
         held = sum(layer.weight_bytes for layer in self.layers) + sum(t.bytes for t in self.tensors)
         defects.check_count("the size of all weights and tensors together, in bytes,", held)
         defects.raise_as(InvalidProblemError)
@@ -173,7 +179,7 @@ class Network:
         return _legal_cuts(len(self.layers), self.forbidden_cuts)
 
     def reordered(self, order: Sequence[int]) -> Network:
-        """Return the same network with its layers in another topological order.
+        """Return the same network with its layers in another topological order, which it keeps (`order`).
 
         A cut is closed where it parts two layers between which a cut is forbidden now.
 
@@ -183,6 +189,7 @@ class Network:
             The index of each layer, in their new order.
         """
         count = len(self.layers)
+        numbers = tuple(self.order[layer] if self.order else layer for layer in order)
         place = {layer: position for position, layer in enumerate(order)} | {-1: -1, count: count}
         moved = (
             replace(
@@ -198,6 +205,7 @@ class Network:
             layers=tuple(self.layers[layer] for layer in order),
             tensors=tuple(sorted(moved, key=lambda tensor: tensor.source)),
             forbidden_cuts=tuple(sorted({cut for low, high in ends for cut in range(low + 1, high + 1)})),
+            order=() if numbers == tuple(range(count)) else numbers,
         )
 
     @property

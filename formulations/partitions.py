@@ -36,6 +36,8 @@ class Partition:
     instant
         The layers that take no time, wherever they can run: in the table of costs, which has positive times
         only, what is written for them does not count.
+    over_links
+        Whether the units are devices that links join.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -46,6 +48,7 @@ class Partition:
     colours: tuple[tuple[int, ...], ...] = ()
     backward: tuple[int, ...] = ()
     instant: tuple[int, ...] = ()
+    over_links: bool = False
 
     def __post_init__(self) -> None:
         defects = Defects("partition")

@@ -4,6 +4,8 @@ The only list of them: type checkers read it, and so does `gapless/__init__.py`,
 """
 
 from .api.batches import plan_batches as plan_batches
+from .api.branching import Branching as Branching
+from .api.branching import branching as branching
 from .api.cluster_runs import open_on_cluster as open_on_cluster
 from .api.cluster_runs import profile_on_cluster as profile_on_cluster
 from .api.cluster_runs import stream_on_cluster as stream_on_cluster
@@ -31,6 +33,7 @@ from .api.groups import group_problem as group_problem
 from .api.groups import with_groups as with_groups
 from .api.kinds import KindResult as KindResult
 from .api.kinds import compare_kinds as compare_kinds
+from .api.layer_orders import with_layer_order as with_layer_order
 from .api.links import SettledPlan as SettledPlan
 from .api.links import load_links as load_links
 from .api.links import measure_links as measure_links

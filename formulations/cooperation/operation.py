@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..chain import Chain
-from ..cluster import Pipelines
+from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment, Stream, Tile, replicas
-from ..errors import InvalidInputError
 from ..groups import Cooperation
 from ..history import History, SteadyState, executed, is_message, simulated
 from ..operation import Line, Server, ServerKind
@@ -39,11 +38,7 @@ class CooperationOperation(DevicesOperation):
     def check_executable(self, problem: Problem) -> None:
         """Refuse devices that links join."""
         if groups_of(problem).data.devices.links:
-            raise InvalidInputError(
-                "the plan is for groups of several devices (links): `gapless run --address HOST:PORT` runs "
-                "it on a cluster, --local on one that is started here for trials. It can be simulated, too: "
-                "`gapless simulate`, or --engine simulated for run, trace and tune"
-            )
+            refuse_devices("links", "groups of several devices")
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem of plans in which devices share a chunk, then of several pipelines, and of one.

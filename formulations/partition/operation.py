@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..cluster import refuse_devices
 from ..deployment import Deployment
 from ..errors import InvalidInputError
 from ..history import History, SteadyState
@@ -36,8 +37,10 @@ class PartitionOperation(StreamOperation):
         return not partition_of(problem).backward
 
     def check_executable(self, problem: Problem) -> None:
-        """Refuse networks with a backward pass."""
+        """Refuse networks with a backward pass, and devices that links join."""
         _check_forward(problem)
+        if partition_of(problem).over_links:
+            refuse_devices("links")
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem with the order of the network, and its rivals; rules are about parts."""

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..chain import Chain
-from ..cluster import Pipelines
+from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment
-from ..errors import InvalidInputError
 from ..history import History, SteadyState, link_name
 from ..operation import Line, Server, ServerKind
 from ..plan import Plan
@@ -41,11 +40,7 @@ class PipelinesOperation(DevicesOperation):
         data = cluster_of(problem).data
         what = ("links" if data.links else "") or ("devices with units of their own" if data.inner else "")
         if what:
-            raise InvalidInputError(
-                f"the plan is for several devices ({what}): `gapless run --address HOST:PORT` runs it on a "
-                "cluster, --local on one that is started here for trials. It can be simulated, too: "
-                "`gapless simulate`, or --engine simulated for run, trace and tune"
-            )
+            refuse_devices(what)
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem with one pipeline, where several may be."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..executor.model import in_order_of
 from ..executor.progress import Report, Step, silent
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.deployment import Deployment
@@ -133,7 +134,7 @@ def open_on_cluster(
 
     found = given_problem(problem)
     deployment = _deployed(cluster, found, plan)
-    opened = models_for(found)[found.network.name] if model is None else model
+    opened = models_for(found)[found.network.name] if model is None else in_order_of(model, found.network)
     planner = _Planner(found, fits, report)
     return ClusterPipeline(
         cluster,

@@ -85,6 +85,8 @@ def executions_of(
     results
         Of all rounds.
     """
+    if any(network.order for network in problem.networks):
+        return None  # tables are of the order of the model
     found = executed_plans(results, problem)
     known = possible_models([table.provenance.method for table in tables])
     if not problem.formulation.one_network or not found or not known:

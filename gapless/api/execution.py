@@ -12,7 +12,7 @@ from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.measurement import Measurement
-from ..executor.model import Model
+from ..executor.model import Model, in_order_of
 from ..executor.pipeline.pipeline import Pipeline
 from ..executor.progress import Afresh, Report, silent
 from ..executor.runner import Budget
@@ -152,6 +152,10 @@ def open_pipeline(
     models = models_for(problem) if model is None else model
     if not isinstance(models, Mapping):
         models = {problem.network.name: models}
+    networks = {network.name: network for network in problem.networks}
+    models = {
+        name: in_order_of(each, networks[name]) if name in networks else each for name, each in models.items()
+    }
     models = named_with(models, samples)
     found, platform = engines_of(problem, engine, *models.values())
     return Pipeline(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..executor.graph.grouping import Granularity
-from ..executor.model import Model
+from ..executor.model import Model, reordered
 from ..formulations.errors import InvalidInputError, InvalidModelError
 from ..formulations.nearness import shown
 from ..formulations.network import ModelRef, Network
@@ -281,7 +281,7 @@ def models_of(
             _reopen(ref, name, (at or {}).get(ref.locator, ref.locator), opener, pieces)
             for ref, name in zip(network.models, names, strict=True)
         ]
-    return join(opened, name=network.name) if len(opened) > 1 else opened[0]
+    return reordered(join(opened, name=network.name) if len(opened) > 1 else opened[0], network.order)
 
 
 def _reopen(

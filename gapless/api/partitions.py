@@ -17,9 +17,6 @@ from ..formulations.problem import Problem
 from ..formulations.validation import Defects
 from .problems import Millis, refuse_rules
 
-LAYER_ORDERS = ("fixed", "free")
-"""Whether plans cut the given order of the layers, or any order that the graph allows."""
-
 
 def layer_graph(
     times_ms: Mapping[str, Sequence[Millis]],
@@ -172,7 +169,10 @@ def with_parts(problem: Problem) -> Problem:
     rows = tuple(tuple(round(tensor.bytes * rate) for rate in rates) for tensor in network.tensors)
     return replace(
         problem,
-        data=Partition(tensor_us=rows if any(map(any, rows)) else ()),
+        data=Partition(
+            tensor_us=rows if any(map(any, rows)) else (),
+            over_links=devices is not None and bool(devices.links or devices.inner),
+        ),
         objective=Objective(terms=("period",)),
     )
 

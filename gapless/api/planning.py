@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +36,13 @@ def default_backend(problem: Problem) -> str:
 
     That is the native algorithm of its formulation, if there is one, else an exact backend.
     """
-    names = default_backends(problem).names
-    workers = (get_backend(name) for name in names)
-    able = (w.name for w in workers if w.capabilities.support(problem) is not None and w.availability().ok)
-    return next(able, names[0])
+    return next(able_backends(problem), default_backends(problem).names[0])
+
+
+def able_backends(problem: Problem) -> Iterator[str]:
+    """Yield those of the usual backends that can solve a problem here."""
+    workers = map(get_backend, default_backends(problem).names)
+    return (w.name for w in workers if w.capabilities.support(problem) is not None and w.availability().ok)
 
 
 def plan(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
+from ..formulations.branches import runs_of
 from ..formulations.cluster import Pipelines
 from ..formulations.costs import NetworkCosts, Provenance
 from ..formulations.errors import InvalidInputError, InvalidProblemError
@@ -173,7 +174,7 @@ def with_side_by_side(problem: Problem, *, segments: str = Segments.LAYERS) -> P
     else:
         data = _by_copies(network, problem.costs.of(network.name))
     if segments == Segments.BRANCHES:
-        data = replace(data, segments=_branches(network))
+        data = replace(data, segments=tuple(run for run in runs_of(network) if len(run) > 1))
     return _timed(problem, data)
 
 
@@ -231,24 +232,3 @@ def _over_links(network: Network, devices: Pipelines, names: Sequence[str]) -> T
         if host
         else (),
     )
-
-
-def _branches(network: Network) -> tuple[tuple[int, ...], ...]:
-    """Return the runs of layers that each read from the one before alone, which nobody else reads from."""
-    count = len(network.layers)
-    readers: list[set[int]] = [set() for _ in network.layers]
-    makers: list[set[int]] = [set() for _ in network.layers]
-    for tensor in network.tensors:
-        for target in tensor.targets if tensor.source >= 0 else ():
-            readers[tensor.source].add(target)
-            if target < count:
-                makers[target].add(tensor.source)
-    run_of: dict[int, list[int]] = {}
-    for layer in range(count):
-        before = next(iter(makers[layer])) if len(makers[layer]) == 1 else None
-        goes_on = before is not None and readers[before] == {layer}
-        run = run_of[before] if goes_on and before is not None else []
-        run.append(layer)
-        run_of[layer] = run
-    runs = {id(run): tuple(run) for run in run_of.values()}
-    return tuple(run for run in runs.values() if len(run) > 1)

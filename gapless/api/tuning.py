@@ -47,7 +47,6 @@ from .execution import (
     take_profile,
 )
 from .knowledge import Intervals, keep_session, knowledge_from, known_before
-from .partitions import with_parts
 from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import LoopStop
@@ -55,7 +54,15 @@ from .samples import named_with
 from .trade_offs import measured_front
 from .tuned import Tuned
 from .tuning_checks import check_layer_order, check_traded, checked, for_fronts
-from .tuning_subjects import facts_of, opened, setting_words, tables_of, units_of
+from .tuning_subjects import (
+    check_order_of,
+    facts_of,
+    in_layer_order,
+    opened,
+    setting_words,
+    tables_of,
+    units_of,
+)
 
 DEFAULT_TOP = 10
 
@@ -110,9 +117,10 @@ def tune(
         model is cut into pieces, and tiles of them are measured, too. Plans of one and of several pipelines
         race beside, as above. For a model from one ONNX file. None: no unit shares a chunk.
     layer_order
-        "free": parts of the graph, in any order that it allows (`with_parts`), race beside pipelines in the
-        order of the network; costs are of one table. For a model from one ONNX file. None or "fixed": the
-        order of the network.
+        As for `with_layer_order`, for a model from one ONNX file. "best": all plans are of an order that is
+        chosen by the first table, or of one that is given in numbers. "free": parts of the graph, in any
+        order that it allows, race beside pipelines in the order of the network; costs are of one table. None
+        or "fixed": the order of the network.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", "learned", or one of
         your own. Its predictions and those of the built-in ones are recorded. None: "isolated" where the
@@ -154,9 +162,10 @@ def tune(
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
-    free = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
+    order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     models = named_with(opened(subject, in_pieces=groups is not None), samples)
+    check_order_of(models.values(), order)
     found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -169,12 +178,13 @@ def tune(
             taken = take_profile(model, units, found, options=profile_options, **how)
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
-            if groups is None and pipelines is None and not free:
+            if groups is None and pipelines is None and order == "fixed":
                 told: dict[str, Any] = {"costs": costs, "goal": goal, "resume": resume}
                 knowledge = known_before(taken, kept, setting_words(units, found), **told)
             first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
+        tables, models = in_layer_order(tables, models, order)
         setup = TuningSetup(
             runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
             device=setting_words(units, found),
@@ -185,7 +195,7 @@ def tune(
             knowledge=knowledge,
             **how,
         )
-        asked = _asked(_free(tables) if free else tables, pipelines, objective, rules)
+        asked = _asked(tables, pipelines, objective, rules)
         tuned = _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
         return _remembered(tuned, setup)
 
@@ -272,16 +282,6 @@ def _asked(
     return {
         name: with_objective_and_rules(table, objective, given, pipelines=pipelines)
         for name, table in tables.items()
-    }
-
-
-def _free(tables: Mapping[str, Problem]) -> dict[str, Problem]:
-    """Return the problem of parts with each single table; that which plans are made from has to be one."""
-    first = next(iter(tables))
-    return {
-        name: with_parts(table)
-        for name, table in tables.items()
-        if name == first or table.co_run_costs is None
     }
 
 

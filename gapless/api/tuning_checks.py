@@ -13,7 +13,7 @@ from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from .closed_loop import check_rounds
 from .groups import parse_groups
-from .partitions import LAYER_ORDERS
+from .layer_orders import check_order_word
 from .trade_offs import parse_terms
 
 MOST_SUSTAINED_S = 86_400.0
@@ -59,25 +59,28 @@ def checked(
 
 def check_layer_order(
     layer_order: str | None, *, rounds: int, pipelines: str | int | None, groups: str | int | None
-) -> bool:
-    """Return whether the order of the layers is free.
+) -> str:
+    """Return what plans cut: the order of the network where nothing is said.
 
     Raises
     ------
     InvalidInputError
-        It is another word, or does not go with what else is asked for.
+        It is no order, or does not go with what else is asked for.
     """
-    if layer_order not in (None, *LAYER_ORDERS):
-        raise InvalidInputError(f"layer_order is {layer_order!r}, must be {' or '.join(LAYER_ORDERS)}")
-    if layer_order != "free":
-        return False
-    several = rounds if rounds > 1 else None
-    for name, given in (("pipelines", pipelines), ("groups", groups), ("rounds", several)):
-        if given is not None:
-            raise InvalidInputError(
-                f"{name}={given} is about one order of the layers: leave it out, or the free order"
-            )
-    return True
+    order = "fixed" if layer_order is None else layer_order
+    check_order_word(order)
+    if order == "free":
+        several = rounds if rounds > 1 else None
+        for name, given in (("pipelines", pipelines), ("groups", groups), ("rounds", several)):
+            if given is not None:
+                raise InvalidInputError(
+                    f"{name}={given} is about one order of the layers: leave it out, or the free order"
+                )
+    elif order != "fixed" and groups is not None:
+        raise InvalidInputError(
+            f"groups={groups} are of pieces in the order of the network: leave them out, or the other order"
+        )
+    return order
 
 
 def _check_groups(subject: object, *, rounds: int, pipelines: str | int | None) -> None:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
 from ..executor.graph.grouping import Granularity
 from ..executor.machine.fingerprint import fingerprint
-from ..executor.model import Model
+from ..executor.model import Model, in_order_of, reordered
 from ..executor.progress import Ledger, Report
 from ..executor.tuning.trust import TableFacts
 from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.hardware import Platform
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
+from ..formulations.reordering import order_words, parse_order
 from ..profiler.profile import Profile
 from ..profiler.quality import defects
 from .engines import EngineChoice, engines_of, resolve_engine
 from .execution import models_for, placed, profiled_problem, resolve_model
 from .groups import check_in_pieces, groupable, tables_of_groups
+from .layer_orders import with_layer_order
 from .models import open_model
 from .tuning_checks import check_powers
 
@@ -87,6 +89,39 @@ def tables_of(
     if groups is None:
         return tables
     return tables_of_groups(tables, taken, model, engine, groups, ledger=ledger, report=report)
+
+
+def check_order_of(models: Iterable[Model], order: str) -> None:
+    """Refuse an order that models cannot run in, before anything is measured.
+
+    Raises
+    ------
+    InvalidInputError
+        It is not one of their layers.
+    InvalidPlanError
+        Their layers run in their own order only.
+    """
+    for model in models if order[:1].isdecimal() else ():
+        reordered(model, parse_order(order, model.network))
+
+
+def in_layer_order(
+    tables: Mapping[str, Problem], models: Mapping[str, Model], order: str
+) -> tuple[dict[str, Problem], dict[str, Model]]:
+    """Return tables and models with their layers in an order (`with_layer_order`).
+
+    The best order is chosen by the first table, which plans are made from. Where the order is free, only that
+    one has to be a single table, and the others are left out if they are not.
+    """
+    first = next(iter(tables))
+    if order == "free":
+        single = (name for name, table in tables.items() if name == first or table.co_run_costs is None)
+        return {name: with_layer_order(tables[name], order) for name in single}, dict(models)
+    if order == "fixed":
+        return dict(tables), dict(models)
+    chosen = order_words(with_layer_order(tables[first], order).network.order) or "fixed"
+    found = {name: with_layer_order(table, chosen) for name, table in tables.items()}
+    return found, {each.name: in_order_of(models[each.name], each) for each in found[first].networks}
 
 
 def facts_of(taken: Profile) -> TableFacts:

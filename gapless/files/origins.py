@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..api.partitions import LAYER_ORDERS, with_parts
+from ..api.layer_orders import with_layer_order
 from ..api.problems import load_problem, load_workload, with_pipelines
 from ..api.side_by_side import Segments, with_side_by_side
 from ..formulations.deployment import Mode
@@ -20,6 +20,7 @@ from ..formulations.files import Origin, with_written_rules
 from ..formulations.network import Network
 from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
+from ..formulations.reordering import order_words
 from ..formulations.validation import MAX_NAME_LENGTH
 from ..formulations.workload import Execution, RequestOrder
 from ..profiler.platforms.catalog import is_shipped_name
@@ -130,17 +131,14 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         The model that is named with a cluster, where it was opened before; None: it is opened.
     """
     problem = _named(asked, network)
-    if "pipelines" in asked:
-        problem = with_pipelines(problem, asked["pipelines"])
-    if asked.get("layer_order", LAYER_ORDERS[0]) not in LAYER_ORDERS:
-        raise InvalidInputError(
-            f"layer_order is {asked['layer_order']!r}, must be {' or '.join(LAYER_ORDERS)}"
-        )
     if asked.get("layer_order") == "free":
         _refuse(asked, ("pipelines", "groups"), "chunks of one order: leave --layer-order away")
         problem = _in_any_order(problem, asked)
     else:
         _refuse(asked, ("segments",), "layers side by side: give --layer-order free --objective latency, too")
+        problem = with_layer_order(problem, asked.get("layer_order", "fixed"))
+    if "pipelines" in asked:
+        problem = with_pipelines(problem, asked["pipelines"])
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
     limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}
@@ -157,7 +155,21 @@ def _in_any_order(problem: Problem, asked: Mapping[str, str]) -> Problem:
     if Objective.parse(asked.get("objective", PERIOD)).first == "latency":
         return with_side_by_side(problem, segments=asked.get("segments", Segments.LAYERS))
     _refuse(asked, ("segments",), "layers side by side: give --objective latency, too")
-    return with_parts(problem)
+    return with_layer_order(problem, "free")
+
+
+def settled(asked: Mapping[str, str], problem: Problem) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return what was asked with the order of the layers that was chosen for it, and what to say of that.
+
+    A plan is about this order, whatever another search would choose.
+    """
+    if asked.get("layer_order") != "best":
+        return asked, ()
+    order = problem.network.order
+    if not order:
+        return {**asked, "layer_order": "fixed"}, ("no order of the layers is better than theirs",)
+    words = order_words(order)
+    return {**asked, "layer_order": words}, (f"the layers are in the order {words}: chunks count in it",)
 
 
 def with_remembered_rules(problem: Problem, origin: Origin) -> Problem:

@@ -24,7 +24,7 @@ from ..formulations.judge import check
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from .origins import asked_problem, forgotten, on_problem, require_known, with_remembered_rules
+from .origins import asked_problem, forgotten, on_problem, require_known, settled, with_remembered_rules
 from .pareto_file import PARETO, load_front
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
@@ -177,15 +177,19 @@ def problem_named(
     """
     name = given.get("problem")
     if not name or not _stands_for_problem(Path(name)):
-        return asked_problem(given), given, ()
+        problem = asked_problem(given)
+        return problem, *settled(given, problem)
     rest = {key: text for key, text in given.items() if key != "problem"}
     own = Path(name) / "problem.json"
     if own.is_file() and not any((Path(name) / known).is_file() for known in _IN_FOLDER):
-        asked = {**rest, "problem": str(own)}
-        return asked_problem(asked), asked, (f"{own} is taken",)
+        problem = asked_problem({**rest, "problem": str(own)})
+        asked, notes = settled({**rest, "problem": str(own)}, problem)
+        return problem, asked, (f"{own} is taken", *notes)
     named = named_plan(name)
-    asked = {**_asked(named)[0], **rest}
-    problem, notes = asked_problem(asked), (f"the problem of {name} is taken",)
+    given = {**_asked(named)[0], **rest}
+    problem = asked_problem(given)
+    asked, notes = settled(given, problem)
+    notes = (f"the problem of {name} is taken", *notes)
     if not remembered:
         return problem, asked, notes
     problem = with_remembered_rules(problem, named.origin)

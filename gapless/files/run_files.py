@@ -7,6 +7,7 @@ from typing import Any
 
 from ..api.executed import executions_of
 from ..api.execution import DEFAULT_METHOD, profiled_problem
+from ..api.layer_orders import with_layer_order
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuned import Tuned
@@ -24,6 +25,7 @@ from ..formulations.files import (
 )
 from ..formulations.history import History
 from ..formulations.problem import Problem
+from ..formulations.reordering import order_words
 from ..formulations.simulate import trace_usage
 from ..profiler.clusters.measured import cluster_costs
 from ..profiler.prediction.executions import EXECUTIONS, Executions
@@ -138,6 +140,7 @@ def _profile_texts(taken: Profile, *, asked: Problem | None = None) -> dict[str,
         if asked is not None and problem.co_run_costs is not None and not asked.formulation.co_run_costs:
             continue
         if asked is not None:
+            problem = with_layer_order(problem, order_words(asked.network.order) or "fixed")
             problem = asked.with_costs(problem.costs, problem.co_run_costs)
         texts[name] = dump_problem(problem)
     return texts

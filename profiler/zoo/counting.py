@@ -24,7 +24,8 @@ class Counts:
     parameters
         Trained weights and biases; what a normalisation has counted is none of them.
     macs
-        Multiplications with addition in convolutions and matrix products, those of attention among them.
+        Multiplications with addition in convolutions and matrix products, those of attention and of
+        recurrent operators among them.
     convolutions, products
         Number of these operators.
     operators
@@ -71,9 +72,11 @@ def shapes_of(graph: onnx.GraphProto) -> Mapping[str, tuple[int, ...]]:
 
 def _macs(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
     """Return one for each output value and each weight or number that goes into it."""
-    if node.op_type not in ("Conv", "ConvTranspose", *_PRODUCTS):
+    if node.op_type not in ("Conv", "ConvTranspose", "LSTM", *_PRODUCTS):
         return 0
     first, second = shapes[node.input[0]], shapes[node.input[1]]
+    if node.op_type == "LSTM":  # in each step the weights of the input, and those of the state
+        return prod(first[:2]) * (prod(second) + prod(shapes[node.input[2]]))
     if node.op_type == "ConvTranspose":  # each value of the input goes to so many outputs
         return prod(first) * prod(second[1:])
     return prod(shapes[node.output[0]]) * (prod(second[1:]) if node.op_type == "Conv" else first[-1])

@@ -212,6 +212,17 @@ ENTRIES = {
             inputs=_image(299),
         ),
         ZooEntry(
+            name="lstm-attention",
+            builder="branches:lstm_attention",
+            parameters=12_817_664,
+            macs=654_311_424,
+            convolutions=0,
+            products=4 * (6 + 2) + 1,
+            source="our count: blocks of BERT-mini beside four bidirectional LSTM, joined as the columns of "
+            "Chen et al. 2018 (arXiv 1804.09849); nobody has published it",
+            inputs=_words(128),
+        ),
+        ZooEntry(
             name="mobilenetv1",
             builder="mobilenet:mobilenet_v1",
             parameters=4_200_000,
@@ -298,6 +309,17 @@ ENTRIES = {
             macs=350_000_000,
             convolutions=26,
             products=0,
+        ),
+        ZooEntry(
+            name="two-tower",
+            builder="branches:two_tower",
+            parameters=13_722_368,
+            macs=736_095_360,
+            convolutions=52,
+            products=4 * (6 + 2) + 3,
+            source="our count: MobileNetV2 for an image and BERT-mini for a text, compared as in CLIP "
+            "(Radford et al. 2021, arXiv 2103.00020); nobody has published it",
+            inputs=(*_image(224), *_words(128)),
         ),
         ZooEntry(
             name="vgg16",

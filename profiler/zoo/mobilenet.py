@@ -68,13 +68,18 @@ def mobilenet_v1(net: Blocks, image: Var) -> Outputs:
 
 def mobilenet_v2(net: Blocks, image: Var) -> Outputs:
     """Build MobileNetV2 1.0."""
+    return net.classify(mobilenet_v2_features(net, image))
+
+
+def mobilenet_v2_features(net: Blocks, image: Var) -> Var:
+    """Add MobileNetV2 1.0 without its classifier."""
     x = net.conv_bn(image, "stem", 32, 3, stride=2, after=IMAGE, activation="relu6")
     index = 0
     for expansion, channels, repeats, first_stride in V2_BODY:
         for stride in (first_stride, *(1,) * (repeats - 1)):
             index += 1
             x = inverted_residual(net, x, f"block{index}", channels, stride=stride, expansion=expansion)
-    return net.classify(net.conv_bn(x, "head", 1280, after=LINEAR, activation="relu6"))
+    return net.conv_bn(x, "head", 1280, after=LINEAR, activation="relu6")
 
 
 def mobilenet_v3_large(net: Blocks, image: Var) -> Outputs:

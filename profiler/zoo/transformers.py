@@ -47,7 +47,9 @@ HUGE = Size(width=1280, hidden=5120, heads=16, depth=32)
 TINY = Size(width=192, hidden=768, heads=3, depth=12)
 SMALL = Size(width=384, hidden=1536, heads=6, depth=12)
 SHORT = Size(width=512, hidden=2048, heads=8, depth=4)
-"""DeiT: Touvron et al. 2020 (arXiv 2012.12877), table 1; BERT-small: Turc et al. 2019 (arXiv 1908.08962)."""
+MINI = Size(width=256, hidden=1024, heads=4, depth=4)
+"""DeiT: Touvron et al. 2020 (arXiv 2012.12877), table 1; BERT-small and -mini: Turc et al. 2019 (arXiv
+1908.08962)."""
 
 VOCABULARY, POSITIONS, SEGMENTS = 30_522, 512, 2
 """Rows of BERT's three tables (uncased)."""
@@ -93,8 +95,8 @@ def vit_h14(net: Blocks, image: Var) -> Outputs:
     return _vit(net, HUGE, image, patch=14)
 
 
-def _bert(net: Blocks, size: Size, input_ids: Var, token_type_ids: Var) -> Outputs:
-    """Build BERT with its pooler; sequences fill their length, so that there is no mask."""
+def embedded(net: Blocks, size: Size, input_ids: Var, token_type_ids: Var) -> Var:
+    """Add BERT's three tables and the sum of what they say of each word: (1, words, width)."""
     length = tensor_shape(input_ids)[1]
     tables = {"word": VOCABULARY, "segment": SEGMENTS, "position": POSITIONS}
     word, segment, position = (
@@ -106,31 +108,41 @@ def _bert(net: Blocks, size: Size, input_ids: Var, token_type_ids: Var) -> Outpu
     bounds = (net.fixed(f"embed.position.{n}", np.array([v])) for n, v in (("start", 0), ("stop", length)))
     x = net.add(words, segments, "embed.add1")
     x = net.add(x, net.named("embed.position", op.slice(position, *bounds)), "embed.add2")
-    x = _layer_norm(net, x, "embed.norm", epsilon=1e-12)
+    return layer_norm(net, x, "embed.norm", epsilon=1e-12)
+
+
+def encoded(net: Blocks, size: Size, x: Var, *, block: str = "block") -> Var:
+    """Add BERT's encoder blocks, named `block` and a number."""
     for index in range(1, size.depth + 1):
-        name = f"block{index}"
+        name = f"{block}{index}"
         x = net.add(x, _attention(net, size, x, f"{name}.attention"), f"{name}.add1")
-        x = _layer_norm(net, x, f"{name}.norm1", epsilon=1e-12)
+        x = layer_norm(net, x, f"{name}.norm1", epsilon=1e-12)
         x = net.add(x, _feed_forward(net, size, x, name), f"{name}.add2")
-        x = _layer_norm(net, x, f"{name}.norm2", epsilon=1e-12)
-    pooled = net.linear(_first_token(net, x), "pooler", size.width, after=LINEAR)
+        x = layer_norm(net, x, f"{name}.norm2", epsilon=1e-12)
+    return x
+
+
+def _bert(net: Blocks, size: Size, input_ids: Var, token_type_ids: Var) -> Outputs:
+    """Build BERT with its pooler; sequences fill their length, so that there is no mask."""
+    x = encoded(net, size, embedded(net, size, input_ids, token_type_ids))
+    pooled = net.linear(first_token(net, x), "pooler", size.width, after=LINEAR)
     return {"last_hidden_state": x, "pooler_output": net.named("pooler.tanh", op.tanh(pooled))}
 
 
 def _vit(net: Blocks, size: Size, image: Var, *, patch: int) -> Outputs:
     x = net.conv(image, "patches", size.width, patch, stride=patch, pad=0, bias=True, after=IMAGE)
-    x = _reshaped(net, x, "patches.flat", (1, size.width, -1))
+    x = reshaped(net, x, "patches.flat", (1, size.width, -1))
     x = net.named("patches.tokens", op.transpose(x, perm=(0, 2, 1)))
     x = net.concat([net.weight("class_token", lookup_table((1, 1, size.width), variance=1.0)), x], "tokens")
     positions = net.weight("positions", lookup_table((1, tensor_shape(x)[1], size.width), variance=0.1))
     x = net.add(x, positions, "tokens.add")
     for index in range(1, size.depth + 1):
         name = f"block{index}"
-        y = _attention(net, size, _layer_norm(net, x, f"{name}.norm1"), f"{name}.attention")
+        y = _attention(net, size, layer_norm(net, x, f"{name}.norm1"), f"{name}.attention")
         x = net.add(x, y, f"{name}.add1")
-        y = _feed_forward(net, size, _layer_norm(net, x, f"{name}.norm2"), name)
+        y = _feed_forward(net, size, layer_norm(net, x, f"{name}.norm2"), name)
         x = net.add(x, y, f"{name}.add2")
-    x = _first_token(net, _layer_norm(net, x, "norm"))
+    x = first_token(net, layer_norm(net, x, "norm"))
     return {"logits": net.linear(x, "classifier", CLASSES, after=LINEAR)}
 
 
@@ -141,7 +153,7 @@ def _attention(net: Blocks, size: Size, x: Var, name: str) -> Var:
         net.named(
             f"{name}.{part}.heads",
             op.transpose(
-                _reshaped(net, _dense(net, x, f"{name}.{part}", size.width), f"{name}.{part}.split", split),
+                reshaped(net, dense(net, x, f"{name}.{part}", size.width), f"{name}.{part}.split", split),
                 perm=order,
             ),
         )
@@ -152,14 +164,14 @@ def _attention(net: Blocks, size: Size, x: Var, name: str) -> Var:
     shares = op.softmax(net.named(f"{name}.scaled", op.mul(scores, scale)), axis=-1)
     mixed = net.named(f"{name}.mixed", op.matmul(net.named(f"{name}.softmax", shares), values))
     mixed = net.named(f"{name}.tokens", op.transpose(mixed, perm=(0, 2, 1, 3)))
-    mixed = _reshaped(net, mixed, f"{name}.joined", (1, -1, size.width))
-    return _dense(net, mixed, f"{name}.output", size.width)
+    mixed = reshaped(net, mixed, f"{name}.joined", (1, -1, size.width))
+    return dense(net, mixed, f"{name}.output", size.width)
 
 
 def _feed_forward(net: Blocks, size: Size, x: Var, name: str) -> Var:
     """Add two fully connected operators with a GELU between them."""
-    x = _gelu(net, _dense(net, x, f"{name}.expand", size.hidden), f"{name}.gelu")
-    return _dense(net, x, f"{name}.project", size.width, after=GELU.times(RESIDUAL_SCALE))
+    x = _gelu(net, dense(net, x, f"{name}.expand", size.hidden), f"{name}.gelu")
+    return dense(net, x, f"{name}.project", size.width, after=GELU.times(RESIDUAL_SCALE))
 
 
 def _gelu(net: Blocks, x: Var, name: str) -> Var:
@@ -172,25 +184,27 @@ def _gelu(net: Blocks, x: Var, name: str) -> Var:
     return net.named(name, op.mul(product, half))
 
 
-def _dense(net: Blocks, x: Var, name: str, features: int, *, after: After = LINEAR) -> Var:
+def dense(net: Blocks, x: Var, name: str, features: int, *, after: After = LINEAR) -> Var:
     """Add a fully connected operator on every token: a product, and the sum with a bias."""
     weight = net.weight(f"{name}.weight", matrix(tensor_shape(x)[-1], features, after))
     product = net.named(f"{name}.matmul", op.matmul(x, weight))
     return net.add(product, net.weight(f"{name}.bias", around(0.0, features)), name)
 
 
-def _layer_norm(net: Blocks, x: Var, name: str, *, epsilon: float = 1e-6) -> Var:
+def layer_norm(net: Blocks, x: Var, name: str, *, epsilon: float = 1e-6) -> Var:
+    """Add a layer normalisation of every token."""
     width = tensor_shape(x)[-1]
     weight = net.weight(f"{name}.weight", around(1.0, width))
     bias = net.weight(f"{name}.bias", around(0.0, width))
     return net.named(name, op.layer_normalization(x, weight, bias, epsilon=epsilon)[0])
 
 
-def _reshaped(net: Blocks, x: Var, name: str, shape: tuple[int, ...]) -> Var:
+def reshaped(net: Blocks, x: Var, name: str, shape: tuple[int, ...]) -> Var:
+    """Add a reshape; -1 is what is left."""
     sizes = net.fixed(f"shape{shape}", np.array(shape, np.int64))
     return net.named(name, op.reshape(x, sizes))
 
 
-def _first_token(net: Blocks, x: Var) -> Var:
+def first_token(net: Blocks, x: Var) -> Var:
     """Take the token that stands for the whole: (1, tokens, width) to (1, width)."""
     return net.named("first_token", op.gather(x, net.fixed("first", np.array(0)), axis=1))

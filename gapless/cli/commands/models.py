@@ -198,24 +198,30 @@ def _pieces(network: SpatialNetwork, method: PieceMethod | None, time_limit_s: f
 
 
 def _pipeline(opened: CallablePipeline | ChainedModel) -> Answer:
+    from ...api.branching import branching
     from ...executor.callable_inspection import inspect_pipeline
     from ...view.terminal.models import pipeline_view
 
-    found = inspect_pipeline(opened)
+    found, graph = inspect_pipeline(opened), branching(opened)
     return Answer(
-        document=lambda: {**documents.header("inspection"), **documents.plain_data(found)},
-        view=lambda: pipeline_view(found),
+        document=lambda: {
+            **documents.header("inspection"),
+            **documents.plain_data(found),
+            "branching": documents.plain_data(graph),
+        },
+        view=lambda: pipeline_view(found, graph),
     )
 
 
 def _onnx(opened: Model) -> Answer:
+    from ...api.branching import branching
     from ...executor.engines.mnn_engine import MnnEngine, trial
     from ...executor.graph.inspection import inspect_model
     from ...executor.graph.onnx_model import OnnxModel
     from ...view.terminal import models as views
 
     assert isinstance(opened, OnnxModel)
-    found = inspect_model(opened)
+    found, graph = inspect_model(opened), branching(opened)
     (whole,) = opened.pieces(0, len(opened.network.layers))
     missing = MnnEngine().availability().reason
     problem = missing or trial(whole).problem
@@ -223,9 +229,10 @@ def _onnx(opened: Model) -> Answer:
         document=lambda: {
             **documents.header("inspection"),
             **documents.plain_data(found),
+            "branching": documents.plain_data(graph),
             "mnn_problem": problem or None,
         },
-        view=lambda: views.inspection_view(found, problem),
+        view=lambda: views.inspection_view(found, graph, problem),
     )
 
 

@@ -229,6 +229,15 @@ def compare(
             "that share chunks), graph (groups with cuts anywhere in the graph).",
         ),
     ] = None,
+    layer_orders: Annotated[
+        str | None,
+        solving_option(
+            metavar="all|LIST",
+            help="Of a network with branches, instead of backends: what plans cut, comma-separated, each "
+            "solved by the usual backends until one has a proof: the given order of the layers (fixed), a "
+            "better one (best), the graph itself (free).",
+        ),
+    ] = None,
     instances: InstancesOption = None,
     jobs: ContestJobsOption = None,
     resume: ResumeContestOption = False,
@@ -250,6 +259,10 @@ def compare(
     check_writable(out)
     if kinds is not None:
         return _kinds_compared(asked, kinds, backends, solving, out)
+    if layer_orders is not None:
+        if backends is not None:
+            raise InvalidInputError("--layer-orders compares what plans cut: leave --backends away")
+        return _orders_compared(asked, layer_orders, backend, solving, out)
     problem, names = asked.problem, _listed(backends)
     required = [*(names or ()), *([backend] if backend else [])]
     if backend is not None:
@@ -287,6 +300,26 @@ def _kinds_compared(
         document=lambda: document,
         view=lambda: kinds_view(found),
         code=ExitCode.OK if any(one.throughput for one in found) else ExitCode.INFEASIBLE,
+        notes=write_out(out, lambda: documents.json_text(document)),
+    )
+
+
+def _orders_compared(
+    asked: Asked, orders: str, backend: str | None, solving: SolvingOptions, out: Path | None
+) -> Answer:
+    """Answer for `compare --layer-orders`; `backend` None: the usual ones until one has a proof."""
+    from ...files.kinds_document import orders_document
+    from ...view.terminal.kinds import orders_view
+    from ..tasks.solving import orders_watched
+
+    if "layer_order" in asked.origin:
+        raise InvalidInputError("--layer-orders compares orders of the layers: leave --layer-order away")
+    found = orders_watched(asked.problem, orders, backend, solving.solver_options)
+    document = orders_document(asked.problem, found)
+    return Answer(
+        document=lambda: document,
+        view=lambda: orders_view(asked.problem, found),
+        code=ExitCode.OK if any(one.plan for one in found) else ExitCode.INFEASIBLE,
         notes=write_out(out, lambda: documents.json_text(document)),
     )
 

@@ -138,15 +138,15 @@ OverGraphOption = Annotated[
 LayerOrderOption = Annotated[
     str | None,
     _asked_option(
-        metavar="fixed|free",
-        help="Whether plans cut the given order of the layers (fixed, the default) or any of the graph "
-        "(free): convex parts, one for each unit; with --objective latency layers side by side.",
+        metavar="fixed|best|free|NUMBERS",
+        help="What plans cut: the given order of the layers (fixed), a better one (best) or this one "
+        "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
     ),
 ]
 SegmentsOption = Annotated[
     str | None,
     _asked_option(
-        metavar="layers|branches", help="What is one task of layers side by side: a layer, or a run of them."
+        metavar="layers|branches", help="What is one task side by side: a layer, or a run of them."
     ),
 ]
 ObjectiveOption = Annotated[

@@ -24,6 +24,7 @@ from ..options.models import parse_sizes
 if TYPE_CHECKING:
     from ...api.batches import BatchChoice
     from ...api.kinds import KindResult
+    from ...api.layer_orders import OrderResult
     from ..options.problem import Asked
 
 
@@ -207,6 +208,25 @@ def kinds_watched(origin: Mapping[str, str], kinds: str, options: SolveOptions) 
                 Step(text=f"planning {KINDS[kind]}", done=names.index(kind), total=len(names))
             ),
             **device_options(origin),
+        )
+
+
+def orders_watched(
+    problem: Problem, orders: str, backend: str | None, options: SolveOptions
+) -> tuple[OrderResult, ...]:
+    """Compare orders of layers with progress; `orders`: their words with commas, or "all"."""
+    from ...api.layer_orders import LAYER_ORDERS, compare_layer_orders
+
+    words = LAYER_ORDERS if orders == "all" else tuple(word.strip() for word in orders.split(","))
+    with StepLine() as line:
+        return compare_layer_orders(
+            problem,
+            orders=words,
+            backend=backend,
+            options=options,
+            on_order=lambda word: line.report(
+                Step(text=f"planning, order of the layers: {word}", done=words.index(word), total=len(words))
+            ),
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...api.branching import Branching
 from ...executor.callable_inspection import PipelineInspection
 from ...executor.engines.bench import EngineBench
 from ...executor.engines.cache import Cache, CacheEntry
@@ -16,7 +17,7 @@ from ...executor.engines.conformance_check import ConformanceCheck
 from ...executor.graph.inspection import Inspection
 from ...executor.model import TensorSpec
 from ..layout import indented, plain_table
-from ..words import microseconds, size
+from ..words import counted, microseconds, size
 
 MAX_ROWS_SHOWN = 80
 
@@ -26,7 +27,7 @@ _UNVERIFIED = (
 )
 
 
-def inspection_view(found: Inspection, problem: str) -> Group:
+def inspection_view(found: Inspection, graph: Branching, problem: str) -> Group:
     """Return what `gapless inspect` shows; `problem` says why MNN cannot run the model, if it cannot."""
     total = f"{found.flops / 1e6:,.1f} MFLOP" + (
         f" (unknown for {found.layers_without_flops} layers)" if found.layers_without_flops else ""
@@ -44,7 +45,7 @@ def inspection_view(found: Inspection, problem: str) -> Group:
     if hidden > 0:
         parts.append(Text(f"  ... and {hidden} more layers (--json shows all)"))
     counts = ", ".join(f"{kind} {count}" for kind, count in found.op_counts)
-    parts += ["", Text(f"operators: {counts}")]
+    parts += ["", Text(f"operators: {counts}"), Text(f"graph: {branching_words(graph)}")]
     if problem:
         parts.append(Text(f"MNN cannot run this model: {problem}", style="red"))
     else:
@@ -53,7 +54,18 @@ def inspection_view(found: Inspection, problem: str) -> Group:
     return Group(*parts)
 
 
-def pipeline_view(found: PipelineInspection) -> Group:
+def branching_words(found: Branching) -> str:
+    """Return what branches a network has, in words."""
+    if found.is_chain:
+        return "a chain: its layers have one order"
+    sets = f"more than {found.counted_to:,}" if found.down_sets is None else f"{found.down_sets:,}"
+    return (
+        f"up to {found.width} layers side by side, {found.branches} branches of at most "
+        f"{counted(found.longest_branch, 'layer')}, {sets} down-sets (what can lie before a cut)"
+    )
+
+
+def pipeline_view(found: PipelineInspection, graph: Branching) -> Group:
     """Return what `gapless inspect` shows of a pipeline of functions and models."""
     head = Text(found.network, style="bold")
     count = sum(layer.layers for layer in found.layers)
@@ -75,7 +87,8 @@ def pipeline_view(found: PipelineInspection) -> Group:
     where = Text(f"{found.path}  [{found.digest[:12]}]", style="dim")
     words = "functions: by kind of unit; * is for every other kind. Shapes are those of a sample."
     specs = (_specs("in ", found.inputs), _specs("out", found.outputs))
-    return Group(head, where, "", *specs, "", indented(table), "", Text(words, style="dim"))
+    shape = Text(f"graph: {branching_words(graph)}")
+    return Group(head, where, "", *specs, "", indented(table), "", shape, Text(words, style="dim"))
 
 
 def _specs(word: str, specs: Sequence[TensorSpec]) -> Text:

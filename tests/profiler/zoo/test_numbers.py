@@ -62,7 +62,9 @@ def mnn_error(data: bytes, folder: Path) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["squeezenet", "mobilenetv2", "mobilenetv3-large", "resnet18", "googlenet"])
+@pytest.mark.parametrize(
+    "name", ["squeezenet", "mobilenetv2", "mobilenetv3-large", "resnet18", "googlenet", "two-tower"]
+)
 def test_mnn_and_onnx_runtime_agree(name: str, tmp_path: Path) -> None:
     assert mnn_error(small(name), tmp_path) < 5e-4
 
@@ -99,6 +101,57 @@ def test_faces_that_differ_give_other_numbers(name: str) -> None:
         assert np.isfinite(values).all()
         assert 0.02 < values.std() < 10, output
         assert relative_error(second[output], values) > 0.05, output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["two-tower", "lstm-attention"])
+def test_every_branch_changes_what_it_should(name: str) -> None:
+    random = np.random.default_rng(7)
+    first, second = (
+        {
+            spec.name: random.random(spec.shape, np.float32)
+            if spec.dtype == "float32"
+            else random.integers(0, 2, spec.shape)
+            for spec in zoo_entry(name).inputs
+        }
+        for _ in range(2)
+    )
+    data = build(name)
+    right = reference_outputs(data, first)
+    for source, outputs in BRANCHES[name].items():
+        changed = reference_outputs(data, {**first, source: second[source]})
+        for output, values in right.items():
+            if output in outputs:
+                assert relative_error(changed[output], values) > 0.05, (source, output)
+            else:
+                np.testing.assert_array_equal(changed[output], values)
+
+
+BRANCHES = {
+    "two-tower": {
+        "image": {"image_embedding", "similarity"},
+        "input_ids": {"text_embedding", "similarity"},
+    },
+    "lstm-attention": {"input_ids": {"encoded"}},
+}
+"""Inputs, and the outputs that depend on them."""
+
+
+@pytest.mark.slow
+def test_lstm_and_attention_both_reach_the_output() -> None:
+    model = onnx.load_from_string(build("lstm-attention"))
+    inputs = {
+        spec.name: np.random.default_rng(8).integers(0, 2, spec.shape)
+        for spec in zoo_entry("lstm-attention").inputs
+    }
+    right = reference_outputs(model.SerializeToString(), inputs)["encoded"]
+    for name in ("lstm1.input", "lstm4.state", "attention.block1.expand.weight"):
+        other = onnx.ModelProto()
+        other.CopyFrom(model)
+        (weight,) = (tensor for tensor in other.graph.initializer if tensor.name == name)
+        weight.CopyFrom(onnx.numpy_helper.from_array(-onnx.numpy_helper.to_array(weight), name))
+        found = reference_outputs(other.SerializeToString(), inputs)["encoded"]
+        assert relative_error(found, right) > 0.01, name
 
 
 @pytest.mark.slow
