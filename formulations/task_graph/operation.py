@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..branches import runs_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError, InvalidPlanError
 from ..history import History, SteadyState
@@ -16,6 +17,7 @@ from ..usage import Usage
 from . import history
 from .history import usage as bytes_in_use
 from .pieces import stream_of
+from .tables import tasks_of
 
 
 class TaskGraphOperation(Operation):
@@ -30,10 +32,25 @@ class TaskGraphOperation(Operation):
         _check_slots(task_slots)
         return Deployment(streams=(stream_of(problem, plan),))
 
+    def check_executable(self, problem: Problem) -> None:
+        """Refuse devices that links join."""
+        if tasks_of(problem).over_links:
+            raise InvalidInputError(
+                "the plan is for several devices (links), and layers side by side run on the units of one: "
+                "`gapless simulate` plays it; for a cluster make a plan of chunks (--layer-order fixed)"
+            )
+
     def rivals(self, problem: Problem) -> Iterator[Problem]:
-        """Yield the problem of chunks one after the other; rules are about layers side by side."""
-        if not problem.rules:
-            yield _chain(problem)
+        """Yield the problem whose tasks are whole branches, and that of chunks one after the other.
+
+        Branches have fewer pieces, which a table does not say the price of. Rules are about single layers.
+        """
+        if problem.rules:
+            return
+        runs = tuple(run for run in runs_of(problem.network) if len(run) > 1)
+        if runs and not tasks_of(problem).segments:
+            yield replace(problem, data=replace(tasks_of(problem), segments=runs))
+        yield _chain(problem)
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

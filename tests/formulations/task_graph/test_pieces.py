@@ -1,4 +1,4 @@
-"""Pieces of schedules: nothing starts later than the judge says, and they run as the simulation plays them."""
+"""Pieces of schedules: nothing starts later than the judge says, and the simulation plays them so."""
 
 from __future__ import annotations
 
