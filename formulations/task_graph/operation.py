@@ -41,15 +41,20 @@ class TaskGraphOperation(Operation):
             )
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
-        """Yield the problem whose tasks are whole branches, and that of chunks one after the other.
+        """Yield problems of two units at least, of layers and of whole branches, and that of chunks in a row.
 
-        Branches have fewer pieces, which a table does not say the price of. Rules are about single layers.
+        So layers run side by side in some plans of a race, even if a unit alone is predicted to be faster.
+        Branches have fewer pieces, which a table does not say the price of. Rules are about these plans.
         """
         if problem.rules:
             return
+        limits, data = problem.limits, tasks_of(problem)
         runs = tuple(run for run in runs_of(problem.network) if len(run) > 1)
-        if runs and not tasks_of(problem).segments:
-            yield replace(problem, data=replace(tasks_of(problem), segments=runs))
+        if limits.min_units is None and limits.max_units != 1 and len(problem.platform.units) > 1:
+            apart = replace(problem, limits=replace(limits, min_units=2))
+            yield apart
+            if runs and not data.segments:
+                yield replace(apart, data=replace(data, segments=runs))
         yield _chain(problem)
 
     def baselines(
