@@ -2,12 +2,12 @@
 
     python -m benchmarks.side_by_side                                  # estimated tables of a phone
     python -m benchmarks.side_by_side --segments branches --backends native cpsat z3 pulp
-    python -m benchmarks.side_by_side --here inceptionv3 two-tower     # layers measured on this machine, plans run
+    python -m benchmarks.side_by_side --here inceptionv3 two-tower     # layers measured, and plans run, here
     python -m benchmarks.side_by_side --agree 200                      # small graphs against brute force
 
 Of this machine: its cores one by one, and all of them with all threads as one more unit, which takes turns
 with the cores. Layers are measured alone; what two of them slow each other down is not in the prediction, nor
-is what a runtime takes to hand tensors over. The best schedules run then, of single units and of two at least,
+is what a runtime takes to hand tensors over. The best schedules run then, also those of two units at least,
 beside all threads on one unit, single cores, and chunks one after the other, in turns; numbers are compared
 with those of the uncut model.
 """

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...formulations.deployment import Deployment, Stream, Tile
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidPlanError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.plan import Chunk
+from ...formulations.streams import Stream, Tile
 from ..engine import Artifact, Engine
 from ..engines.registry import engines_on
 from ..model import Model, Piece, TensorPart, TensorSpec, reordered

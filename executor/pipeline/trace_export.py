@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...formulations.deployment import Deployment, Stream
+from ...formulations.deployment import Deployment
 from ...formulations.files import Schema, dump
 from ...formulations.history import History, Interval, is_message
 from ...formulations.plan import Plan
+from ...formulations.streams import Stream
 from ...formulations.validation import STRICT
 
 ON_THEIR_WAY = "requests on their way"

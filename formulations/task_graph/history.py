@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..deployment import Deployment, Stream
+from ..deployment import Deployment
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
 from ..serving import checked_slots
+from ..streams import Stream
 from ..usage import Usage, usage_of
 from .pieces import Pieces, pieces_of, stream_of
 from .quantities import ScheduleValues

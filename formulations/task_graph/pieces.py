@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ..blocks import Blocks, blocks_of
-from ..deployment import Dataflow, Stream
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..streams import Dataflow, Stream
 from .judge import plan_of
 from .quantities import ScheduleValues
 from .tables import Schedule, TaskTables, tables_of

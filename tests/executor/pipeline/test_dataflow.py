@@ -18,12 +18,13 @@ from gapless.executor.pipeline.trace_file import read_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.costs import CostTable, NetworkCosts
-from gapless.formulations.deployment import Dataflow, Deployment
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import ExecutionError, InvalidPlanError
 from gapless.formulations.hardware import Platform
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.streams import Dataflow
 from gapless.formulations.task_graph.tables import tables_of
 from gapless.formulations.task_graphs import TaskGraph
 

@@ -27,7 +27,7 @@ from gapless.executor.pipeline.trace_file import load_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget
-from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream, Tile
+from gapless.formulations.deployment import Deployment, Mode, Rounds
 from gapless.formulations.errors import (
     InvalidInputError,
     InvalidPlanError,
@@ -36,6 +36,7 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.plan import Chunk
 from gapless.formulations.spatial import Axis
+from gapless.formulations.streams import Stream, Tile
 from tests.executor.export.exports import write
 from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.fakes import platform

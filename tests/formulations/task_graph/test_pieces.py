@@ -9,7 +9,7 @@ import pytest
 import gapless
 from gapless.executor.simulated import SimulatedRunner
 from gapless.files.plans import DEPLOYMENT
-from gapless.formulations.deployment import Dataflow, Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.judge import check, score
@@ -17,6 +17,7 @@ from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import trace_usage
+from gapless.formulations.streams import Dataflow, Stream
 from gapless.formulations.task_graph.pieces import Pieces, pieces_of
 from gapless.formulations.task_graph.quantities import ScheduleValues
 from gapless.formulations.task_graph.space import all_schedules
