@@ -10,9 +10,7 @@ from .expr import BoolExpr, BoolVar, IntVar, any_of
 from .nearness import meant
 from .network import Network
 from .terms import Quantities, QuantityInfo
-
-LayerRef = str | int
-"""A layer by name or by index."""
+from .views import LayerRef, layer_index
 
 
 class DeviceView:
@@ -103,8 +101,4 @@ class DeviceView:
         raise InvalidProblemError(f"no device {name!r}; {hint}")
 
     def _layer(self, layer: LayerRef) -> int:
-        if isinstance(layer, str) and layer in self._layers:
-            return self._layers.index(layer)
-        if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(self._layers):
-            return layer
-        raise InvalidProblemError(f"no layer {layer!r}; layers are 0 to {len(self._layers) - 1}, or by name")
+        return layer_index(self._layers, layer)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..executor.engine import OperatorTime
-from ..formulations.errors import ProfilingError
 
 MAX_CALLBACK_US = 10.0
 """Most that a callback into Python can take; 1 to 2 us were measured on a fast core."""
@@ -42,8 +41,8 @@ def without_callbacks(operators: Sequence[OperatorTime], whole_us: float) -> tup
 
 def attribute(
     operators: Sequence[OperatorTime], layer_of: LayerOf, *, layers: range, prefix: str = ""
-) -> list[float]:
-    """Return the time of each layer, microseconds, in the order of `layers`.
+) -> list[float] | None:
+    """Return the time of each layer, microseconds, in the order of `layers`; None: no operator is known.
 
     Engines fuse operators (only the last output keeps its name) and add some of their own (conversions
     of layout), whose names are those of a tensor with something appended, or are made up. Operators run in
@@ -60,11 +59,6 @@ def attribute(
         The layers that ran.
     prefix
         What precedes the names of the engine's tensors in the network.
-
-    Raises
-    ------
-    ProfilingError
-        No operator could be matched.
     """
     times = [0.0] * len(layers)
     unknown = 0.0
@@ -80,10 +74,6 @@ def attribute(
         times[last] += operator.time_us + unknown
         unknown = 0.0
     if last is None:
-        names = ", ".join(repr(operator.output) for operator in operators[:3])
-        raise ProfilingError(
-            f"none of the engine's {len(operators)} operators ({names}, ...) makes a tensor of the layers "
-            f"{layers.start} to {layers.stop - 1}; measure by chunks instead"
-        )
+        return None
     times[last] += unknown
     return times

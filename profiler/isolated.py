@@ -139,7 +139,10 @@ def time_by_operators(
             return None
         if operators:
             operators = without_callbacks(operators, run.timing.run.typical_us)
-        found += attribute(operators, layer_of, layers=whole.layers, prefix=whole.prepared.piece.prefix)
+        times = attribute(operators, layer_of, layers=whole.layers, prefix=whole.prepared.piece.prefix)
+        if times is None:
+            return None
+        found += times
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -40,6 +40,29 @@ class Samples:
     rules: Mapping[str, tuple[RuleFunction | AnyRule, ...]] = field(default_factory=dict)
     limits: tuple[Mapping[str, int], ...] = ()
     objectives: tuple[str, ...] = ()
+
+
+def with_memory(problem: Problem, first_bytes: int) -> Problem:
+    """Return a problem whose first unit holds so many bytes."""
+    first, *rest = problem.platform.units
+    units = (replace(first, memory_bytes=first_bytes), *rest)
+    return replace(problem, platform=replace(problem.platform, units=units))
+
+
+def with_shared_core(problem: Problem) -> Problem:
+    """Return a problem whose units share a core."""
+    units = tuple(replace(unit, cores=(0,)) for unit in problem.platform.units)
+    return replace(problem, platform=replace(problem.platform, units=units))
+
+
+def with_outputs(problem: Problem, names: str) -> Problem:
+    """Return a problem in which some tensors, whose names are letters, leave the network as well."""
+    count = len(problem.network.layers)
+    tensors = tuple(
+        replace(tensor, targets=(*tensor.targets, count)) if tensor.name in names else tensor
+        for tensor in problem.network.tensors
+    )
+    return replace(problem, networks=(replace(problem.network, tensors=tensors),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

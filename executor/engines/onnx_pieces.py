@@ -4,26 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
+from typing import ClassVar
 
+from ...formulations.availability import Availability
+from ...formulations.errors import EngineUnavailableError
 from ..engine import Artifact, artifact_of
 from ..model import Piece
 from .cache import Cache, cache_key, default_cache
+from .probe import working_backends
 
 _SUFFIX = ".onnx"
 
 
-def write_pieces(pieces: Sequence[Piece], *, engine: str, folder: Path | None) -> tuple[Artifact, ...]:
-    """Write pieces into the cache, or a folder, as they are; engines share the files.
+class OnnxEngine:
+    """An engine of which a Python package opens ONNX files; what is left to say is how.
 
-    Raises
-    ------
-    StoreError
-        The cache cannot take them.
+    Parameters
+    ----------
+    allow_mismatch
+        Whether sessions may open when something else is granted than was asked; their receipts tell.
+
+    Attributes
+    ----------
+    name
+        Of the engine.
     """
-    store = default_cache() if folder is None else Cache(folder)
-    return tuple(artifact_of(piece, engine=engine, path=_stored(piece, store)) for piece in pieces)
+
+    name: ClassVar[str]
+    _title: ClassVar[str]
+    _module: ClassVar[str]
+    _extra: ClassVar[str]
+    _probed: ClassVar[tuple[str, ...]]
+
+    def __init__(self, *, allow_mismatch: bool = False) -> None:
+        self._allow_mismatch = allow_mismatch
+
+    def availability(self) -> Availability:
+        """Say whether its package is installed."""
+        if util.find_spec(self._module) is None:
+            reason = f"{self._title} is not installed: pip install 'gapless[{self._extra}]'"
+            return Availability(ok=False, reason=reason)
+        return Availability(ok=True, version=package_version(self._module))
+
+    def backends(self) -> tuple[str, ...]:
+        """Return the backends that open here, as found out once by a child process; "cpu" first."""
+        return _backends(self.name, self._probed) if self.availability().ok else ()
+
+    def takes(self, kind: str) -> bool:
+        """Return whether it can run contents of a kind: "onnx"."""
+        return kind == "onnx"
+
+    def prepare(self, pieces: Sequence[Piece], *, folder: Path | None = None) -> tuple[Artifact, ...]:
+        """Write pieces into the cache, or a folder, as they are; such engines share the files.
+
+        Raises
+        ------
+        StoreError
+            The cache cannot take them.
+        """
+        store = default_cache() if folder is None else Cache(folder)
+        return tuple(artifact_of(piece, engine=self.name, path=_stored(piece, store)) for piece in pieces)
+
+    def _installed(self) -> str:
+        """Return the version of the package.
+
+        Raises
+        ------
+        EngineUnavailableError
+            It is not installed.
+        """
+        found = self.availability()
+        if not found.ok:
+            raise EngineUnavailableError(found.reason)
+        return found.version
 
 
 @cache
@@ -32,6 +87,11 @@ def package_version(module: str) -> str:
     for name in metadata.packages_distributions().get(module, ()):
         return metadata.version(name)
     return ""
+
+
+@cache
+def _backends(engine: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    return working_backends(engine, known)
 
 
 def _stored(piece: Piece, store: Cache) -> Path:

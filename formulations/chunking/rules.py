@@ -6,7 +6,8 @@ from ..errors import InvalidProblemError
 from ..expr import BoolExpr, all_of, any_of, count
 from ..plan import Plan
 from ..rules import RuleFunction, named
-from .view import LayerRef, PlanView
+from ..views import LayerRef
+from .view import PlanView
 
 
 def pin(layer: LayerRef, *, unit: str) -> RuleFunction:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from ..chain import Chain
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count, linear
-from ..nearness import meant
 from ..network import Network
 from ..terms import Quantities
+from ..views import LayerRef, layer_index, unit_index
 from .quantities import QUANTITIES, Quantity
-
-LayerRef = str | int
-"""A layer by name or by index."""
 
 
 class PlanView:
@@ -98,17 +95,7 @@ class PlanView:
         return self._variables.number(Quantity.ENERGY)
 
     def _unit(self, name: str) -> int:
-        if name in self._units:
-            return self._units.index(name)
-        hint = meant(name, self._units, choice="the platform has")
-        raise InvalidProblemError(f"no unit {name!r}; {hint}")
+        return unit_index(self._units, name)
 
     def _layer(self, layer: LayerRef) -> int:
-        if isinstance(layer, str) and layer in self._layers:
-            return self._layers.index(layer)
-        if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(self._layers):
-            return layer
-        raise InvalidProblemError(
-            f"no layer {layer!r}; layers are 0 to {len(self._layers) - 1}, "
-            f"or by name: {', '.join(self._layers[:12])}{', ...' if len(self._layers) > 12 else ''}"
-        )
+        return layer_index(self._layers, layer)

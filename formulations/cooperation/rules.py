@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..device_view import LayerRef
 from ..expr import BoolExpr, all_of, any_of
 from ..rules import RuleFunction, named
+from ..views import LayerRef
 from .view import GroupView
 
 

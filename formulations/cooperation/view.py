@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..device_view import DeviceView, LayerRef
+from ..device_view import DeviceView
 from ..expr import BoolVar, IntVar
+from ..views import LayerRef
 from .quantities import QUANTITIES
 from .quantities import GroupQuantity as Q
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count
 from ..nearness import meant
+from ..views import LayerRef, layer_index, unit_index
 from .quantities import FlowQuantity, beside, quantities_of
 from .tables import FlowShop
 
@@ -147,18 +148,7 @@ class WorkloadView:
         raise InvalidProblemError(f"no request {name!r}; {hint}")
 
     def _unit(self, name: str) -> int:
-        if name in self.units:
-            return self.units.index(name)
-        hint = meant(name, self.units, choice="the platform has")
-        raise InvalidProblemError(f"no unit {name!r}; {hint}")
+        return unit_index(self.units, name)
 
-    def _layer(self, request: str, layer: str | int) -> int:
-        names = self.layers(request)
-        if isinstance(layer, str) and layer in names:
-            return names.index(layer)
-        if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(names):
-            return layer
-        raise InvalidProblemError(
-            f"request {request!r} has no layer {layer!r}; layers are 0 to {len(names) - 1}, "
-            f"or by name: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
-        )
+    def _layer(self, request: str, layer: LayerRef) -> int:
+        return layer_index(self.layers(request), layer, request=request)

@@ -6,6 +6,7 @@ from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar
 from ..nearness import meant
 from ..terms import Quantities
+from ..views import LayerRef, layer_index, unit_index
 from .quantities import QUANTITIES
 from .quantities import JobQuantity as Q
 from .tables import JobTables
@@ -83,16 +84,7 @@ class JobView:
         raise InvalidProblemError(f"no request {name!r}; {meant(name, self.requests, choice='there are')}")
 
     def _unit(self, name: str) -> int:
-        if name in self.units:
-            return self.units.index(name)
-        raise InvalidProblemError(f"no unit {name!r}; {meant(name, self.units, choice='the platform has')}")
+        return unit_index(self.units, name)
 
-    def _layer(self, request: str, layer: str | int) -> int:
-        names = self.layers(request)
-        if isinstance(layer, str) and layer in names:
-            return names.index(layer)
-        if isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < len(names):
-            return layer
-        raise InvalidProblemError(
-            f"request {request!r} has no layer {layer!r}; layers are 0 to {len(names) - 1}, or by name"
-        )
+    def _layer(self, request: str, layer: LayerRef) -> int:
+        return layer_index(self.layers(request), layer, request=request)

@@ -8,7 +8,7 @@ from ...formulations.hardware import ProcessingUnit
 from ...formulations.layer_graphs import GraphNode, graph_problem
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
-from ..samples import Samples
+from ..samples import Samples, with_memory, with_outputs, with_shared_core
 
 _TIMES_US = ((40, 70), (90, 51), (30, 64), (55, 45), (61, 80), (20, 33))
 """Of each node on npu and cpu."""
@@ -27,10 +27,10 @@ def samples() -> Samples:
             "colours": _problem(sends=True, colours={"b": 1, "c": 1}),
             "training": _training(),
             "support": _problem(sends=True, missing=("a", "e")),
-            "unit memory": _with_memory(costly, 60),
+            "unit memory": with_memory(costly, 60),
             "device memory": replace(costly, platform=replace(costly.platform, memory_bytes=210)),
-            "shared cores": _sharing(_problem(sends=True, alike=True)),
-            "outputs": _with_outputs(costly),
+            "shared cores": with_shared_core(_problem(sends=True, alike=True)),
+            "outputs": with_outputs(costly, "bd"),
             "forbidden cuts": replace(costly, networks=(replace(costly.network, forbidden_cuts=(1, 4)),)),
         },
         rules={
@@ -95,24 +95,3 @@ def _training() -> Problem:
     ]
     edges = [("a", "b"), ("a", "c"), ("b", "b'"), ("c", "c'"), ("b'", "a'"), ("c'", "a'"), ("a", "b'")]
     return graph_problem([*forward, *backward], edges, _units(), platform="board")
-
-
-def _with_memory(problem: Problem, npu_bytes: int) -> Problem:
-    npu, cpu = problem.platform.units
-    units = (replace(npu, memory_bytes=npu_bytes), cpu)
-    return replace(problem, platform=replace(problem.platform, units=units))
-
-
-def _sharing(problem: Problem) -> Problem:
-    units = tuple(replace(unit, cores=(0,)) for unit in problem.platform.units)
-    return replace(problem, platform=replace(problem.platform, units=units))
-
-
-def _with_outputs(problem: Problem) -> Problem:
-    """Return a problem in which two tensors leave the network as well."""
-    count = len(problem.network.layers)
-    tensors = tuple(
-        replace(tensor, targets=(*tensor.targets, count)) if tensor.name in "bd" else tensor
-        for tensor in problem.network.tensors
-    )
-    return replace(problem, networks=(replace(problem.network, tensors=tensors),))

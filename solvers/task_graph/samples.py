@@ -11,7 +11,7 @@ from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ...formulations.task_graphs import TaskGraph
-from ..samples import Samples
+from ..samples import Samples, with_memory, with_outputs, with_shared_core
 
 _TIMES_US = ((40, 70), (90, 51), (30, 64), (55, 45), (61, 80))
 """Of each node on npu and cpu."""
@@ -29,9 +29,9 @@ def samples() -> Samples:
             "outside": _with_outside(costly),
             "support": _problem(sends_us=(17, 9, 25, 4), missing=("a", "e")),
             "segments": replace(costly, data=replace(_data(costly), segments=((1, 3),))),
-            "unit memory": _with_memory(costly, 60),
+            "unit memory": with_memory(costly, 60),
             "device memory": replace(costly, platform=replace(costly.platform, memory_bytes=130)),
-            "turns": _sharing(costly),
+            "turns": with_shared_core(costly),
             "forbidden cuts": replace(costly, networks=(replace(costly.network, forbidden_cuts=(1,)),)),
         },
         rules={
@@ -83,24 +83,8 @@ def _data(problem: Problem) -> TaskGraph:
     return problem.data
 
 
-def _with_memory(problem: Problem, npu_bytes: int) -> Problem:
-    npu, cpu = problem.platform.units
-    units = (replace(npu, memory_bytes=npu_bytes), cpu)
-    return replace(problem, platform=replace(problem.platform, units=units))
-
-
-def _sharing(problem: Problem) -> Problem:
-    units = tuple(replace(unit, cores=(0,)) for unit in problem.platform.units)
-    return replace(problem, platform=replace(problem.platform, units=units))
-
-
 def _with_outside(problem: Problem) -> Problem:
-    """Return a problem in which two tensors leave the network as well."""
-    count = len(problem.network.layers)
-    tensors = tuple(
-        replace(tensor, targets=(*tensor.targets, count)) if tensor.name in "bd" else tensor
-        for tensor in problem.network.tensors
-    )
-    outside = tuple((30, 8) for _ in tensors)
-    data = replace(_data(problem), outside_us=outside)
-    return replace(problem, networks=(replace(problem.network, tensors=tensors),), data=data)
+    """Return a problem in which two tensors leave the network as well, and all take time from outside."""
+    found = with_outputs(problem, "bd")
+    outside = tuple((30, 8) for _ in found.network.tensors)
+    return replace(found, data=replace(_data(found), outside_us=outside))

@@ -179,7 +179,9 @@ def test_engines_find_the_layers_of_their_operators(chain: ChainedModel) -> None
     operators = session.operator_times([chain.sample_inputs(0)["x"]], repetitions=2)
     session.close()
     assert operators
-    assert all(attribute(operators, chain.layer_of, layers=range(1, 5)))
+    times = attribute(operators, chain.layer_of, layers=range(1, 5))
+    assert times is not None
+    assert all(times)
 
 
 def test_models_and_functions_run_in_one_worker_each_by_its_own_engine(chain: ChainedModel) -> None:

@@ -224,6 +224,8 @@ class FakeBench:
         Layers that a unit cannot run.
     operator_factor, callback_us
         What operator times are too large by; None: no operator times.
+    tensor
+        What precedes the number of a tensor in the names of operators.
     wobble
         By unit: factors on consecutive measurements of the second piece that is measured there, the
         reference (the whole is the first); the last one stays.
@@ -240,6 +242,7 @@ class FakeBench:
     unable: Mapping[str, Collection[int]] = field(default_factory=dict)
     operator_factor: float | None = 0.95
     callback_us: float = 0.0
+    tensor: str = "t"
     wobble: Mapping[str, Sequence[float]] = field(default_factory=dict)
     wrong: Mapping[str, Collection[int]] = field(default_factory=dict)
     asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
@@ -274,7 +277,7 @@ class FakeBench:
             return None
         return tuple(
             OperatorTime(
-                output=f"t{layer + 1}",
+                output=f"{self.tensor}{layer + 1}",
                 kind="Op",
                 time_us=self.operator_factor * self.layer_us[unit][layer] + self.callback_us,
             )

@@ -118,7 +118,7 @@ def test_who_runs_beside_whom() -> None:
         taken.table(Method.HEAVY)
 
 
-@pytest.mark.parametrize("changes", [{"operator_factor": None}, {}])
+@pytest.mark.parametrize("changes", [{"operator_factor": None}, {"tensor": "made up "}, {}])
 def test_without_operator_times_chunks_are_measured(changes: dict[str, Any]) -> None:
     basis = Basis.OPERATORS if changes else Basis.CHUNKS
     fake = bench(**changes)

@@ -117,7 +117,7 @@ def _row(one: Evaluated) -> Row:
 
 def quality_table(title: str, rows: Iterable[Row]) -> Table:
     """Return a table of qualities with a title above it."""
-    numbers = ("from", "plans", "Spearman", "MAPE", *(f"top {k}" for k in _TOPS_SHOWN))
+    numbers = ("from", "plans", "Pearson", "Spearman", "MAPE", *(f"top {k}" for k in _TOPS_SHOWN))
     table = plain_table("cost model", "learned", *numbers, numbers=numbers)
     table.title, table.title_justify = f"\n{title}", "left"
     for learned, count, found in rows:
@@ -127,6 +127,7 @@ def quality_table(title: str, rows: Iterable[Row]) -> Table:
             learned,
             "" if count is None else str(count),
             str(found.plans),
+            "-" if found.pearson is None else f"{found.pearson:.3f}",
             "-" if found.spearman is None else f"{found.spearman:.3f}",
             "-" if found.mape_percent is None else f"{found.mape_percent:.1f} %",
             *(f"+{regrets[k]:.1f} %" if k in regrets else "-" for k in _TOPS_SHOWN),

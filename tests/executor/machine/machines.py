@@ -10,9 +10,11 @@ from gapless.executor.machine.kernel_files import format_cores
 
 
 def write(path: Path, value: object) -> None:
-    """Write a small file as the kernel does, with a line break."""
+    """Write a small file as the kernel does, with a line break, and at once: somebody may be reading it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{value}\n")
+    new = path.with_suffix(".new")
+    new.write_text(f"{value}\n")
+    new.replace(path)
 
 
 def add_core(

@@ -25,6 +25,7 @@ def test_cost_models_are_compared_with_what_was_executed(cli: Cli, tmp_path: Pat
     assert shown.code == 0
     for words in (
         "interpolated",
+        "Pearson",
         "Spearman",
         "top 5",
         "leave one out",
