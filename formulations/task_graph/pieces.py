@@ -36,20 +36,11 @@ class Pieces:
     waits
         For each piece the earlier ones that it waits for: those that make its inputs, the one before it on
         its unit, those before it on units that exclude its own; not those that another of them waits for.
-    start_us, end_us
-        From when to when each runs.
-    entered_us, left_us
-        The same, with what tensors from outside take into pieces that wait for none, and those to the outside
-        out of pieces that none waits for.
     """
 
     tasks: tuple[tuple[int, ...], ...]
     units: tuple[int, ...]
     waits: tuple[tuple[int, ...], ...]
-    start_us: tuple[int, ...]
-    end_us: tuple[int, ...]
-    entered_us: tuple[int, ...]
-    left_us: tuple[int, ...]
 
 
 def pieces_of(tables: TaskTables, code: Schedule) -> Pieces:
@@ -127,25 +118,10 @@ class _Joining:
             {own[0]: own for own in self._piece.values()}.values(),
             key=lambda own: (starts[own[0]], self._time_us[own[0]] > 0, place[own[0]]),
         )
-        between = self._between(ordered)
-        start_us = tuple(starts[own[0]] for own in ordered)
-        end_us = tuple(map(self._end_us, ordered))
-        leave_us = (
-            max(self._tables.exit_us[task][self._code.units[task]] for task in own) for own in ordered
-        )
         return Pieces(
             tasks=tuple(map(tuple, ordered)),
             units=tuple(self._code.units[own[0]] for own in ordered),
-            waits=between.before,
-            start_us=start_us,
-            end_us=end_us,
-            entered_us=tuple(
-                start if before else 0 for start, before in zip(start_us, between.before, strict=True)
-            ),
-            left_us=tuple(
-                end if after else end + leave
-                for end, after, leave in zip(end_us, between.after, leave_us, strict=True)
-            ),
+            waits=self._between(ordered).before,
         )
 
     def _between(self, ordered: list[list[int]]) -> Blocks:

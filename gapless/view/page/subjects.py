@@ -131,6 +131,8 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     assert plan is not None
     if problem.formulation.arrivals(problem):
         return simulate(problem, plan)
+    if deployment.is_dataflow:  # the very pieces that run
+        return replace(operation_of(problem).play(problem, deployment, requests), deployment=None)
     waiting = saturated or any(stream.task_slots is not None for stream in deployment.streams)
     return simulate(
         problem,

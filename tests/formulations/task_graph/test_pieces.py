@@ -18,10 +18,10 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import trace_usage
 from gapless.formulations.streams import Dataflow, Stream
-from gapless.formulations.task_graph.pieces import Pieces, pieces_of
+from gapless.formulations.task_graph.pieces import pieces_of
 from gapless.formulations.task_graph.quantities import ScheduleValues
 from gapless.formulations.task_graph.space import all_schedules
-from gapless.formulations.task_graph.tables import Schedule, TaskTables, tables_of
+from gapless.formulations.task_graph.tables import tables_of
 from tests.task_graph_instances import small_tasks
 
 
@@ -42,27 +42,6 @@ def side_by_side(order: str = "stem a1 b a2 join") -> Plan:
     )
 
 
-def relaxed_starts(tables: TaskTables, code: Schedule, pieces: Pieces) -> list[int]:
-    """Return when each piece can start: a longest path over the pieces alone, in their order."""
-    start = [0] * len(pieces.tasks)
-    number = {task: piece for piece, own in enumerate(pieces.tasks) for task in own}
-    length = [sum(tables.time_us[t][code.units[t]] or 0 for t in own) for own in pieces.tasks]
-    for piece, own in enumerate(pieces.tasks):
-        start[piece] = max(
-            [
-                *(tables.entry_us[task][code.units[task]] for task in own),
-                *(start[other] + length[other] for other in pieces.waits[piece]),
-                *(
-                    start[number[maker]] + length[number[maker]] + square[code.units[maker]][code.units[task]]
-                    for task in own
-                    for maker, square in tables.before[task]
-                    if number[maker] != piece
-                ),
-            ]
-        )
-    return start
-
-
 def test_tasks_of_one_unit_are_one_piece_unless_somebody_waits() -> None:
     problem = branches()
     tables = tables_of(problem)
@@ -72,8 +51,13 @@ def test_tasks_of_one_unit_are_one_piece_unless_somebody_waits() -> None:
         ["stem"], ["a1", "a2"], ["b"], ["join"],
     ]  # fmt: skip
     assert found.waits == ((), (0,), (0,), (1, 2))
-    assert found.start_us == (0, 4000, 4000, 10000)
-    assert found.end_us == (4000, 10000, 9000, 12000)
+    played = gapless.simulate(problem, side_by_side(), requests=1)
+    assert [event.span_us for event in played.events] == [
+        (0, 4000),
+        (4000, 9000),
+        (4000, 10000),
+        (10000, 12000),
+    ]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -84,15 +68,17 @@ def test_nothing_starts_later_for_being_in_a_piece(seed: int) -> None:
     for code, _ in zip(all_schedules(tables), range(300), strict=False):
         found, values = pieces_of(tables, code), ScheduleValues(tables, code)
         assert sorted(task for own in found.tasks for task in own) == [*range(tables.task_count)]
-        assert list(found.start_us) == relaxed_starts(tables, code, found)
-        assert [values.task_start_us[own[0]] for own in found.tasks] == list(found.start_us)
-        ends = zip(found.end_us, found.tasks, strict=True)
-        leaves = [end + max(tables.exit_us[t][code.units[t]] for t in own) for end, own in ends]
-        assert max(leaves) == values.latency_us
+        plan = problem.formulation.plan(problem, code)
+        deployment = operation_of(problem).deploy(problem, plan)
+        (state,) = operation_of(problem).steady(problem, deployment)
+        runs = [tuple(at // 1000 for at in event.engine_ns) for event in state.events]
+        # From what pieces wait for alone follows that they start when the judge says.
+        assert [start for start, _ in runs] == [values.task_start_us[own[0]] for own in found.tasks]
+        assert state.period_us <= values.latency_us
         for piece, unit in enumerate(found.units):  # units that exclude each other take turns
             for other in range(piece):
                 if found.units[other] == unit or found.units[other] in tables.exclusive[unit]:
-                    assert found.end_us[other] <= found.start_us[piece]
+                    assert runs[other][1] <= runs[piece][0]
         joined += tables.task_count - len(found.tasks)
     assert joined
 
@@ -115,6 +101,16 @@ def test_the_simulated_device_agrees_with_the_judge(seed: int) -> None:
     assert played.period_us == judged
     assert max(played.latency_us) <= judged
     assert trace_usage(problem, played).peak_bytes >= sum(tables_of(problem).bytes)
+
+
+def test_pieces_of_branches_are_played_as_they_run() -> None:
+    problem = branches()
+    whole = replace(problem, data=replace(problem.data, segments=((1, 2),)))
+    (stream,) = operation_of(whole).deploy(whole, side_by_side("stem a1 a2 b join")).streams
+    for one in (problem, whole):  # a deployment says itself what its pieces are
+        found = operation_of(one).steady(one, Deployment(streams=(stream,)))[0]
+        assert found.period_us == 12_000
+        assert [event.chunk for event in found.events] == [0, 1, 2, 3]
 
 
 def test_a_deployment_is_kept_in_files_and_told_from_others() -> None:
