@@ -27,11 +27,12 @@ from gapless.executor.graph.tiling import Tiler
 from gapless.executor.model import Model
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
-from gapless.formulations.deployment import Deployment, Stream, Tile, replicas
+from gapless.formulations.deployment import Deployment, replicas
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Chunk
 from gapless.formulations.spatial import Axis
+from gapless.formulations.streams import Stream, Tile
 from gapless.formulations.tiles import even_rows
 
 MODELS = ("resnet18", "yolov2", "vgg16")

@@ -32,10 +32,11 @@ from gapless.executor.engines.registry import get_engine
 from gapless.executor.model import Model
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.runner import Budget
-from gapless.formulations.deployment import Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk
+from gapless.formulations.streams import Stream
 
 KERNELS = os.path.join(os.path.dirname(__file__), "kernels.py")
 SHARES = (30, 50)

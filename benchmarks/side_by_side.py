@@ -2,12 +2,14 @@
 
     python -m benchmarks.side_by_side                                  # estimated tables of a phone
     python -m benchmarks.side_by_side --segments branches --backends native cpsat z3 pulp
-    python -m benchmarks.side_by_side --here inceptionv3 nasnet-single # layers measured on this machine
+    python -m benchmarks.side_by_side --here inceptionv3 two-tower     # layers measured, and plans run, here
     python -m benchmarks.side_by_side --agree 200                      # small graphs against brute force
 
 Of this machine: its cores one by one, and all of them with all threads as one more unit, which takes turns
 with the cores. Layers are measured alone; what two of them slow each other down is not in the prediction, nor
-is what a runtime takes to hand tensors over.
+is what a runtime takes to hand tensors over. The best schedules run then, also those of two units at least,
+beside all threads on one unit, single cores, and chunks one after the other, in turns; numbers are compared
+with those of the uncut model.
 """
 
 from __future__ import annotations
@@ -15,14 +17,28 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from statistics import median
 from time import perf_counter
 
 from rich.console import Console
 from rich.table import Table
 
 import gapless
+from gapless.api.engines import engines_of
+from gapless.api.execution import models_for
+from gapless.executor.pipeline.runner import PipelineRunner
+from gapless.executor.runner import Budget
+from gapless.executor.tuning.candidates import (
+    TuningCandidate,
+    baselines,
+    plan_candidates,
+    predicted,
+    without_duplicates,
+)
 from gapless.formulations.judge import check, score
+from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.task_graph.paths import paths_of
 from gapless.formulations.task_graph.tables import tables_of
@@ -44,16 +60,20 @@ def main() -> int:
     parser.add_argument("--backends", nargs="+", default=["native", "cpsat"])
     parser.add_argument("--seconds", type=float, default=10.0, help="time limit of each solve")
     parser.add_argument("--agree", type=int, metavar="N", help="compare N random small graphs instead")
+    parser.add_argument("--engine", default="mnn", help="who runs the layers on this machine")
+    parser.add_argument("--rounds", type=int, default=5, help="turns in which plans run on this machine")
+    parser.add_argument("--turn", type=float, default=1.0, help="seconds of each turn")
     options = parser.parse_args()
     if options.agree is not None:
         return _agree(options.agree, options.backends)
-    problems = _measured(options.here) if options.here else _estimated(options.platform)
+    if options.here:
+        return _run_here(options)
     table = Table(title="Latency in ms; * proved, with the seconds of the whole call")
     left = ("network", "tasks are", "alone")
     for column in (*left, "tasks", "longest path", *options.backends, "gain"):
         table.add_column(column, justify="left" if column in left else "right")
     wrong = 0
-    for name, problem in problems:
+    for name, problem in _estimated(options.platform):
         for segments in options.segments:
             found = gapless.with_side_by_side(problem, segments=segments)
             wrong += _row(table, (name, segments), found, options.backends, options.seconds)
@@ -140,11 +160,61 @@ def _joined(one: Problem, other: Problem) -> Problem:
     return replace(one, networks=(network,), costs=table)
 
 
-def _measured(names: list[str]) -> Iterator[tuple[str, Problem]]:
-    """Yield networks with their layers measured on the cores of this machine, and on all of them at once."""
-    for name in names:
-        profile = gapless.profile(name, methods=("isolated",), options=ProfileOptions())
-        yield name, gapless.profiled_problem(profile, costs="isolated")
+def _run_here(options: argparse.Namespace) -> int:
+    """Measure the layers of networks here, run the best schedules and what they have to beat, in turns."""
+    for name in options.here:
+        profile = gapless.profile(
+            name, engine=options.engine, methods=("isolated",), options=ProfileOptions(most_far=2.0)
+        )
+        chain = gapless.profiled_problem(profile, costs="isolated")
+        _print_runs(name, gapless.with_side_by_side(chain), options)
+    return 0
+
+
+def _print_runs(name: str, problem: Problem, options: argparse.Namespace) -> None:
+    """Print what the best schedules and their rivals are predicted to take, and what they take, in turns."""
+    contest = _contest(problem, options)
+    with ExitStack() as stack:
+        models = models_for(problem)
+        found, platform = engines_of(problem, options.engine, *models.values())
+        runner = stack.enter_context(PipelineRunner(models, platform, found, max_open=len(contest)))
+        errors = [runner.verify(one.deployment).largest_error for one in contest]
+        turns: list[list[float]] = [[] for _ in contest]
+        shares = []
+        for _ in range(options.rounds):
+            for own, one in zip(turns, contest, strict=True):
+                run = runner.measure(one.deployment, Budget(seconds=options.turn, warm_up_requests=3))
+                own.append(run.streams[0].latency_us.median)
+                shares.append(run.machine.others if run.machine is not None else None)
+    known = [share for share in shares if share is not None]
+    load = f"; others kept {100 * median(known):.0f} % of the cores busy" if known else ""
+    table = Table(title=f"{name}: latency in ms, median of {options.rounds} turns (least to most){load}")
+    for column in ("what runs", "pieces", "predicted", "measured", "turns", "error"):
+        table.add_column(column, justify="left" if column == "what runs" else "right")
+    for one, own, error in zip(contest, turns, errors, strict=True):
+        spread = f"{min(own) / 1000:.2f} to {max(own) / 1000:.2f}"
+        pieces = str(len(one.deployment.streams[0].chunks))
+        predicted = _ms(round(one.expected_us))
+        table.add_row(one.label, pieces, predicted, f"{median(own) / 1000:.2f}", spread, f"{error:.1g}")
+    Console(width=150).print(table)
+
+
+def _contest(problem: Problem, options: argparse.Namespace) -> tuple[TuningCandidate, ...]:
+    """Return single units, and the best plan of each backend for the problem and for each of its rivals."""
+    tables = {"isolated": problem}
+    found = [predicted(one, tables) for one in baselines(problem)]
+    shapes = ("best schedule", "layers on two units", "branches on two units", "chunks in a row")
+    rivals = (problem, *operation_of(problem).rivals(problem))
+    for shape, rival in zip(
+        shapes if len(rivals) == len(shapes) else [*shapes[:2], shapes[3]], rivals, strict=True
+    ):
+        limits = SolveOptions(time_limit_s=options.seconds)
+        results = [solve(rival, backend, limits, explain=False) for backend in options.backends]
+        plans = [(result.objective or 0, result.plan) for result in results if result.plan is not None]
+        best = min(plans, key=lambda pair: pair[0])[1]
+        (one,) = plan_candidates([best], tables=tables, planned=None if rival is problem else rival)
+        found.append(replace(one, labels=(shape,)))
+    return without_duplicates(found)
 
 
 def _agree(count: int, backends: list[str]) -> int:

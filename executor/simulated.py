@@ -70,7 +70,8 @@ class SimulatedRunner:
             It is for another workload, or the device cannot run it: a unit is unknown or shared, or cannot
             run a layer. The message says which.
         """
-        states = self._operation.steady(self._charged_for(deployment), deployment)
+        charged = self._charged_for(deployment)
+        states = operation_of(charged).steady(charged, deployment)
         noise = self._noise.visit(deployment.deployment_id)
         runs = [
             _Run(
@@ -87,7 +88,8 @@ class SimulatedRunner:
 
     def trace(self, deployment: Deployment, *, requests: int) -> History:
         """Return when everything happens by the table, without noise; errors as for `measure`."""
-        return self._operation.play(self._charged_for(deployment), deployment, requests)
+        charged = self._charged_for(deployment)
+        return operation_of(charged).play(charged, deployment, requests)
 
     def verify(self, deployment: Deployment) -> Verification | None:
         """Return None: nothing is computed."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
+from ..formulations.operation import operation_of
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
 from .engine import PlacementReceipt
@@ -65,10 +66,8 @@ class Noise:
 
 
 def charged_for(problem: Problem, deployment: Deployment) -> Problem:
-    """Return the problem with the costs that hold in a deployment: units of all its streams are company."""
-    if problem.co_run_costs is None:
-        return problem
-    return problem.using({chunk.unit for stream in deployment.streams for chunk in stream.chunks})
+    """Return the problem with the costs that hold in a deployment (`Operation.charged`)."""
+    return operation_of(problem).charged(problem, deployment)
 
 
 def device_name(problem: Problem) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import groupby
 from typing import Any, ClassVar
 
 from .errors import InvalidPlanError
 from .plan import Chunk, Plan
-from .spatial import Axis
+from .streams import Stream, check_stream
 from .validation import STRICT
 
 UNQUEUED = "unqueued latency"
-"""Time of one request that is on its way alone: nothing waits, it is the sum of its busy times."""
+"""Time of one request that is on its way alone: of chunks in a row it is the sum of their busy times."""
 
 FULL_SLOTS = "latency with full slots"
 """Time of one request while all task slots are taken, as when a period is measured: it waits for its turn."""
@@ -29,128 +27,6 @@ class Mode(StrEnum):
 
     BATCH = "batch"
     STREAM = "stream"
-
-
-def default_task_slots(chunks: int) -> int:
-    """Return how many requests are on their way through chunks: one at work and one waiting for each."""
-    return 2 * chunks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
-    """Which part of the results of its chunk one unit of a group computes.
-
-    Attributes
-    ----------
-    axis
-        Whether the chunk is divided into rows or columns.
-    start, stop
-        Which of them [start, stop): of as many as the smallest result of the chunk has; of larger results
-        the same share.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    axis: Axis
-    start: int
-    stop: int
-
-    def __str__(self) -> str:
-        return f"{self.axis.name.lower()} {self.start}-{self.stop - 1}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
-    """An endless sequence of requests of one network, all through the same chunks.
-
-    Attributes
-    ----------
-    name
-        Unique in its deployment; usually the name of the network.
-    chunks
-        Chunks of one network in the order of its layers, covering all of them. A group of units that compute
-        the same layers together is several chunks of these layers, each with its tile.
-    tiles
-        The tile of each chunk, None for one that is computed by its unit alone. Empty: no chunk is divided.
-    leaders
-        For each group the index of the chunk whose device leads it: where units share no memory, it sends
-        the others what their tiles read, and gathers what they make. Empty: the first of each group.
-    task_slots
-        Most requests on their way at once, at least 1. None: two for each chunk, one at work and one
-        waiting for it, so that a late chunk does not stop its neighbours.
-    order
-        The layers in the order in which the chunks run through them, where it is not that of the network:
-        then the layers of a chunk are positions in this order. Empty: the order of the network.
-    """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
-
-    name: str
-    chunks: tuple[Chunk, ...]
-    tiles: tuple[Tile | None, ...] = ()
-    leaders: tuple[int, ...] = ()
-    task_slots: int | None = None
-    order: tuple[int, ...] = ()
-
-    @property
-    def network(self) -> str:
-        """Name of the network."""
-        return self.chunks[0].network
-
-    def layers(self, chunk: int) -> str:
-        """Return the layers of a chunk in words, by their numbers in the network."""
-        return ",".join(f"{start}-{stop - 1}" for start, stop in self.runs(chunk))
-
-    @property
-    def placed(self) -> tuple[Chunk, ...]:
-        """The chunks by the layers of the network: one for each run of consecutive layers of a chunk."""
-        return tuple(
-            replace(chunk, start=start, stop=stop)
-            for index, chunk in enumerate(self.chunks)
-            for start, stop in self.runs(index)
-        )
-
-    def runs(self, chunk: int) -> tuple[tuple[int, int], ...]:
-        """Return the layers of a chunk by their numbers in the network: [start, stop) of each run of them."""
-        part = self.chunks[chunk]
-        if not self.order:
-            return ((part.start, part.stop),)
-        layers = sorted(self.order[part.start : part.stop])
-        runs = groupby(enumerate(layers), key=lambda place: place[1] - place[0])
-        found = ([layer for _, layer in run] for _, run in runs)
-        return tuple((run[0], run[-1] + 1) for run in found)
-
-    @property
-    def slots(self) -> int:
-        """Number of task slots."""
-        return default_task_slots(len(self.groups)) if self.task_slots is None else self.task_slots
-
-    @property
-    def groups(self) -> tuple[range, ...]:
-        """Indices of the chunks that run at the same time, because they are tiles of the same layers."""
-        sizes = [len(list(same)) for _, same in groupby(self.chunks, key=lambda c: (c.start, c.stop))]
-        return tuple(range(sum(sizes[:index]), sum(sizes[: index + 1])) for index in range(len(sizes)))
-
-    @property
-    def before(self) -> tuple[int, ...]:
-        """For each chunk how many chunks must be done before it; then, how many there are."""
-        return (*(group[0] for group in self.groups for _ in group), len(self.chunks))
-
-    @property
-    def led_by(self) -> tuple[int, ...]:
-        """For each group the index of the chunk whose device leads it."""
-        return self.leaders or tuple(group[0] for group in self.groups)
-
-    def tile(self, chunk: int) -> Tile | None:
-        """Return the tile of a chunk; None: it is computed by its unit alone."""
-        return self.tiles[chunk] if self.tiles else None
-
-    def __str__(self) -> str:
-        words = []
-        for group in self.groups:
-            units = (f"{self.chunks[i].unit}{f' {self.tile(i)}' if self.tile(i) else ''}" for i in group)
-            words.append(f"{self.layers(group[0])} {' + '.join(units)}")
-        return " | ".join(words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +93,7 @@ class Deployment:
                     f"the order of stream {stream.name!r} must name each of its {ends[-1]} layers once, "
                     "and no chunk may be divided"
                 )
-            if stream.slots < 1:
-                raise InvalidPlanError(f"stream {stream.name!r} needs at least one task slot")
-            defects = list(_tile_defects(stream))
-            if defects:
-                raise InvalidPlanError(f"the tiles of stream {stream.name!r} do not fit together:", defects)
+            check_stream(stream)
         if self.rounds is not None:
             _check_rounds(self.rounds, len(self.streams))
 
@@ -239,6 +111,11 @@ class Deployment:
     def is_divided(self) -> bool:
         """Whether several units compute tiles of one chunk."""
         return any(any(stream.tiles) for stream in self.streams)
+
+    @property
+    def is_dataflow(self) -> bool:
+        """Whether its chunks run side by side for one request at a time."""
+        return any(stream.dataflow is not None for stream in self.streams)
 
     @property
     def is_batch(self) -> bool:
@@ -274,6 +151,8 @@ class Deployment:
 
         Streams whose chunks say which of them they belong to (`Chunk.request`) are one plan together.
         """
+        if len(self.streams) == 1 and self.streams[0].dataflow is not None:
+            return Plan(chunks=self.streams[0].placed, order=self.streams[0].dataflow.starts)
         named = all(chunk.request == stream.name for stream in self.streams for chunk in stream.chunks)
         if self.rounds is not None or named:
             order = () if self.rounds is None else self.rounds.order
@@ -292,7 +171,7 @@ class Deployment:
     @property
     def parts(self) -> tuple[Plan, ...]:
         """What runs independently, as plans of its own: streams side by side, or all that go in step."""
-        if self.rounds is not None:
+        if self.rounds is not None or self.is_dataflow:
             return self.plans
         streams = (stream.placed for stream in self.streams)
         return tuple(Plan(chunks=tuple(replace(c, request="") for c in chunks)) for chunks in streams)
@@ -307,6 +186,7 @@ class Deployment:
         lines += [f"{s.name}\t{'; '.join(map(str, s.tiles))}" for s in self.streams if s.tiles]
         lines += [f"{s.name}\tled by {s.leaders}" for s in self.streams if s.leaders]
         lines += [f"{s.name}\torder {s.order}" for s in self.streams if s.order]
+        lines += [f"{s.name}\twaits {s.dataflow.waits}" for s in self.streams if s.dataflow is not None]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
             lines += [f"order\t{name}" for name in self.rounds.order]
@@ -355,32 +235,6 @@ def side_by_side(deployment: Deployment) -> Deployment:
 def _beside(network: str, *units: str) -> str:
     """Return what one of several streams of a network is called."""
     return f"{network}@{'+'.join(units)}"
-
-
-def _tile_defects(stream: Stream) -> Iterator[str]:
-    if stream.tiles and len(stream.tiles) != len(stream.chunks):
-        yield f"{len(stream.tiles)} tiles for {len(stream.chunks)} chunks"
-        return
-    led = [place for index in stream.leaders for place, group in enumerate(stream.groups) if index in group]
-    if stream.leaders and (len(led) != len(stream.leaders) or led != [*range(len(stream.groups))]):
-        yield f"the leaders {stream.leaders} are not one chunk of each group, in order"
-    for group in stream.groups:
-        first = stream.chunks[group[0]]
-        layers, tiles = f"layers {first.start} to {first.stop - 1}", [stream.tile(index) for index in group]
-        if len(group) == 1:
-            if tiles != [None]:
-                yield f"{layers} are divided, but one unit alone computes them"
-            continue
-        units = [stream.chunks[index].unit for index in group]
-        if len(set(units)) < len(units):
-            yield f"{layers} are computed twice by one unit: {', '.join(units)}"
-        known = [tile for tile in tiles if tile is not None]
-        if len(known) < len(tiles) or len({tile.axis for tile in known}) > 1:
-            yield f"{layers} are computed by several units, so each needs a tile along the same axis"
-        elif [tile.start for tile in known] != [0, *(tile.stop for tile in known[:-1])] or any(
-            tile.start >= tile.stop for tile in known
-        ):
-            yield f"{layers}: the tiles {', '.join(map(str, known))} do not follow each other from 0 on"
 
 
 def _check_rounds(rounds: Rounds, streams: int) -> None:

@@ -9,8 +9,9 @@ from itertools import pairwise
 from math import ceil
 from typing import Protocol
 
-from .deployment import Deployment, Stream
+from .deployment import Deployment
 from .plan import Chunk, Plan
+from .streams import Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

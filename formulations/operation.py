@@ -145,6 +145,12 @@ class Operation(ABC):
             Names of units that can run everything: sets of one unit, then of several that share no core.
         """
 
+    def charged(self, problem: Problem, deployment: Deployment) -> Problem:
+        """Return the problem with the costs that hold in a deployment: all units in use are company."""
+        if problem.co_run_costs is None:
+            return problem
+        return problem.using({chunk.unit for stream in deployment.streams for chunk in stream.chunks})
+
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
         """Return the tables by which each stream is charged; not asked for where `chunk_us` is defined."""
         raise NotImplementedError

@@ -10,8 +10,8 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .deployment import default_task_slots
 from .errors import InvalidInputError
+from .streams import default_task_slots
 
 STEADY, CYCLES = 8, 4
 """Requests a task slot that are played until a stream is steady, and those of them that tell its period."""

@@ -37,6 +37,8 @@ class TaskGraph:
     segments
         Sets of layers that run one right after the other on one unit, as one task. What they make for others
         is there when all of them are done.
+    over_links
+        Whether the units are devices that links join.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -46,6 +48,7 @@ class TaskGraph:
     transfer_us: tuple[tuple[tuple[int, ...], ...], ...] = ()
     outside_us: tuple[tuple[int, ...], ...] = ()
     segments: tuple[tuple[int, ...], ...] = ()
+    over_links: bool = False
 
     def __post_init__(self) -> None:
         defects = Defects("tasks")

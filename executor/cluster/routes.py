@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from ...formulations.deployment import Stream
 from ...formulations.errors import InvalidPlanError
+from ...formulations.streams import Stream
 from ..model import Model, Piece, TensorPart, TensorSpec
 from ..pipeline.blueprint import stream_pieces
 from .device import DRIVER

@@ -14,11 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...formulations.deployment import Deployment, Stream
+from ...formulations.deployment import Deployment
 from ...formulations.errors import ExecutionError, GaplessError
 from ...formulations.hardware import Platform
 from ...formulations.network import Layer, Network
 from ...formulations.plan import Chunk
+from ...formulations.streams import Stream
 from ..engine import Engine, PlacementReceipt
 from ..model import Piece, TensorSpec
 from ..pipeline.blueprint import draw

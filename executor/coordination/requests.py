@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.coordination.policy import Waiting
-from ...formulations.deployment import Deployment, Stream
+from ...formulations.deployment import Deployment
 from ...formulations.history import History, Interval, executed
 from ...formulations.plan import Chunk
+from ...formulations.streams import Stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

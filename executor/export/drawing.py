@@ -115,7 +115,7 @@ def draw(order: Order) -> Drawing:
             f"[{order.deployment}] cannot be exported: several units compute tiles of one chunk, which only "
             "gapless itself runs; export a plan in which each chunk has one unit"
         )
-    if any(stream.order for stream in order.deployment.streams):
+    if any(stream.order or stream.dataflow for stream in order.deployment.streams):
         raise InvalidInputError(
             f"[{order.deployment}] cannot be exported: its layers run in another order than its network's, "
             "which only gapless itself does; export a plan that was made with --layer-order fixed"

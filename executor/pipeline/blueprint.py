@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...formulations.deployment import Deployment, Stream, Tile
+from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidPlanError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.plan import Chunk
+from ...formulations.streams import Stream, Tile
 from ..engine import Artifact, Engine
 from ..engines.registry import engines_on
 from ..model import Model, Piece, TensorPart, TensorSpec, reordered
@@ -184,7 +185,7 @@ def _check(deployment: Deployment, models: Mapping[str, Model], platform: Platfo
             f"{MAX_PIPES} are possible: run fewer requests at once"
         )
     for stream in deployment.streams:
-        most = MAX_SLOTS // max(len(group) for group in stream.groups)  # each of a group sends messages
+        most = MAX_SLOTS // max(len(found) for found in (*stream.waits, stream.last))  # each sends messages
         if stream.slots > most:
             defects.append(
                 f"stream {stream.name!r} has {stream.slots} task slots, at most {most} are possible"
@@ -243,7 +244,7 @@ def _tiles(stream: Stream, model: Model) -> Iterator[tuple[_Share, tuple[Piece, 
         if tile is None:
             continue
         total = tiler.rows(chunk.start, chunk.stop, tile.axis)
-        if stream.before[index + 1] > index and tile.stop != total:
+        if any(group[-1] == index for group in stream.groups) and tile.stop != total:
             raise InvalidPlanError(
                 f"the last tile of layers {chunk.start} to {chunk.stop - 1} of {stream.network!r} is {tile}: "
                 f"it must end with the last of {total} {tile.axis.name.lower()}"
@@ -278,13 +279,17 @@ def _stream(
         tuple(session_spec(piece, artifact) for piece, artifact in prepared[share]) for share in shares
     )
     tensors = list(model.inputs)
-    known = {spec.name for spec in tensors}
-    for share, part in zip(shares, chunks, strict=True):
+    given = {spec.name for spec in tensors}
+    there: list[set[str]] = []  # when each chunk is done
+    for share, part, before in zip(shares, chunks, stream.waits, strict=True):
+        known = given.union(*(there[chunk] for chunk in before))
         for (piece, _), step in zip(prepared[share], part, strict=True):
             _require(f"{piece.name!r} of stream {stream.name!r}", set(step.inputs) - known)
             tensors += slot_tensors(piece)
             known |= set(step.outputs)
-    _require(f"the output of stream {stream.name!r}", {spec.name for spec in model.outputs} - known)
+        there.append(known)
+    made = set[str]().union(*there)
+    _require(f"the output of stream {stream.name!r}", {spec.name for spec in model.outputs} - made)
     return StreamBlueprint(
         stream=stream,
         chunks=chunks,

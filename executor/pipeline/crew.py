@@ -61,7 +61,7 @@ class Crew:
         self._watch = Watch(blueprint, state, stall_limit_s)
         state.board.reset()
         self._pipes = Pipes(blueprint)
-        last = [len(stream.stream.groups[-1]) for stream in blueprint.streams]
+        last = [len(stream.stream.last) for stream in blueprint.streams]
         self._exits = [HopReader(*pair) for pair in zip(self._pipes.exits, last, strict=True)]
         try:
             for index in range(len(blueprint.units)):
@@ -179,7 +179,7 @@ class Crew:
     def _send(self, hop: Hop) -> None:
         try:
             # As many messages as come from the last chunks when nobody feeds the stream.
-            for _ in self._blueprint.streams[hop.stream].stream.groups[-1]:
+            for _ in self._blueprint.streams[hop.stream].stream.last:
                 send_hop(self._pipes.entries[hop.stream], hop)
         except NeighbourGoneError:
             self.wait(timeout_s=_NEWS_LIMIT_S)  # raises what has happened

@@ -79,14 +79,14 @@ class Evidence:
     begins_ns: tuple[int, ...] = ()
 
     def count(self, stream: int) -> int:
-        """Return how many requests of a stream count: those of which all tiles of the last chunk do."""
-        return min(self.tasks[stream, chunk].count for chunk in self.deployment.streams[stream].groups[-1])
+        """Return how many requests of a stream count: those of which all last chunks do."""
+        return min(self.tasks[stream, chunk].count for chunk in self.deployment.streams[stream].last)
 
     def starts_ns(self, stream: int) -> NDArray[Any]:
         """Return when the requests of a stream began; of those for which `rows` are kept."""
         import numpy as np
 
-        first = self.deployment.streams[stream].groups[0]
+        first = self.deployment.streams[stream].first
         starts: NDArray[Any] = np.min([self.rows((stream, chunk))[:, 0] for chunk in first], axis=0)
         return starts
 
@@ -94,7 +94,7 @@ class Evidence:
         """Return when the requests of a stream were through; of those for which `rows` are kept."""
         import numpy as np
 
-        last = self.deployment.streams[stream].groups[-1]
+        last = self.deployment.streams[stream].last
         ends: NDArray[Any] = np.max([self.rows((stream, chunk))[:, 3] for chunk in last], axis=0)
         return ends
 

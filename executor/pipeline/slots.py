@@ -83,13 +83,13 @@ class SlotHeader:
     ----------
     memory, offset
         Where the slot lies.
-    before
-        For each chunk of the stream how many chunks must be done before it; then, how many there are.
+    waits
+        For each chunk of the stream the chunks that must be done right before it.
     """
 
-    def __init__(self, memory: SharedMemory, offset: int, before: Sequence[int]) -> None:
-        self._words = memory.words(offset, header_words(before[-1]))
-        self._before = before
+    def __init__(self, memory: SharedMemory, offset: int, waits: Sequence[Sequence[int]]) -> None:
+        self._words = memory.words(offset, header_words(len(waits)))
+        self._waits = waits
 
     def clear(self) -> None:
         """Say that no request is in the slot."""
@@ -101,7 +101,7 @@ class SlotHeader:
         self._words[0], self._words[1] = stream, request
 
     def admit(self, request: int) -> None:
-        """Say that the first chunk has taken up a request, so that its other tiles may."""
+        """Say that the first chunk has taken up a request, so that others that begin with it may."""
         self._words[2] = request
 
     def finish(self, chunk: int, request: int) -> None:
@@ -111,11 +111,12 @@ class SlotHeader:
     def is_ready(self, chunk: int, request: int) -> bool:
         """Return whether a chunk may work on a request, or after the last one, whether it is through."""
         _, entered, admitted, *done = self._words
-        before = self._before[chunk]
-        if chunk < len(done) and done[chunk] == request:
+        if chunk == len(done):
+            return set(done) == {request}
+        if done[chunk] == request:
             return False
-        if before:
-            return set(done[:before]) == {request}
+        if self._waits[chunk]:
+            return all(done[other] == request for other in self._waits[chunk])
         return admitted == request if chunk else entered == request and len(set(done)) == 1
 
     @property

@@ -41,7 +41,7 @@ class SharedState:
         self.board = Board(self.memory, blueprint.board, stamps_at=blueprint.slots_end)
         self.headers = [
             [
-                SlotHeader(self.memory, stream.slot_at(slot), stream.stream.before)
+                SlotHeader(self.memory, stream.slot_at(slot), stream.stream.waits)
                 for slot in range(stream.stream.slots)
             ]
             for stream in blueprint.streams

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...formulations.deployment import Deployment, Stream
+from ...formulations.deployment import Deployment
 from ...formulations.files import Schema, dump
 from ...formulations.history import History, Interval, is_message
 from ...formulations.plan import Plan
+from ...formulations.streams import Stream
 from ...formulations.validation import STRICT
 
 ON_THEIR_WAY = "requests on their way"
@@ -80,12 +81,17 @@ TRACE = Schema(format="gapless.chrome_trace", version=1, content=TraceDocument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Show:
-    """A history as it is written: with its title, the tracks of its units, and which chunks run together."""
+    """A history as it is written.
+
+    With its title, the tracks of its units, and by stream which chunks run together, and which are the last;
+    chunks side by side are on no arrow.
+    """
 
     title: str
     trace: History
     tracks: dict[str, int]
     groups: Sequence[Sequence[range]]
+    last: Sequence[Sequence[int]]
 
     def track(self, event: Interval) -> dict[str, int]:
         """Return where the slice of a chunk is drawn."""
@@ -101,8 +107,8 @@ class _Show:
         return len(groups) > 1 and any(group[0] == event.chunk for group in groups)
 
     def is_last(self, event: Interval) -> bool:
-        """Return whether nothing of its stream runs after it, but other tiles of the same layers."""
-        return event.chunk in self.groups[event.stream][-1]
+        """Return whether no chunk of its stream waits for it."""
+        return event.chunk in self.last[event.stream]
 
 
 def trace_parts(trace: History, *, memory_steps: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
@@ -117,7 +123,13 @@ def trace_parts(trace: History, *, memory_steps: Sequence[tuple[int, int]] = ())
     """
     title, origin = _origin(trace)
     tracks = {unit: track for track, unit in enumerate(trace.used_units, start=1)}
-    show = _Show(title=title, trace=trace, tracks=tracks, groups=[stream.groups for stream in trace.streams])
+    show = _Show(
+        title=title,
+        trace=trace,
+        tracks=tracks,
+        groups=[() if stream.dataflow else stream.groups for stream in trace.streams],
+        last=[stream.last for stream in trace.streams],
+    )
     yield f'{{"displayTimeUnit":"ms","otherData":{_text({"title": title})},"traceEvents":[\n'
     for number, event in enumerate(_events(show, memory_steps)):
         yield f"{',' if number else ''}{_text(event)}\n"
@@ -136,7 +148,7 @@ def _origin(trace: History) -> tuple[str, TraceDocument]:
         units=trace.units,
         arrivals_us=trace.arrivals_us,
         names=trace.names,
-        streams=tuple(stream for stream in trace.streams if stream.order),
+        streams=tuple(stream for stream in trace.streams if stream.order or stream.dataflow),
     )
     return f"simulated: {trace.plan}", TraceDocument(traceEvents=(), simulated=played)
 

@@ -134,7 +134,7 @@ def _whole(args: dict[str, Any], name: str, default: int | None = None) -> int:
 
 
 def _simulated(played: Played, slices: list[dict[str, Any]]) -> History:
-    names = played.names or played.plan.order
+    names = () if played.streams else played.names or played.plan.order
     chunks = played.streams[0].chunks if played.streams else played.plan.chunks
     numbers = {name: number for number, name in enumerate(names)}
     events = []

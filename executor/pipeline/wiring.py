@@ -55,15 +55,14 @@ class Pipes:
 
     def ends(self, blueprint: Blueprint, stream: int, chunk: int) -> Ends:
         """Return the descriptors that a chunk needs."""
-        pipes, groups = self.into[stream], blueprint.streams[stream].stream.groups
-        place = next(place for place, group in enumerate(groups) if chunk in group)
-        leads = chunk == 0
-        follows = groups[place + 1] if place + 1 < len(groups) else groups[0][:1]
+        pipes, runs = self.into[stream], blueprint.streams[stream].stream
+        follows = [index for index, before in enumerate(runs.waits) if chunk in before]
+        called_by = runs.last if chunk == 0 else runs.first[:1]  # a slot is free; a request has come in
         return Ends(
             receives=pipes[chunk][0],
-            senders=1 if place == 0 and not leads else len(groups[place - 1]),
-            sends=[pipes[index][1] for index in follows],
-            leads=[pipes[index][1] for index in groups[0][1:]] if leads else [],
+            senders=len(runs.waits[chunk] or called_by),
+            sends=[pipes[index][1] for index in follows or runs.first[:1]],
+            leads=[pipes[index][1] for index in runs.first[1:]] if chunk == 0 else [],
             delivers=self.out[stream][1],
         )
 
@@ -108,8 +107,8 @@ def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> Ta
     return TaskSettings(
         stream=stream,
         chunk=chunk,
-        before=blueprint.stream.before,
-        is_last=chunk in blueprint.stream.groups[-1],
+        waits=blueprint.stream.waits,
+        is_last=chunk in blueprint.stream.last,
         where=blueprint.where(chunk),
         steps=[
             {

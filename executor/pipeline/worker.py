@@ -35,10 +35,10 @@ class TaskSettings:
     ----------
     stream, chunk
         Indices of the stream in the deployment, and of the chunk in the stream.
-    before
+    waits
         See `SlotHeader`.
     is_last
-        Whether it is the last chunk of its stream, or one of several that are the last together.
+        Whether no chunk waits for it: it is the last of its stream, or one of several.
     where
         The chunk in words.
     steps
@@ -46,10 +46,10 @@ class TaskSettings:
     slots_at
         Where each task slot starts in the shared memory.
     receives, senders
-        Descriptor of the pipe from the chunks before, and how many of them there are.
+        Descriptor of the pipe from the chunks that it waits for, and how many of them there are.
     sends
-        Descriptors of the pipes to the chunks after; the last chunks send to the first, which so learns that
-        a slot is free.
+        Descriptors of the pipes to the chunks that wait for it; the last chunks send to the first, which so
+        learns that a slot is free.
     leads
         Descriptors of the pipes to the chunks that begin together with the first one: it alone decides
         which requests come in.
@@ -59,7 +59,7 @@ class TaskSettings:
 
     stream: int
     chunk: int
-    before: Sequence[int]
+    waits: Sequence[Sequence[int]]
     is_last: bool
     where: str
     steps: Sequence[Mapping[str, Any]]
@@ -196,7 +196,7 @@ def _slots(
                 for specs, places in sides
             )
             steps.append((session, inputs, outputs))
-        slots.append((SlotHeader(memory, slot_at, task.before), steps))
+        slots.append((SlotHeader(memory, slot_at, task.waits), steps))
     return slots
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..deployment import Deployment, Stream
+from ..deployment import Deployment
 from ..errors import InvalidPlanError
 from ..plan import Plan
+from ..streams import Stream
 
 
 def deploy(plan: Plan, *, task_slots: int | None = None) -> Deployment:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..deployment import Deployment, Stream
+from ..deployment import Deployment
 from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
 from ..serving import Visit, checked_slots, saturated, served, steady_visits
+from ..streams import Stream
 from .judge import well_formed
 from .tables import chain_of
 

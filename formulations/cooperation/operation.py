@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..chain import Chain
 from ..cluster import Pipelines, refuse_devices
-from ..deployment import Deployment, Stream, Tile, replicas
+from ..deployment import Deployment, replicas
 from ..groups import Cooperation
 from ..history import History, SteadyState, executed, is_message, simulated
 from ..operation import Line, Server, ServerKind
@@ -16,6 +16,7 @@ from ..problem import Problem
 from ..remaining import DevicesOperation, Entries, unchanged
 from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
 from ..stations import intervals
+from ..streams import Stream, Tile
 from ..usage import Usage, usage_of
 from .judge import well_formed
 from .plans import Parts, plan_of, services_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..deployment import Deployment, Mode, Rounds, Stream
+from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidPlanError
 from ..plan import Plan
+from ..streams import Stream
 from ..workload import Execution, LoadPolicy, Workload
 
 _NOT_RUN = {

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..deployment import default_task_slots
+from ..streams import default_task_slots
 from .tables import FlowShop, Schedule
 
 

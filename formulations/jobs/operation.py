@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..chain import Chain
-from ..deployment import Deployment, Mode, Rounds, Stream
+from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..operation import Operation
 from ..plan import Plan
 from ..problem import Problem
+from ..streams import Stream
 from ..usage import Usage, usage_of
 from .quantities import JobValues
 from .tables import jobs_of, tables_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-from ..deployment import Stream
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..streams import Stream
 from .tables import chain_of, graph_of
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..deployment import Deployment, Stream
+from ..deployment import Deployment
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
 from ..problem import Problem
 from ..serving import checked_slots, saturated, served, steady_visits
 from ..stations import Station, Work, intervals
+from ..streams import Stream
 from ..usage import Usage, usage_of
 from .deployment import stream_of
 from .quantities import PartValues

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..deployment import Deployment, Stream
+from ..deployment import Deployment
 from ..plan import Plan
+from ..streams import Stream
 from .judge import well_formed
 from .plans import pipe_names, plan_of
 from .tables import Cluster

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..deployment import Stream
 from ..history import link_name
 from ..stations import Station, Work, later, message
+from ..streams import Stream
 from .plans import Pipe, stages_of
 from .tables import Cluster
 

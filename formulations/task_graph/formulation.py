@@ -17,6 +17,7 @@ from ..task_graphs import TaskGraph
 from ..terms import PlanNumbers
 from . import judge
 from .encoding import encode_schedules
+from .operation import TaskGraphOperation
 from .quantities import QUANTITIES, TERMS, ScheduleValues
 from .space import all_schedules, count_schedules, near_schedules
 from .tables import Schedule, TaskTables, build_tables, tables_of, tasks_of
@@ -40,6 +41,7 @@ class TaskGraphFormulation(Formulation[TaskTables, Schedule]):
         "max_unit_memory_bytes",
     )
     one_network: ClassVar[bool] = True
+    operation = TaskGraphOperation()
     most_layers: ClassVar[int] = LARGEST_GRAPH
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no schedule has room for all: memory or segments are in the way"

@@ -13,7 +13,7 @@ from .tables import Schedule, TaskTables
 
 
 def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
-    """Return a plan by index.
+    """Return a plan by index; where it names no order, its layers start in that of the network.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
     if wrong:
         raise MalformedPlanError(plan, wrong)
     index = {name: layer for layer, name in enumerate(tables.layers)}
-    order = dict.fromkeys(tables.tasks.of[index[name]] for name in plan.order)
+    order = dict.fromkeys(tables.tasks.of[index[name]] for name in plan.order) or range(tables.task_count)
     return tables.ordered([unit_of[own[0]] for own in tables.tasks.members], order)
 
 
@@ -88,6 +88,8 @@ def _divided(tables: TaskTables, unit_of: list[int]) -> Iterator[Violation]:
 def _disorder(tables: TaskTables, order: tuple[str, ...]) -> Iterator[Violation]:
     """Yield what is wrong with the order of the layers."""
     place = {name: position for position, name in enumerate(order)}
+    if not place:
+        return
     if len(place) < len(order) or {*place} != {*tables.layers}:
         missing = sorted({*tables.layers} - {*place})[:5] or sorted({*place} - {*tables.layers})[:5]
         named = f"; look at {', '.join(map(repr, missing))}" if missing else ""

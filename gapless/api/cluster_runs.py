@@ -273,6 +273,11 @@ def _deployed(cluster: Cluster, problem: Problem, plan: Plan | Deployment) -> De
             f"the plan runs on {', '.join(missing)}, but the cluster has {', '.join(cluster.devices)}: "
             "give its nodes the names of the plan's devices"
         )
+    if deployment.is_dataflow:
+        raise InvalidInputError(
+            "layers side by side run on the units of one device: for a cluster make a plan of chunks "
+            "(--layer-order fixed)"
+        )
     if inner:
         raise InvalidInputError(
             "devices with units of their own (inner pipelines) are planned and simulated; on a cluster each "

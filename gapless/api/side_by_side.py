@@ -231,4 +231,5 @@ def _over_links(network: Network, devices: Pipelines, names: Sequence[str]) -> T
         )
         if host
         else (),
+        over_links=True,
     )

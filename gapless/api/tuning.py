@@ -118,8 +118,9 @@ def tune(
     layer_order
         As for `with_layer_order`, for a model from one ONNX file. "best": all plans are of an order that is
         chosen by the first table, or of one that is given in numbers. "free": parts of the graph, in any
-        order that it allows, race beside pipelines in the order of the network; costs are of one table. None
-        or "fixed": the order of the network.
+        order that it allows, race beside pipelines in the order of the network; for the latency, layers side
+        by side (`with_side_by_side`) beside chunks one after the other; costs are of one table. None or
+        "fixed": the order of the network.
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", "learned", or one of
         your own. Its predictions and those of the built-in ones are recorded. None: "isolated" where the
@@ -182,7 +183,7 @@ def tune(
             first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
-        tables, models = in_layer_order(tables, models, order)
+        tables, models = in_layer_order(tables, models, order, goal)
         setup = TuningSetup(
             runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),
             device=setting_words(units, found),

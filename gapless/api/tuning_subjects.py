@@ -14,6 +14,7 @@ from ..executor.progress import Ledger, Report
 from ..executor.tuning.trust import TableFacts
 from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.hardware import Platform
+from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words, parse_order
@@ -24,6 +25,8 @@ from .execution import models_for, placed, profiled_problem, resolve_model
 from .groups import check_in_pieces, groupable, tables_of_groups
 from .layer_orders import with_layer_order
 from .models import open_model
+from .partitions import with_parts
+from .side_by_side import with_side_by_side
 from .tuning_checks import check_powers
 
 
@@ -104,17 +107,19 @@ def tables_of(
 
 
 def in_layer_order(
-    tables: Mapping[str, Problem], models: Mapping[str, Model], order: str
+    tables: Mapping[str, Problem], models: Mapping[str, Model], order: str, goal: Objective
 ) -> tuple[dict[str, Problem], dict[str, Model]]:
     """Return tables and models with their layers in an order (`with_layer_order`).
 
     The best order is chosen by the first table, which plans are made from. Where the order is free, only that
-    one has to be a single table, and the others are left out if they are not.
+    one has to be a single table, and the others are left out if they are not; where the latency counts, too,
+    layers are side by side (`with_side_by_side`).
     """
     first = next(iter(tables))
     if order == "free":
         single = (name for name, table in tables.items() if name == first or table.co_run_costs is None)
-        return {name: with_layer_order(tables[name], order) for name in single}, dict(models)
+        freed = with_side_by_side if goal.first == "latency" else with_parts
+        return {name: freed(tables[name]) for name in single}, dict(models)
     if order == "fixed":
         return dict(tables), dict(models)
     chosen = order_words(with_layer_order(tables[first], order).network.order) or "fixed"

@@ -15,7 +15,7 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..formulations.deployment import Deployment, Stream
+from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.history import History
 from ..formulations.judge import score
@@ -23,6 +23,7 @@ from ..formulations.plan import Chunk, Plan
 from ..formulations.plugins import Companions
 from ..formulations.problem import Problem
 from ..formulations.scores import Score
+from ..formulations.streams import Stream
 from .graph_drawing import GraphDrawing
 from .layout import indented, plain_table
 from .words import listed, millis, share

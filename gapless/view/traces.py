@@ -6,8 +6,8 @@ import string
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..formulations.deployment import Stream
 from ..formulations.history import History, Interval, is_message
+from ..formulations.streams import Stream
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 

@@ -22,10 +22,11 @@ from gapless.executor.engines.registry import get_engine
 from gapless.executor.model import Model
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
-from gapless.formulations.deployment import Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidInputError, InvalidModelError, InvalidPlanError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Chunk
+from gapless.formulations.streams import Stream
 from gapless.profiler.attribution import attribute
 from tests.executor.graph.models import model, node, ocr_model, residual, tiny, value, weights
 from tests.executor.pipelines import write

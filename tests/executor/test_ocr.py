@@ -13,9 +13,10 @@ from gapless.executor.model import Model
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
-from gapless.formulations.deployment import Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Chunk
+from gapless.formulations.streams import Stream
 from tests.executor.graph.models import ocr_model
 
 pytestmark = pytest.mark.slow

@@ -14,11 +14,12 @@ from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS
 from gapless.executor.tuning.candidates import baselines, predicted
 from gapless.formulations.chunking.deployment import deploy
-from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream, replicas
+from gapless.formulations.deployment import Deployment, Mode, Rounds, replicas
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.streams import Stream
 
 SPARSE = load_problem("pixel7a/alexnet-sparse")
 BEST = gapless.plan(SPARSE).candidates[0].plan

@@ -96,14 +96,15 @@ def subject(
         sources=tuple(map(str, sources)),
     )
     if found.runs:
-        found = replace(found, steady=operation_of(problem).steady(charged_for(problem, runs), runs))
+        charged = charged_for(problem, runs)
+        found = replace(found, steady=operation_of(charged).steady(charged, runs))
     plan = found.plan
     if plan is None:
         return found
     if found.runs:
         count = _count(requests, measured)
-        played = predicted_trace(problem, runs, requests=count, saturated=measured is not None)
-        found = replace(found, predicted=played, memory=trace_usage(problem, played))
+        played = predicted_trace(charged, runs, requests=count, saturated=measured is not None)
+        found = replace(found, predicted=played, memory=trace_usage(charged, played))
     return replace(
         found,
         score=score(problem, plan),
@@ -130,6 +131,8 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     assert plan is not None
     if problem.formulation.arrivals(problem):
         return simulate(problem, plan)
+    if deployment.is_dataflow:  # the very pieces that run
+        return replace(operation_of(problem).play(problem, deployment, requests), deployment=None)
     waiting = saturated or any(stream.task_slots is not None for stream in deployment.streams)
     return simulate(
         problem,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isclose
 
 from ...executor.simulation import charged_for
+from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem
 from ...formulations.shares import shares_of
@@ -217,16 +218,13 @@ def _taken(times: _Taken | None, predicted: int | None) -> list[TableCell | str]
 
 def _charged_us(subject: Subject) -> tuple[tuple[int | None, ...], ...]:
     """Return the time of each chunk, with its copies and without slowdown; None: it cannot run there."""
-    operation, deployment, problem = (
-        subject.problem.formulation.operation,
-        subject.deployment,
-        subject.problem,
-    )
-    if operation is None:
+    deployment, problem = subject.deployment, subject.problem
+    if problem.formulation.operation is None:
         return tuple(
             tuple(_sum_us(problem, chunk) for chunk in stream.chunks) for stream in deployment.streams
         )
-    return operation.chunk_us(charged_for(problem, deployment), deployment)
+    charged = charged_for(problem, deployment)
+    return operation_of(charged).chunk_us(charged, deployment)
 
 
 def _sum_us(problem: Problem, chunk: Chunk) -> int | None:

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from ...api.streams import TaskStream
 from ...executor.cluster.stream import RunStream
-from ...formulations.deployment import Stream
 from ...formulations.history import History, Interval
+from ...formulations.streams import Stream
 from ...formulations.task_stream import SpanKind
 from ..layout import indented, plain_table
 from ..words import microseconds, span_seconds

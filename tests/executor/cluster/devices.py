@@ -11,10 +11,11 @@ from gapless.executor.cluster.device import Device
 from gapless.executor.cluster.endpoint import LinkRate
 from gapless.executor.cluster.pipeline import ClusterPipeline
 from gapless.executor.model import Model
-from gapless.formulations.deployment import Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import UnitLostError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.plan import Chunk
+from gapless.formulations.streams import Stream
 from tests.executor.pipeline.fakes import ENGINE, cores
 
 

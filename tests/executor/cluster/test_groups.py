@@ -24,9 +24,10 @@ from gapless.executor.pipeline.trace_export import trace_parts
 from gapless.executor.pipeline.trace_file import load_trace
 from gapless.executor.pipeline.verify import References
 from gapless.executor.runner import Budget
-from gapless.formulations.deployment import Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidPlanError, OutputMismatchError
 from gapless.formulations.history import is_message
+from gapless.formulations.streams import Stream
 from tests.executor.cluster.devices import OwnMembers, own_cluster
 from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.test_groups import stream

@@ -12,10 +12,11 @@ import pytest
 
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.model import Model
-from gapless.formulations.deployment import Deployment, Stream, replicas
+from gapless.formulations.deployment import Deployment, replicas
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.plan import Plan
+from gapless.formulations.streams import Stream
 from gapless.formulations.workload import Request, Workload
 
 from .exports import chunks, opened, skipping, units, write

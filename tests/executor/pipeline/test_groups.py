@@ -27,7 +27,7 @@ from gapless.executor.pipeline.trace_file import load_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget
-from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream, Tile
+from gapless.formulations.deployment import Deployment, Mode, Rounds
 from gapless.formulations.errors import (
     InvalidInputError,
     InvalidPlanError,
@@ -36,6 +36,7 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.plan import Chunk
 from gapless.formulations.spatial import Axis
+from gapless.formulations.streams import Stream, Tile
 from tests.executor.export.exports import write
 from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.fakes import platform
@@ -273,7 +274,8 @@ def test_a_deployment_knows_its_tiles(model: OnnxModel) -> None:
     assert one.deployment_id != other.deployment_id
     assert one.is_divided
     assert one.units == ("a", "b")
-    assert one.streams[0].before == (0, 0, 2)
+    assert one.streams[0].waits == ((), ())
+    assert one.streams[0].first == one.streams[0].last == (0, 1)
     assert one.plan == other.plan  # rows are worked out anew, not part of a plan
 
 

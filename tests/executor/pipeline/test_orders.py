@@ -21,7 +21,7 @@ from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.simulated import SimulatedRunner
 from gapless.files.plans import DEPLOYMENT
 from gapless.formulations.costs import CostTable, NetworkCosts
-from gapless.formulations.deployment import Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, MalformedPlanError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.hardware import Platform, ProcessingUnit
@@ -32,6 +32,7 @@ from gapless.formulations.partitions import Partition
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import trace_usage
+from gapless.formulations.streams import Stream
 from tests.executor.graph.models import model, node, value, weights
 from tests.executor.pipeline.fakes import chain
 

@@ -84,7 +84,7 @@ def test_pieces_must_agree_about_a_tensor() -> None:
 
 def test_requests_that_are_mixed_up_are_noticed() -> None:
     memory = SharedMemory.create(4096, reserved=4096)
-    header = SlotHeader(memory, 64, (0, 1, 2))
+    header = SlotHeader(memory, 64, ((), (0,)))
     header.clear()
     header.enter(1, 7)
     header.check(Hop(1, 7, 3), Hop(1, 7, 3), 0)
@@ -109,7 +109,7 @@ def test_requests_that_are_mixed_up_are_noticed() -> None:
 
 def test_tiles_of_a_slot_wait_for_each_other() -> None:
     memory = SharedMemory.create(4096, reserved=4096)
-    header = SlotHeader(memory, 0, (0, 0, 2, 2, 4))  # two tiles, then two tiles
+    header = SlotHeader(memory, 0, ((), (), (0, 1), (0, 1)))  # two tiles, then two tiles
     header.clear()
     header.enter(0, 5)
     assert [header.is_ready(chunk, 5) for chunk in range(5)] == [True, False, False, False, False]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
-from gapless.formulations.deployment import Deployment, Stream, replicas
+from gapless.formulations.deployment import Deployment, replicas
 from gapless.formulations.errors import (
     ExecutionError,
     InvalidInputError,
@@ -25,6 +25,7 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk
+from gapless.formulations.streams import Stream
 from tests.executor.pipeline.fakes import Array, FakeEngine, FakeLayer, FakeModel, chain, platform
 
 PLATFORM = platform("a", "b", "c")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream
+from gapless.formulations.deployment import Deployment, Mode, Rounds
 from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Chunk
+from gapless.formulations.streams import Stream
 
 NAMES = ("net", "vision", 'a"</script>\u2028é', "gapless run")
 UNITS = ("big", "gpu", "npu é")

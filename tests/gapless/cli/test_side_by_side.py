@@ -8,6 +8,7 @@ import pytest
 
 import gapless
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.files import dump_problem
 from gapless.formulations.task_graph.tables import tables_of
 
 from ..conftest import Cli
@@ -24,9 +25,42 @@ def test_plan_check_and_report(cli: Cli, tmp_path: Path) -> None:
     assert "longest path" in page.read_text()
     merged = cli("plan", *asked, "--segments", "branches")
     assert merged.code == 0
-    simulated = cli("simulate", plan)
-    assert simulated.code == 2
-    assert "not run or simulated" in simulated.err
+    simulated = cli("simulate", plan, "--requests", "3")
+    assert simulated.code == 0
+    assert "simulation of 3 requests" in simulated.out
+    full = cli("simulate", plan, "--requests", "3", "--task-slots", "2")
+    assert full.code == 2
+    assert "one request at a time" in full.err
+
+
+def branched_problem(tmp_path: Path) -> Path:
+    """Return a problem of two branches, on which two units are faster than one."""
+    problem = gapless.latency_graph(
+        {"stem": [4, 4], "a1": [3, 3], "a2": [3, 3], "b": [5, 5], "join": [2, 2]},
+        [("stem", "a1"), ("stem", "b"), ("a1", "a2"), ("a2", "join"), ("b", "join")],
+        ["x", "y"],
+    )
+    path = tmp_path / "problem.json"
+    path.write_text(dump_problem(problem))
+    return path
+
+
+def test_schedules_are_raced_run_traced_and_reported_on_a_simulated_device(cli: Cli, tmp_path: Path) -> None:
+    problem, out, page = branched_problem(tmp_path), tmp_path / "run", tmp_path / "page.html"
+    tuned = cli("tune", problem, "--engine", "simulated", "--out", out, "--top", "2", "--budget", "2")
+    assert tuned.code == 0, tuned.err
+    assert "plan 1 wins" in tuned.out
+    assert "serial on x" in tuned.out
+    found = cli("run", out, "--engine", "simulated", "--requests", "5")
+    assert found.code == 0, found.err
+    assert "12.00 ms" in found.out
+    traced = cli("trace", out, "--simulated", "--requests", "2", "--out", tmp_path / "trace.json")
+    assert traced.code == 0, traced.err
+    assert cli("show", tmp_path / "trace.json").code == 0
+    assert cli("report", out, "--out", page).code == 0
+    assert "12.000 ms" in page.read_text()
+    exported = cli("export", out, "--out", tmp_path / "export")
+    assert exported.code == 2
 
 
 def test_segments_are_about_layers_side_by_side(cli: Cli) -> None:

@@ -23,9 +23,10 @@ from gapless.api.tuning import tune_simulated
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult
 from gapless.formulations.chunking.deployment import deploy
-from gapless.formulations.deployment import Deployment, Stream
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import BackendUnavailableError, InvalidInputError
 from gapless.formulations.history import Interval, executed
+from gapless.formulations.streams import Stream
 from gapless.plots import (
     plot_answers,
     plot_busy,

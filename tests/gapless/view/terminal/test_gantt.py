@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gapless.api.problems import table_problem
-from gapless.formulations.deployment import Deployment, Mode, Rounds, Stream
+from gapless.formulations.deployment import Deployment, Mode, Rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Plan
 from gapless.formulations.simulate import simulate, simulate_workload
+from gapless.formulations.streams import Stream
 from gapless.view.terminal.gantt import gantt, gantt_view, traced_view, traced_words
 from gapless.view.traces import steady, timeline
 from tests.executor.pipeline.test_pipeline import stream
