@@ -45,6 +45,17 @@ class Knowledge:
     session: Session
     earlier: tuple[Session, ...] = ()
 
+    @property
+    def ranks_plans(self) -> bool:
+        """Whether what earlier sessions teach is what the first plans are made from.
+
+        Executions of this network are. Those of others tell who slows whom: nothing where every plan of
+        several chunks has the same company, because no more than two units run at once (measured by
+        `benchmarks.prediction` on two cores: never better than the heavy table for the first three plans).
+        """
+        same = any(one.key == self.session.key for one in self.earlier)
+        return same or (bool(self.earlier) and self.session.platform.most_at_once > 2)
+
     def after(self, executed: Sequence[ExecutedPlan]) -> Learned:
         """Return what is learned from executed plans of this session, and of the earlier ones."""
         return learn(replace(self.session, executed=tuple(executed)), self.earlier)

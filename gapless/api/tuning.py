@@ -180,7 +180,7 @@ def tune(
             if groups is None and pipelines is None and order == "fixed":
                 told: dict[str, Any] = {"costs": costs, "goal": goal, "resume": resume}
                 knowledge = known_before(taken, kept, setting_words(units, found), **told)
-            first = costs or (LEARNED if knowledge and knowledge.earlier else default_costs(goal))
+            first = costs or (LEARNED if knowledge and knowledge.ranks_plans else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
         tables, models = in_layer_order(tables, models, order, goal)

@@ -48,9 +48,10 @@ BackendsOption = Annotated[
 PlannedCostsOption = Annotated[
     str | None,
     _tuning_option(
-        help="Co-run cost model that plans are made from: learned (the default where the store has plans "
-        "that were executed on this device before), heavy (the default where it has none), isolated (the "
-        "default where latency comes first: one request is run at a time), interpolated, or a registered one."
+        help="Co-run cost model that plans are made from: learned (the default where plans of this network, "
+        "or of any on three units or more, were executed on this device before), heavy (the default "
+        "otherwise), isolated (the default where latency comes first: one request is run at a time), "
+        "interpolated, or a registered one."
     ),
 ]
 RoundsOption = Annotated[

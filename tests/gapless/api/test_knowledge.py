@@ -64,6 +64,16 @@ def test_a_resumed_run_goes_by_the_same_sessions(tmp_path: Path, before: Session
         assert len(earlier_sessions(before, store, "here", about="x", resume=False)) == 2
 
 
+def test_first_plans_are_made_from_what_tells_them_apart(before: Session) -> None:
+    assert before.platform.most_at_once > 2
+    other = replace(before, network=replace(before.network, name="other"))
+    assert not Knowledge(session=before).ranks_plans
+    assert Knowledge(session=before, earlier=(other,)).ranks_plans
+    two = replace(before, platform=replace(before.platform, units=before.platform.units[:2]))
+    assert not Knowledge(session=two, earlier=(other,)).ranks_plans
+    assert Knowledge(session=two, earlier=(other, before)).ranks_plans
+
+
 def test_what_cannot_be_learned_from_is_not_kept(tmp_path: Path) -> None:
     found = executions(document(), tmp_path)
     with Store(tmp_path / "store.db") as store:
