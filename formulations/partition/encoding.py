@@ -41,8 +41,12 @@ from .tables import Code, chain_of
 _MOST_BYTES = 2**24
 """Bytes are counted in larger units where capacities are beyond this; plans are judged in bytes."""
 
-_WORK_BITS = 30
-"""Work is counted in units such that all of it is a number of about so many bits."""
+_WORK_BITS = 14
+"""Work is counted in units such that all of it is a number of about so many bits.
+
+Rounded so, rows say a little less, but solvers reason faster with small numbers: with 30 bits Z3 took half as
+long again for 334 layers, and CP-SAT a third longer for 332 on 16 accelerators.
+"""
 
 
 def encode_parts(problem: Problem, *, top: int = 1, known: Code | None = None) -> Encoded[Code]:
