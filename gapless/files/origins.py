@@ -165,11 +165,15 @@ def settled(asked: Mapping[str, str], problem: Problem) -> tuple[Mapping[str, st
     """
     if asked.get("layer_order") != "best":
         return asked, ()
-    order = problem.network.order
-    if not order:
-        return {**asked, "layer_order": "fixed"}, ("no order of the layers is better than theirs",)
-    words = order_words(order)
-    return {**asked, "layer_order": words}, (f"the layers are in the order {words}: chunks count in it",)
+    network = problem.network
+    return {**asked, "layer_order": order_words(network.order) or "fixed"}, (order_note(network),)
+
+
+def order_note(network: Network) -> str:
+    """Return which order of the layers was found to be the best, in words."""
+    if not network.order:
+        return "no order of the layers is better than theirs"
+    return f"the layers are in the order {order_words(network.order)}: chunks count in it"
 
 
 def with_remembered_rules(problem: Problem, origin: Origin) -> Problem:

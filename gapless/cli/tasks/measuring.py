@@ -25,7 +25,7 @@ from ...executor.machine.load import machine_load
 from ...executor.model import Model
 from ...executor.samples import Samples
 from ...executor.tuning.options import TuningMode, TuningOptions
-from ...files.origins import parse_permille
+from ...files.origins import order_note, parse_permille
 from ...files.rules_file import load_rules
 from ...files.run import Entry, Run, begin
 from ...formulations.co_run import LEARNED
@@ -301,6 +301,8 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
             report=line.report,
             **choice.shared(run),
         )
+    if choice.layer_order == "best":
+        notes.append(order_note(tuned.problem.network))
     if tuned.profile is not None:
         notes += tuned.profile.warnings[:MAX_WARNINGS]
     return tuned, notes
