@@ -33,6 +33,8 @@ from .api.groups import group_problem as group_problem
 from .api.groups import with_groups as with_groups
 from .api.kinds import KindResult as KindResult
 from .api.kinds import compare_kinds as compare_kinds
+from .api.layer_orders import OrderResult as OrderResult
+from .api.layer_orders import compare_layer_orders as compare_layer_orders
 from .api.layer_orders import with_layer_order as with_layer_order
 from .api.links import SettledPlan as SettledPlan
 from .api.links import load_links as load_links

@@ -34,7 +34,7 @@ def measures(path: Path) -> bool:
     return bool(re.search(r"gapless\.(profile|tune)\(", code))
 
 
-def test_there_are_eight() -> None:
+def test_there_are_nine() -> None:
     assert [path.stem for path in PATHS] == [
         "01_first_plan",
         "02_exact_and_heuristic",
@@ -44,6 +44,7 @@ def test_there_are_eight() -> None:
         "06_over_devices",
         "07_groups",
         "08_requests_as_they_come",
+        "09_networks_with_branches",
     ]
 
 

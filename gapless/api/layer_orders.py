@@ -15,7 +15,7 @@ from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.reordering import parse_order, reordered
-from ..solvers.partition.best_order import best_order
+from ..solvers.best_order import best_order
 from ..solvers.protocol import SolveOptions, SolveStatus
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
@@ -26,7 +26,7 @@ from .problems import refuse_rules
 LAYER_ORDERS = ("fixed", "best", "free")
 """What plans cut: the given order of the layers, one that was chosen, or the graph itself (convex parts)."""
 
-CHOICE_S = 5.0
+CHOICE_S = 60.0
 """Longest search for an order, and longest comparison of plans in it with those in the given one."""
 
 
@@ -34,7 +34,7 @@ def with_layer_order(problem: Problem, order: str = "best", *, time_limit_s: flo
     """Return a problem of one network with its layers in another order, or with the order free.
 
     The best order is that in which the best cuts have the least period, among many: that of the best convex
-    parts, depth-first ones, and orders that differ around a cut (`solvers.partition.best_order`). It stays as
+    parts, depth-first ones, and orders that differ around a cut (`solvers.best_order`). It stays as
     it is where no better one was found. Everything that can be asked of a chain can be asked of it then: any
     objective, rules, tables for company, replicas, several pipelines. Chunks count positions in the new order
     (`Network.order`).
@@ -74,12 +74,6 @@ def with_layer_order(problem: Problem, order: str = "best", *, time_limit_s: flo
     refuse_rules(problem, "chunks of another order")
     if order != "best":
         return _in_order(problem, parse_order(order, problem.network))
-    network = problem.network
-    if not network.tensors and len(network.layers) > 1:
-        raise InvalidInputError(
-            f"network {network.name!r} does not say which layer reads from which: it has no tensors, and so "
-            "one order only"
-        )
     return _best(problem, SolveOptions(time_limit_s=time_limit_s))
 
 
@@ -250,11 +244,15 @@ def _most_proven(problem: Problem, backend: str | None, options: SolveOptions) -
 
 
 def _periods(given: Problem, asked: Problem, plan: Plan) -> tuple[int | None, int | None]:
-    """Return the periods of a plan as chunks and as parts; None where only the other is known."""
-    own = score(asked, plan).value("period")
-    if given.data is not None or given.co_run_costs is not None:
-        return (own, None) if asked.data == given.data else (None, own)
-    (stream,) = operation_of(asked).arrange(asked, plan).streams
+    """Return the periods of a plan as chunks and as parts.
+
+    Several pipelines have none of them; where there are several tables, there are no parts.
+    """
+    stream, *others = operation_of(asked).arrange(asked, plan).streams
+    if others:
+        return None, None
+    if given.co_run_costs is not None:
+        return score(asked, plan).value("period"), None
     place = {name: layer for layer, name in enumerate(given.network.layer_names)}
     names = asked.network.layer_names
     order = [place[names[layer]] for layer in stream.order or range(len(names))]

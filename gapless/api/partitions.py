@@ -143,7 +143,7 @@ def with_parts(problem: Problem) -> Problem:
     Raises
     ------
     InvalidInputError
-        It is of another kind, has rules, or several tables of costs.
+        It is of another kind, has rules, several tables of costs, or a network without tensors.
 
     Examples
     --------
@@ -161,6 +161,11 @@ def with_parts(problem: Problem) -> Problem:
     if problem.co_run_costs is not None:
         raise InvalidInputError("parts take one table of costs: choose heavy or isolated with --costs")
     network = problem.network
+    if not network.tensors and len(network.layers) > 1:
+        raise InvalidInputError(
+            f"network {network.name!r} does not say which layer reads from which: it has no tensors, and so "
+            "one order only"
+        )
     costs = problem.costs.of(network.name)
     if devices is not None and devices.links:
         rates = _link_rates(devices, problem.platform.unit_names)

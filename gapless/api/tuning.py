@@ -55,7 +55,6 @@ from .trade_offs import measured_front
 from .tuned import Tuned
 from .tuning_checks import check_layer_order, check_traded, checked, for_fronts
 from .tuning_subjects import (
-    check_order_of,
     facts_of,
     in_layer_order,
     opened,
@@ -165,8 +164,7 @@ def tune(
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    models = named_with(opened(subject, in_pieces=groups is not None), samples)
-    check_order_of(models.values(), order)
+    models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
     found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -197,8 +195,7 @@ def tune(
             **how,
         )
         asked = _asked(tables, pipelines, objective, rules)
-        tuned = _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
-        return _remembered(tuned, setup)
+        return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
 def tune_simulated(
@@ -265,7 +262,7 @@ def tune_simulated(
 
 
 def _remembered(tuned: Tuned, setup: TuningSetup) -> Tuned:
-    """Keep what was executed for later sessions on this device."""
+    """Keep what was executed for later sessions on this device, where it was profiled."""
     if tuned.profile is not None:
         found = executions_of(tuned.problem, tuned.profile.tables, tuned.results)
         keep_session(found, setup.store, setup.device, tuned.results[0].run)
@@ -302,7 +299,7 @@ def _tuned(
 ) -> Tuned:
     problem = next(iter(tables.values()))
     if traded:
-        return _front_tuned(tables, taken, setup, traded, sustain_s=sustain_s)
+        return _remembered(_front_tuned(tables, taken, setup, traded, sustain_s=sustain_s), setup)
     comparison, plans = setup.plan(problem, top=setup.solving.top)
     knowledge = setup.knowledge
     foretold = Intervals(knowledge.after(()) if knowledge is not None and knowledge.earlier else None)
@@ -325,7 +322,8 @@ def _tuned(
     result = first if loop is None else loop.answer
     if sustain_s is not None and (loop is None or loop.stop is not LoopStop.INTERRUPTED):
         result = setup.sustain(result, problem, seconds=sustain_s)
-    return Tuned(problem=problem, profile=taken, comparison=comparison, result=result, loop=loop)
+    tuned = Tuned(problem=problem, profile=taken, comparison=comparison, result=result, loop=loop)
+    return _remembered(tuned, setup)
 
 
 def _starts_apart(problem: Problem, solving: SolveOptions) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..executor.engine import Engine
@@ -31,18 +31,30 @@ from .tuning_checks import check_powers
 
 
 def opened(
-    subject: Model | Problem | str | Path | Sequence[str | Path], *, in_pieces: bool = False
+    subject: Model | Problem | str | Path | Sequence[str | Path], order: str, *, in_pieces: bool = False
 ) -> dict[str, Model]:
-    """Return the models that are tuned, by name."""
+    """Return the models that are tuned, by name.
+
+    Raises
+    ------
+    InvalidInputError
+        An order that is given in numbers is not one of their layers.
+    InvalidPlanError
+        Their layers run in their own order only.
+    """
     if isinstance(subject, Problem):
         operation_of(subject).check_executable(subject)
-        return models_for(subject)
-    if in_pieces and isinstance(subject, str | Path):
-        subject = open_model(subject, granularity=Granularity.PIECE)
-    model = resolve_model(subject)
-    if in_pieces:
-        check_in_pieces(model)
-    return {model.network.name: model}
+        models = models_for(subject)
+    else:
+        if in_pieces and isinstance(subject, str | Path):
+            subject = open_model(subject, granularity=Granularity.PIECE)
+        model = resolve_model(subject)
+        if in_pieces:
+            check_in_pieces(model)
+        models = {model.network.name: model}
+    for each in models.values() if order[:1].isdecimal() else ():
+        reordered(each, parse_order(order, each.network))
+    return models
 
 
 def units_of(
@@ -92,20 +104,6 @@ def tables_of(
     if groups is None:
         return tables
     return tables_of_groups(tables, taken, model, engine, groups, ledger=ledger, report=report)
-
-
-def check_order_of(models: Iterable[Model], order: str) -> None:
-    """Refuse an order that models cannot run in, before anything is measured.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not one of their layers.
-    InvalidPlanError
-        Their layers run in their own order only.
-    """
-    for model in models if order[:1].isdecimal() else ():
-        reordered(model, parse_order(order, model.network))
 
 
 def in_layer_order(

@@ -133,7 +133,8 @@ def problem_of_plan(
         The plan.
     given
         What the user asks for, by the name of an option, as in `Origin`. With a problem or a workload it is
-        another problem; a plan that was made for a workload brings that along to a problem.
+        another problem; a plan that was made for a workload brings that along to a problem, and one of
+        another order of the layers that order.
     remembered
         Whether the rules that the file remembers count.
 
@@ -144,7 +145,7 @@ def problem_of_plan(
     """
     given = given or {}
     if "problem" in given or "workload" in given:
-        return asked_problem(_with_workload(named.origin, given)), ()
+        return asked_problem(_with_workload(named.origin, _with_order(named.origin, given))), ()
     asked, notes = _asked(named)
     problem = asked_problem({**asked, **given})
     if not remembered:
@@ -291,6 +292,12 @@ def _with_workload(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str
     if "workload" in given or "workload" not in origin.asked:
         return given
     return {**on_problem(origin, given["problem"]).asked, **given}
+
+
+def _with_order(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is given, with the order of the layers that a plan counts in."""
+    order = origin.asked.get("layer_order", "")
+    return {"layer_order": order, **given} if order[:1].isdecimal() else given
 
 
 def _asked(named: NamedPlan) -> tuple[Mapping[str, str], tuple[str, ...]]:

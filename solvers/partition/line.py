@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..topological_orders import Order
 from .arrays import NEVER, Arrays, Counts, Ints
-from .orders import Order
 
 MOST_CELLS = 1_200_000
 """Boundaries of a program are chosen such that one matrix of loads has at most so many entries."""

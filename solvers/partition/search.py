@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from ..protocol import Deadline
+from ..topological_orders import Order, by_priority, first_orders, reshuffled
 from .arrays import Arrays
 from .line import LOAD, Line, Measure, best_cuts, most_boundaries
 from .moves import Parts
-from .orders import Order, by_priority, first_orders, reshuffled
 
 FIRST_ORDERS = 8
 """Orders to begin with; of graphs with too many blocks for one program only a few."""

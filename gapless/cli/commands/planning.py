@@ -20,6 +20,8 @@ from ..options.instances import (
     ContestJobsOption,
     ContestOutOption,
     InstancesOption,
+    KindsOption,
+    LayerOrdersOption,
     OneMoreOption,
     OverwriteContestOption,
     ResumeContestOption,
@@ -99,6 +101,7 @@ def _many_compared(
     backends: str | None,
     backend: str | None,
     kinds: str | None,
+    layer_orders: str | None,
     instances: str,
     jobs: int | None,
     resume: bool,
@@ -119,7 +122,7 @@ def _many_compared(
     stray += [
         name for name in ("top", "distance", "strict_rules") if getattr(solving, name) not in (1, False)
     ]
-    stray += ["kinds"] if kinds is not None else []
+    stray += [name for name, given in (("kinds", kinds), ("layer_orders", layer_orders)) if given is not None]
     if stray:
         name = "PROBLEM" if stray[0] == "problem" else f"--{stray[0].replace('_', '-')}"
         raise InvalidInputError(
@@ -220,24 +223,8 @@ def compare(
     *,
     backends: BackendsOption = None,
     backend: OneMoreOption = None,
-    kinds: Annotated[
-        str | None,
-        solving_option(
-            metavar="all|LIST",
-            help="Of a model over a cluster, instead of backends: what plans can be, comma-separated, each "
-            "solved by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices "
-            "that share chunks), graph (groups with cuts anywhere in the graph).",
-        ),
-    ] = None,
-    layer_orders: Annotated[
-        str | None,
-        solving_option(
-            metavar="all|LIST",
-            help="Of a network with branches, instead of backends: what plans cut, comma-separated, each "
-            "solved by the usual backends until one has a proof: the given order of the layers (fixed), a "
-            "better one (best), the graph itself (free).",
-        ),
-    ] = None,
+    kinds: KindsOption = None,
+    layer_orders: LayerOrdersOption = None,
     instances: InstancesOption = None,
     jobs: ContestJobsOption = None,
     resume: ResumeContestOption = False,

@@ -28,6 +28,24 @@ OneMoreOption = Annotated[
         help="One more beside these, e.g. a heuristic of your own as module:Class or file.py:Class.",
     ),
 ]
+KindsOption = Annotated[
+    str | None,
+    solving_option(
+        metavar="all|LIST",
+        help="Of a model over a cluster, instead of backends: what plans can be, comma-separated, each "
+        "solved by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices "
+        "that share chunks), graph (groups with cuts anywhere in the graph).",
+    ),
+]
+LayerOrdersOption = Annotated[
+    str | None,
+    solving_option(
+        metavar="all|LIST",
+        help="Of a network with branches, instead of backends: what plans cut, comma-separated, each solved "
+        "by the usual backends until one has a proof: the given order of the layers (fixed), a better one "
+        "(best), the graph itself (free).",
+    ),
+]
 InstancesOption = Annotated[
     str | None,
     _many_option(

@@ -138,7 +138,7 @@ OverGraphOption = Annotated[
 LayerOrderOption = Annotated[
     str | None,
     _asked_option(
-        metavar="fixed|best|free|NUMBERS",
+        metavar="fixed|best|free|...",
         help="What plans cut: the given order of the layers (fixed), a better one (best) or this one "
         "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
     ),

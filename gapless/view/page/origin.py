@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.limits import LIMIT_NAMES
+from ...formulations.reordering import order_words
 from ..presenter import presenter_of
 from ..words import objective_words, percent, size
 from .subject import Subject
@@ -53,7 +54,8 @@ def _facts(subject: Subject) -> Iterator[Fact]:
     yield "limits", ", ".join(f"{name} {value}" for name, value in limits if value is not None) or "none"
     for network in problem.networks:
         models = ", ".join(f"{model.locator} (digest {model.digest[:12]})" for model in network.models)
-        words = [f"{len(network.layers)} layers", models or network.source]
+        moved = f"in the order {clipped(order_words(network.order), _MOST_LETTERS)}" if network.order else ""
+        words = [f"{len(network.layers)} layers", moved, models or network.source]
         yield f"network {network.name}", "; ".join(filter(None, words))
     memory = problem.platform.memory_bytes
     capacity = "memory not known" if memory is None else f"memory {size(memory)}"

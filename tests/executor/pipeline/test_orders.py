@@ -10,9 +10,10 @@ import onnx
 import pytest
 
 import gapless
+from gapless.api.models import models_of
 from gapless.executor.graph.grouping import Granularity
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
-from gapless.executor.model import reordered
+from gapless.executor.model import in_order_of, reordered
 from gapless.executor.pipeline.blueprint import stream_pieces
 from gapless.executor.pipeline.trace_export import trace_parts
 from gapless.executor.pipeline.trace_file import read_trace
@@ -178,6 +179,24 @@ def test_parts_in_the_order_of_the_network_are_chunks() -> None:
     (stream,) = operation_of(problem).deploy(problem, plan).streams
     assert stream.order == ()
     assert [(c.start, c.stop, c.unit) for c in stream.chunks] == [(0, 2, "b"), (2, 4, "a")]
+
+
+def test_a_problem_in_another_order_opens_its_model_in_it(tmp_path: Path) -> None:
+    loaded = two_branches(tmp_path)
+    order = by_tensor(loaded, "s", "b1", "a1", "b2", "a2", "sum", "y")
+    network = loaded.network.reordered(order)
+    assert network.order == tuple(order)
+    opened = models_of(network)
+    assert opened.network == network
+    assert opened.network.layer_names == tuple(loaded.network.layer_names[layer] for layer in order)
+    assert in_order_of(loaded, network).network == network
+    assert in_order_of(opened, loaded.network).network == loaded.network
+    assert in_order_of(opened, network) is opened
+    inputs = loaded.sample_inputs(0)
+    np.testing.assert_array_equal(opened.reference(inputs)["y"], loaded.reference(inputs)["y"])
+    for start in range(len(order)):
+        (piece,) = opened.pieces(start, start + 1)
+        assert piece.name == loaded.pieces(order[start], order[start] + 1)[0].name
 
 
 def test_what_cannot_run_is_refused(tmp_path: Path) -> None:

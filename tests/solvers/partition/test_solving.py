@@ -19,8 +19,8 @@ from gapless.solvers.partition.chains import best_chain
 from gapless.solvers.partition.drawn import random_graph
 from gapless.solvers.partition.line import best_cuts
 from gapless.solvers.partition.moves import Parts
-from gapless.solvers.partition.orders import depth_first, first_orders, reshuffled
 from gapless.solvers.protocol import NEVER, Deadline, TimeIsUpError
+from gapless.solvers.topological_orders import depth_first, first_orders, reshuffled
 
 
 @pytest.mark.parametrize("seed", range(12))

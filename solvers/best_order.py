@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from ...formulations.blocks import Blocks
-from ...formulations.partition.tables import chain_of, graph_of
-from ...formulations.plan import Plan
-from ...formulations.problem import Problem
-from ...formulations.reordering import reordered
-from ..protocol import Deadline, SolveOptions
-from ..session import solve
-from .orders import Order, first_orders, reshuffled
+from ..formulations.blocks import Blocks, blocks_of
+from ..formulations.network import Network
+from ..formulations.operation import operation_of
+from ..formulations.plan import Plan
+from ..formulations.problem import Problem
+from ..formulations.reordering import reordered
+from .protocol import Deadline, SolveOptions
+from .session import solve
+from .topological_orders import Order, first_orders, reshuffled
 
 FIRST = 12
 """Orders to begin with."""
@@ -46,10 +47,10 @@ def best_order(problem: Problem, parts: Problem, options: SolveOptions) -> tuple
         The time limit and the seed.
     """
     deadline = Deadline(options.time_limit_s)
-    blocks = graph_of(parts).blocks
+    blocks = _blocks(problem.network)
     search = _Search(problem, blocks)
     rng = random.Random(f"order {options.seed}")
-    for order in _first(problem, parts, blocks, rng, options):
+    for order in _first(parts, blocks, rng, options):
         search.offer(order)
         if deadline.passed:
             break
@@ -61,18 +62,27 @@ def best_order(problem: Problem, parts: Problem, options: SolveOptions) -> tuple
     return search.tidy()
 
 
-def _first(
-    problem: Problem, parts: Problem, blocks: Blocks, rng: random.Random, options: SolveOptions
-) -> Iterator[Order]:
+def _blocks(network: Network) -> Blocks:
+    """Return the layers, those around a forbidden cut together."""
+    count = len(network.layers)
+    edges = (
+        (tensor.source, target)
+        for tensor in network.tensors
+        for target in tensor.targets
+        if tensor.source >= 0 and target < count
+    )
+    return blocks_of(count, edges, [(cut - 1, cut) for cut in network.forbidden_cuts])
+
+
+def _first(parts: Problem, blocks: Blocks, rng: random.Random, options: SolveOptions) -> Iterator[Order]:
     yield list(range(blocks.count))
     limit_s = options.time_limit_s
     share = replace(options, time_limit_s=None if limit_s is None else _PARTS_SHARE * limit_s)
     plan = solve(parts, "native", share, explain=False).plan
     if plan is not None:
-        code = parts.formulation.code(parts, plan)
-        chain = chain_of(graph_of(parts), code) or ()
-        place = {unit: position for position, unit in enumerate(chain)}
-        yield sorted(range(blocks.count), key=lambda block: place[code[blocks.members[block][0]]])
+        (stream,) = operation_of(parts).arrange(parts, plan).streams
+        order = stream.order or range(len(parts.network.layers))
+        yield list(dict.fromkeys(blocks.of[layer] for layer in order))
     yield from list(first_orders(blocks, rng, FIRST))[1:]
 
 
@@ -82,6 +92,7 @@ class _Search:
     def __init__(self, problem: Problem, blocks: Blocks) -> None:
         self._problem, self._blocks = problem, blocks
         self._best: tuple[int, Order, Plan] | None = None
+        self._given: int | None = None
 
     def offer(self, order: Order) -> bool:
         """Cut an order; return whether that is better than all before."""
@@ -90,6 +101,8 @@ class _Search:
         if result.plan is None or result.objective is None:
             return False
         before = self._best
+        if order == list(range(len(order))):
+            self._given = result.objective
         if before is None or result.objective <= before[0]:
             self._best = result.objective, order, result.plan
         return before is None or result.objective < before[0]
@@ -115,8 +128,8 @@ class _Search:
         return reshuffled(self._blocks, order, start, min(len(order), start + width), rng)
 
     def tidy(self) -> tuple[int, ...]:
-        """Return the layers chunk by chunk, those of a chunk in the given order."""
-        if self._best is None:
+        """Return the layers chunk by chunk, those of a chunk in the given order; that, if it is as good."""
+        if self._best is None or self._best[0] == self._given:
             return tuple(range(len(self._problem.network.layers)))
         _, order, plan = self._best
         layers = self._layers(order)

@@ -6,7 +6,7 @@ import heapq
 import random
 from collections.abc import Iterable, Sequence
 
-from ...formulations.blocks import Blocks
+from ..formulations.blocks import Blocks
 
 Order = list[int]
 
