@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..formulations.availability import Availability
+from ..formulations.errors import EngineUnavailableError
 from ..formulations.hardware import ProcessingUnit
 from ..formulations.validation import STRICT
 from .model import Piece, TensorSpec
@@ -52,6 +53,19 @@ def artifact_of(piece: Piece, *, engine: str, path: Path) -> Artifact:
         inputs=piece.inputs,
         outputs=piece.outputs,
     )
+
+
+def installed_version(found: Availability) -> str:
+    """Return the version of an engine that is there.
+
+    Raises
+    ------
+    EngineUnavailableError
+        It is not; the reason says what to install.
+    """
+    if not found.ok:
+        raise EngineUnavailableError(found.reason)
+    return found.version
 
 
 def parse_artifact(data: Mapping[str, Any]) -> Artifact:

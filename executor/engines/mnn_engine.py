@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ...formulations.availability import Availability
-from ...formulations.errors import ConversionError, EngineUnavailableError
+from ...formulations.errors import ConversionError
 from ...formulations.hardware import ProcessingUnit
-from ..engine import Artifact, artifact_of
+from ..engine import Artifact, artifact_of, installed_version
 from ..model import Piece
 from .cache import Cache, cache_key, default_cache
 from .conversion import OPTIONS, Conversion, convert
@@ -65,7 +65,7 @@ class MnnEngine:
             The cache cannot take the result.
         """
         store = default_cache() if folder is None else Cache(folder)
-        version = self.require_installed()
+        version = installed_version(self.availability())
         keys = {piece.digest: cache_key(piece.digest, self.name, version, *OPTIONS) for piece in pieces}
         paths = {digest: path for digest, key in keys.items() if (path := store.path(key, _SUFFIX))}
         missing = tuple({piece.digest: piece for piece in pieces if piece.digest not in paths}.values())
@@ -91,23 +91,10 @@ class MnnEngine:
         ExecutionError
             The artifact cannot be opened.
         """
-        version = self.require_installed()
+        version = installed_version(self.availability())
         from .mnn_session import MnnSession
 
         return MnnSession(artifact, unit, version=version, allow_mismatch=self._allow_mismatch)
-
-    def require_installed(self) -> str:
-        """Return the version of MNN.
-
-        Raises
-        ------
-        EngineUnavailableError
-            It is not installed.
-        """
-        found = self.availability()
-        if not found.ok:
-            raise EngineUnavailableError(found.reason)
-        return found.version
 
 
 def trial(piece: Piece) -> Conversion:
@@ -118,7 +105,7 @@ def trial(piece: Piece) -> Conversion:
     EngineUnavailableError
         MNN is not installed.
     """
-    MnnEngine().require_installed()
+    installed_version(MnnEngine().availability())
     with closing(convert([piece])) as conversions:
         return next(conversions)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...formulations.availability import Availability
-from ...formulations.errors import EngineUnavailableError
 from ..engine import Artifact, artifact_of
 from ..model import Piece
 from .cache import Cache, cache_key, default_cache
@@ -66,19 +65,6 @@ class OnnxEngine:
         """
         store = default_cache() if folder is None else Cache(folder)
         return tuple(artifact_of(piece, engine=self.name, path=_stored(piece, store)) for piece in pieces)
-
-    def _installed(self) -> str:
-        """Return the version of the package.
-
-        Raises
-        ------
-        EngineUnavailableError
-            It is not installed.
-        """
-        found = self.availability()
-        if not found.ok:
-            raise EngineUnavailableError(found.reason)
-        return found.version
 
 
 @cache

@@ -12,10 +12,10 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.availability import Availability
-from ...formulations.errors import EngineUnavailableError, ExecutionError
+from ...formulations.errors import ExecutionError
 from ...formulations.hardware import ProcessingUnit
 from ..callable_calls import LayerCall, guarded
-from ..engine import Artifact, OperatorTime, PlacementReceipt, Session
+from ..engine import Artifact, OperatorTime, PlacementReceipt, Session, installed_version
 from ..opencl_functions import OPENCL, OpenClFunction
 from .callable_engine import CallableEngine, load_steps
 from .opencl_devices import CPU_BACKEND, GPU_BACKEND, OpenClDevice, open_device, opencl_backends
@@ -59,12 +59,10 @@ class OpenClEngine(CallableEngine):
         ExecutionError
             As for `CallableEngine.open`; or kernels do not compile, or the device has too little memory.
         """
-        found = self.availability()
-        if not found.ok:
-            raise EngineUnavailableError(found.reason)
+        version = installed_version(self.availability())
         if unit.engine.backend not in (GPU_BACKEND, CPU_BACKEND):
             return super().open(artifact, unit)
-        return OpenClSession(artifact, unit, version=found.version)
+        return OpenClSession(artifact, unit, version=version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

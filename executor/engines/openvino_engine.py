@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...formulations.hardware import ProcessingUnit
-from ..engine import Artifact
+from ..engine import Artifact, installed_version
 from .onnx_pieces import OnnxEngine
 from .openvino_devices import DEVICES
 
@@ -30,7 +30,7 @@ class OpenVinoEngine(OnnxEngine):
         ExecutionError
             OpenVINO cannot run the piece.
         """
-        version = self._installed()
+        version = installed_version(self.availability())
         from .openvino_session import OpenVinoSession
 
         return OpenVinoSession(artifact, unit, version=version, allow_mismatch=self._allow_mismatch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...formulations.hardware import ProcessingUnit
-from ..engine import Artifact
+from ..engine import Artifact, installed_version
 from .onnx_pieces import OnnxEngine
 from .ort_providers import PROVIDERS
 
@@ -30,7 +30,7 @@ class OrtEngine(OnnxEngine):
         ExecutionError
             The artifact cannot be opened.
         """
-        version = self._installed()
+        version = installed_version(self.availability())
         from .ort_session import OrtSession
 
         return OrtSession(artifact, unit, version=version, allow_mismatch=self._allow_mismatch)
