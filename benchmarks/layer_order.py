@@ -33,6 +33,7 @@ from gapless.executor.model import Model
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment, replicas
+from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.profile import ProfileOptions
@@ -66,7 +67,11 @@ def main() -> int:
 
 def _phone(names: Sequence[str], platform: str) -> Iterator[tuple[str, Problem]]:
     for name in names:
-        problem = gapless.load_workload(name, platform=platform)
+        try:
+            problem = gapless.load_workload(name, platform=platform)
+        except InvalidInputError as error:
+            print(f"{name} is left out on {platform}: {error}")
+            continue
         yield platform, replace(problem, data=None, objective=gapless.Objective(terms=("period",)))
 
 
