@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
-from ..formulations.operation import operation_of
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
 from .engine import PlacementReceipt
@@ -66,8 +65,9 @@ class Noise:
 
 
 def charged_for(problem: Problem, deployment: Deployment) -> Problem:
-    """Return the problem with the costs that hold in a deployment (`Operation.charged`)."""
-    return operation_of(problem).charged(problem, deployment)
+    """Return the problem with the costs that hold in a deployment (`Operation.charged`), if it can run."""
+    operation = problem.formulation.operation
+    return problem if operation is None else operation.charged(problem, deployment)
 
 
 def device_name(problem: Problem) -> str:

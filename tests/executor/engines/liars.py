@@ -27,6 +27,9 @@ class Honest(OrtEngine):
 
     name: ClassVar[str] = f"{__name__}:Honest"
 
+    def backends(self) -> tuple[str, ...]:
+        return OrtEngine().backends()
+
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> Session:  # type: ignore[override]
         return self.wrapped(super().open(artifact, unit), unit)
 
