@@ -17,8 +17,9 @@ _SHARE, _BOUND_SHARE = 0.1, 0.05
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
-    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends after a
-    share of the time limit. With one, the first plan is there before the bound.
+    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends when its
+    plan meets the bound, or after a share of the time limit. With one, the first plan is there before the
+    bound.
     """
     limit_s = options.time_limit_s
     deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
@@ -31,6 +32,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     left = ROUNDS
     for better in search.rounds(deadline):
         left -= not better
-        if deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
+        met = search.pool.meets(bound)
+        if met or deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
             break
     yield Start(code=next(iter(search.pool.codes), None), at_least=bound)

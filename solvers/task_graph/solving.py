@@ -28,8 +28,8 @@ from .moves import Moves
 ROUNDS = 12
 """Rounds without a better plan that end a search where no time is given."""
 
-_MOVES = 3_000
-"""Moves of a round for few tasks; for many fewer, so that rounds take about as long."""
+MOVES, _MOVES_OF_A_TASK = 3_000, 100
+"""Most moves of a round, for a few dozen tasks; for many fewer, so that rounds take about as long."""
 
 _RESTART = 0.3
 """Warmth of rounds that go on from the best plan."""
@@ -89,7 +89,8 @@ class ScheduleSearch:
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search, a round after the other; after each plan say whether it is the best one so far."""
-        moves = max(200, _MOVES * 40 // max(40, self._tables.task_count))
+        tasks = self._tables.task_count
+        moves = min(MOVES * 40 // max(40, tasks), _MOVES_OF_A_TASK * tasks)
         for number in count():
             which = number // 2 % len(self._sets)
             start = self._start(which, number)

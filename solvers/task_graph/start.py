@@ -19,8 +19,8 @@ _ROUNDS = 6
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known, more and more: valid plans, and a lower bound on the first term.
 
-    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends after a
-    share of the time limit.
+    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends when its
+    plan meets the bound, or after a share of the time limit.
     """
     limit_s = options.time_limit_s
     deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
@@ -31,6 +31,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     left = _ROUNDS
     for better in search.rounds(deadline):
         left = _ROUNDS if better else left - 1
-        if deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
+        met = search.pool.meets(search.bound)
+        if met or deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
             break
     yield Start(code=next(iter(search.pool.codes), None), at_least=search.bound)

@@ -6,10 +6,12 @@ import pytest
 
 from gapless.solvers.conformance import BackendConformance
 from gapless.solvers.flow_shop import annealing
+from gapless.solvers.jobs import annealing as jobs_annealing
 from gapless.solvers.pipelines import genetic
 from gapless.solvers.protocol import Backend
 from gapless.solvers.registry import backend_names, get_backend
 from gapless.solvers.samples import golden_instances
+from gapless.solvers.task_graph import solving as schedules
 
 
 def slow(name: str) -> bool:
@@ -34,8 +36,10 @@ class TestEveryBackend(BackendConformance):
         self.name = name
         # CP-SAT is asked everything; the others are given the same models, and take longer.
         self.every = {"pulp-cbc": 4, "pulp": 2, "z3": 2}.get(name, 1)
-        # Walks as long as those of a user take too long here.
+        # Walks as long as those of a user take too long here, also as what exact searches start from.
         monkeypatch.setattr(annealing, "STEPS", 60)
+        monkeypatch.setattr(jobs_annealing, "STEPS", 60)
+        monkeypatch.setattr(schedules, "MOVES", 200)
         monkeypatch.setattr(genetic, "GENERATIONS", 20)
 
     def make_backend(self) -> Backend:
