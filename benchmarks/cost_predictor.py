@@ -75,6 +75,10 @@ def main() -> None:
     begin = time.perf_counter()
     by_network, judged = networks_held_out(data)
     seconds = time.perf_counter() - begin
+    if not judged:
+        parser.error(
+            f"{folder} has no network to hold out: measure more than those that devices are described by"
+        )
     print_errors(console, SPLIT, {str(method): found.errors for method, found in by_network.items()})
     print_distribution(console, by_network)
     print_losses(console, by_network, judged)

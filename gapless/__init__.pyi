@@ -20,6 +20,7 @@ from .api.coordination_bound import bound_coordination as bound_coordination
 from .api.coordination_live import coordinate_here as coordinate_here
 from .api.coordinators import open_coordinator as open_coordinator
 from .api.device import this_device as this_device
+from .api.estimates import LearnedCosts as LearnedCosts
 from .api.estimates import describe_device as describe_device
 from .api.estimates import judge_prediction as judge_prediction
 from .api.estimates import learn_costs as learn_costs

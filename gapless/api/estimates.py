@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..executor.engine import Engine
 from ..executor.engines.registry import get_engine
 from ..executor.progress import Report, silent
-from ..formulations.errors import InvalidInputError
+from ..formulations.errors import InvalidInputError, LayerNotRunnableError
 from ..formulations.files import load
 from ..formulations.hardware import Platform
 from ..formulations.judge import score
@@ -190,6 +190,22 @@ def _value_of_best(asked: Problem, true: Problem) -> int:
     return score(true, found).value(true.objective.terms[0])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedCosts:
+    """What was learned of costs.
+
+    Attributes
+    ----------
+    card
+        How good the predictor is; None without training.
+    left_out
+        Networks that an engine could not run here, and why.
+    """
+
+    card: PredictorCard | None
+    left_out: tuple[str, ...] = ()
+
+
 def learn_costs(
     folder: str | Path,
     *,
@@ -200,8 +216,10 @@ def learn_costs(
     train: bool = True,
     scope: Scope = LEARNING,
     report: Report = silent,
-) -> PredictorCard | None:
+) -> LearnedCosts:
     """Measure a data set on this device and train a predictor on it; what is measured already is kept.
+
+    What an engine cannot run here is left out, and named.
 
     Parameters
     ----------
@@ -222,31 +240,54 @@ def learn_costs(
 
     Returns
     -------
-    PredictorCard | None
-        How good the predictor is; None without training.
+    LearnedCosts
+        How good the predictor is, and what was left out.
 
     Raises
     ------
     InvalidInputError
         A network is not there, or too little was measured.
     ExecutionError, ProfilingError
-        It could not be measured.
+        A unit is not what it stands for, or none of the networks could be run.
     """
     where = Path(folder)
+    left_out: tuple[str, ...] = ()
     if measure:
         units = _device_types() if platform is None else platform
-        for name in _usual_networks() if networks is None else networks:
-            paths = {engine: data_path(where, _label(name), engine) for engine in engines}
-            missing = [engine for engine, path in paths.items() if not path.exists()]
-            models = [open_model(name)] if missing else []
-            for engine in missing:
-                found = describe(models, units, get_engine(engine), scope=scope, report=report)
-                keep(found, paths[engine])
+        names = _usual_networks() if networks is None else networks
+        left_out = _measure(where, names, engines, units, scope=scope, report=report)
     if not train:
-        return None
+        return LearnedCosts(card=None, left_out=left_out)
     from ..profiler.learned.training import train as train_all
 
-    return train_all(load_dataset(where), where, report=report)
+    return LearnedCosts(card=train_all(load_dataset(where), where, report=report), left_out=left_out)
+
+
+def _measure(
+    where: Path,
+    networks: Sequence[str | Path],
+    engines: Sequence[str],
+    units: Platform,
+    *,
+    scope: Scope,
+    report: Report,
+) -> tuple[str, ...]:
+    """Measure what a data set does not have yet; return what was left out, and why."""
+    left_out: list[str] = []
+    for name in networks:
+        paths = {engine: data_path(where, _label(name), engine) for engine in engines}
+        missing = [engine for engine, path in paths.items() if not path.exists()]
+        models = [open_model(name)] if missing else []
+        for engine in missing:
+            try:
+                found = describe(models, units, get_engine(engine), scope=scope, report=report)
+            except LayerNotRunnableError as error:
+                left_out.append(f"{_label(name)} with {engine} is left out: {error}")
+                continue
+            keep(found, paths[engine])
+    if len(left_out) == len(networks) * len(engines) > 0:
+        raise LayerNotRunnableError("\n".join(left_out))
+    return tuple(left_out)
 
 
 def _label(name: str | Path) -> str:

@@ -96,7 +96,7 @@ def describe(
         for unit in platform.units
         if unit.emulated
     ]
-    networks, times = [], []
+    networks, times, refused = [], [], []
     for model in models:
         features = features_of(model)
         try:
@@ -105,13 +105,13 @@ def describe(
                 times += found.times()
                 notes += found.notes
         except LayerNotRunnableError as error:
-            notes.append(str(error))
+            refused.append(str(error))
             continue
         networks.append(features)
     if not times:
-        raise LayerNotRunnableError(
-            "none of the networks could be run:" + "".join(f"\n  - {n}" for n in notes)
-        )
+        first, *others = refused or notes
+        listed = "".join(f"\n  - {text}" for text in (first, *others))
+        raise LayerNotRunnableError(f"none of the networks could be run:{listed}" if others else first)
     return DeviceDescription(
         platform=platform,
         engine=setting.engine,
@@ -119,7 +119,7 @@ def describe(
         taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
         networks=tuple(networks),
         times=tuple(times),
-        notes=tuple(notes),
+        notes=(*notes, *refused),
     )
 
 

@@ -180,7 +180,7 @@ def learn_costs(
 
     notes = measuring.busy_notes() if measure else []
     with StepLine() as line:
-        card = estimates.learn_costs(
+        found = estimates.learn_costs(
             folder,
             networks=parse_names(networks) or None,
             engines=parse_names(engines),
@@ -191,8 +191,8 @@ def learn_costs(
     return Answer(
         document=lambda: {
             **documents.header("predictor"),
-            **({} if card is None else documents.plain_data(card)),
+            **({} if found.card is None else documents.plain_data(found.card)),
         },
-        view=lambda: "measured" if card is None else card_view(card),
-        notes=[*notes, f"wrote {folder}"],
+        view=lambda: "measured" if found.card is None else card_view(found.card),
+        notes=[*notes, *found.left_out, f"wrote {folder}"],
     )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import gapless
+from gapless.api import estimates
+from gapless.executor.engine import Engine
+from gapless.executor.model import Model
+from gapless.formulations.errors import LayerNotRunnableError
 from gapless.formulations.files import NETWORK, dump, dump_problem, load, save
+from gapless.formulations.hardware import Platform
 from gapless.formulations.network import Layer, Network
 from gapless.profiler.learned.dataset import data_path, keep, load_dataset
-from gapless.profiler.learned.device import DEVICE
+from gapless.profiler.learned.device import DEVICE, DeviceDescription
 from gapless.profiler.learned.predictors import PredictionMethod
 
 from ...profiler.learned.samples import branching_model, device
@@ -103,6 +109,27 @@ def test_a_data_set_that_is_whole_is_not_measured_again(cli: Cli, tmp_path: Path
     options = ("--networks", model, "--engines", "onnxruntime", "--no-train")
     assert cli("learn-costs", tmp_path, *options).code == 0
     assert load_dataset(tmp_path) == (kept,)
+
+
+def test_what_an_engine_cannot_run_is_left_out_and_named(
+    cli: Cli, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def described(
+        models: Sequence[Model], platform: Platform, engine: Engine, **how: object
+    ) -> DeviceDescription:
+        if engine.name == "mnn":
+            raise LayerNotRunnableError("no unit can run layer 'lstm1'")
+        return device({"core0": 1.0})
+
+    monkeypatch.setattr(estimates, "describe", described)
+    options = ("learn-costs", tmp_path, "--networks", model, "--no-train")
+    found = cli(*options)
+    assert found.code == 0
+    assert f"{model.stem} with mnn is left out: no unit can run layer 'lstm1'" in " ".join(found.err.split())
+    assert len(load_dataset(tmp_path)) == 1
+    refused = cli(*options[:1], tmp_path / "other", *options[2:], "--engines", "mnn")
+    assert refused.code == 5
+    assert "lstm1" in refused.err
 
 
 def test_training_without_data_is_refused(cli: Cli, tmp_path: Path) -> None:
