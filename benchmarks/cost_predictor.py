@@ -2,6 +2,7 @@
 
     gapless learn-costs DATA --no-train          # measures the data set first; go on whenever you like
     python -m benchmarks.cost_predictor DATA     # trains a dozen times; 5 to 10 minutes
+    python -m benchmarks.cost_predictor DATA --shipped     # what is shipped, on networks new to it
 
 Networks are held out in families (the resnets together, the vision transformers together, ...), never a layer
 of a network that is learned from. Held-out devices are described by the yardsticks alone, and judged on
@@ -68,10 +69,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path, help="folder of a data set (gapless learn-costs DATA --no-train)")
-    folder: Path = parser.parse_args().data
+    parser.add_argument("--shipped", action="store_true", help="judge the predictor that is shipped, no more")
+    asked = parser.parse_args()
+    folder: Path = asked.data
     console = Console()
     data = dataset_of(load_dataset(folder))
     print_data(console, data)
+    new, errors = shipped_on_new(data)
+    if new:
+        print_errors(console, f"what is shipped, on {len(new)} networks new to it: {', '.join(new)}", errors)
+    if asked.shipped:
+        return
     begin = time.perf_counter()
     by_network, judged = networks_held_out(data)
     seconds = time.perf_counter() - begin
@@ -87,6 +95,14 @@ def main() -> None:
         for split, errors in device_held_out(data, {kind.name for kind in data.types if part in kind.name}):
             print_errors(console, f"device held out: {name}; networks {split}", errors)
     print_speed(console, data, seconds)
+
+
+def shipped_on_new(data: Dataset) -> tuple[list[str], Mapping[str, Sequence[Errors]]]:
+    """Return networks that the shipped predictor was not trained on, and its errors on them."""
+    shipped = Predictor(None)
+    new = [name for name in data.networks if name not in shipped.card.networks]
+    judged = data.select(networks=new)
+    return new, {str(m): [errors_of(judged, predict_by(shipped, m))] for m in PredictionMethod}
 
 
 def networks_held_out(data: Dataset) -> tuple[dict[PredictionMethod, Found], int]:
