@@ -109,9 +109,7 @@ def describe(
             continue
         networks.append(features)
     if not times:
-        first, *others = refused or notes
-        listed = "".join(f"\n  - {text}" for text in (first, *others))
-        raise LayerNotRunnableError(f"none of the networks could be run:{listed}" if others else first)
+        raise LayerNotRunnableError("\n".join(refused or notes) or "there is no network to run")
     return DeviceDescription(
         platform=platform,
         engine=setting.engine,

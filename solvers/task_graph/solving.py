@@ -28,8 +28,9 @@ from .moves import Moves
 ROUNDS = 12
 """Rounds without a better plan that end a search where no time is given."""
 
-MOVES, _MOVES_OF_A_TASK = 3_000, 100
-"""Most moves of a round, for a few dozen tasks; for many fewer, so that rounds take about as long."""
+MOVES, _FEWEST_MOVES, _MOVES_OF_A_TASK = 3_000, 200, 100
+"""Most moves of a round, for a few dozen tasks; fewest for many, whose rounds are to take about as long; and
+most for each task, where there are few."""
 
 _RESTART = 0.3
 """Warmth of rounds that go on from the best plan."""
@@ -90,7 +91,7 @@ class ScheduleSearch:
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search, a round after the other; after each plan say whether it is the best one so far."""
         tasks = self._tables.task_count
-        moves = min(MOVES * 40 // max(40, tasks), _MOVES_OF_A_TASK * tasks)
+        moves = min(max(_FEWEST_MOVES, MOVES * 40 // max(40, tasks)), _MOVES_OF_A_TASK * tasks)
         for number in count():
             which = number // 2 % len(self._sets)
             start = self._start(which, number)
