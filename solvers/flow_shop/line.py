@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -142,9 +142,13 @@ def put_back(
         ends = ways.earliest(before[kept], after[kept], arrival_us, limit)
         return np.compress(ends < UNREACHABLE, kept)
 
+    spot = _known_spot(ways, arrival_us, (before[open_], after[open_], base[open_]), limit_us, rng)
+    if spot is not None:
+        spot = replace(spot, index=int(open_[spot.index]))
+        limit_us = spot.limit_us - max(1, spot.limit_us >> precision)
     open_ = possible(limit_us)
     if not len(open_):
-        return None
+        return spot
     low, high = int(base[open_].min()) - 1, limit_us
     while high - low > max(1, high >> precision):
         middle = (low + high) // 2
@@ -155,4 +159,23 @@ def put_back(
             low = middle
     index = int(open_[rng.randrange(len(open_))])
     places = ways.places_within(before[index].tolist(), after[index].tolist(), arrival_us, high)
+    ways.remember(places)
     return Spot(index=index, places=places, limit_us=high)
+
+
+def _known_spot(
+    ways: Ways, arrival_us: int, sides: tuple[Ints, Ints, Ints], limit_us: int, rng: random.Random
+) -> Spot | None:
+    """Return about the best place for cuts that were good somewhere before; indices count the sides."""
+    before, after, base = sides
+    known, ends = ways.known_ends(before, after, arrival_us)
+    if not ends.size:
+        return None
+    ends = np.maximum(ends, base[:, None])
+    least = int(ends.min())
+    if least > limit_us:
+        return None
+    rows, columns = np.nonzero(ends <= min(limit_us, least + (least >> _PRECISION)))
+    pick = rng.randrange(len(rows))
+    row, column = int(rows[pick]), int(columns[pick])
+    return Spot(index=row, places=known[column], limit_us=int(ends[row, column]))

@@ -24,6 +24,9 @@ _MOST_STRETCHES = 12
 _MOST_KNOWN = 100_000
 """Cuts whose times are remembered."""
 
+_POOL = 48
+"""Cuts that were good somewhere and are tried elsewhere: so many of the last ones."""
+
 
 class Ways:
     """One network, and what its chunks take.
@@ -39,6 +42,8 @@ class Ways:
         self.size = arrays.size
         self.head, self.tail = arrays.head, arrays.tail
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._pool = _Pool()
+        self._rates: Ints | None = None
         reaching = (arrays.last > np.arange(arrays.size + 1)).any(axis=1)
         self.units = tuple(np.flatnonzero(reaching).tolist())
         self._reaches = {unit: _Reach(arrays.last[unit]) for unit in self.units}
@@ -86,7 +91,40 @@ class Ways:
         other.__dict__.update(self.__dict__)
         # Rounded to opposite sides, so that a chunk of no layers never takes less than no time.
         other.head, other.tail = -(-self.head * rates // 1000), self.tail * rates // 1000
+        other._rates = rates[:, 0]
         return other
+
+    def remember(self, places: tuple[int, ...]) -> None:
+        """Let `known_ends` try these cuts, too."""
+        self._pool.add(places, self.times_us(places))
+
+    def known_ends(
+        self, before: Ints, after: Ints, arrival_us: int
+    ) -> tuple[Sequence[tuple[int, ...]], Ints]:
+        """Return the cuts that are remembered, and when the plan can end with each of them.
+
+        Parameters
+        ----------
+        before, after, arrival_us
+            As for `earliest`.
+
+        Returns
+        -------
+        places, ends
+            P cuts, and their ends by [place in the order][cuts] as far as the request itself matters.
+        """
+        if not self._pool.known:
+            return [], np.empty((len(before), 0), dtype=np.int64)
+        known, rows, skipped = self._pool.read()
+        if self._rates is not None:
+            rows = rows * self._rates // 1000
+        at = np.full((len(before), len(rows)), arrival_us)
+        ends = np.zeros_like(at)
+        for unit in self.units:
+            np.maximum(at, before[:, unit, None] + skipped[:, unit], out=at)
+            at += rows[:, unit]
+            np.maximum(ends, at + (after[:, unit, None] + skipped[:, unit]), out=ends)
+        return known, ends
 
     def least_priced(self, prices: Ints) -> tuple[Ints, Ints]:
         """Return the least sum over the units of price x time, for many prices at once.
@@ -178,6 +216,29 @@ class Ways:
         best = np.full((rows, self.size + 1), UNREACHABLE, dtype=np.int64)
         best[:, 0] = at_us
         return best
+
+
+class _Pool:
+    """The last cuts that were good somewhere, and their times by [cuts][unit]."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._arrays: tuple[list[tuple[int, ...]], Ints, Ints] | None = None
+
+    def add(self, places: tuple[int, ...], times_us: tuple[int, ...]) -> None:
+        if places in self.known:
+            return
+        self.known[places] = times_us
+        if len(self.known) > _POOL:
+            del self.known[next(iter(self.known))]
+        self._arrays = None
+
+    def read(self) -> tuple[list[tuple[int, ...]], Ints, Ints]:
+        """Return the places, the rows, and what keeps a unit without work from counting."""
+        if self._arrays is None:
+            rows = np.array(list(self.known.values()), dtype=np.int64)
+            self._arrays = list(self.known), rows, np.where(rows > 0, 0, -UNREACHABLE)
+        return self._arrays
 
 
 class _Reach:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.flow_shop.play import Job, play_asynchronous
 from gapless.solvers.flow_shop.arrays import ChainArrays
+from gapless.solvers.flow_shop.draft import slowed
 from gapless.solvers.flow_shop.line import Row, Sides, end_us, heads, put_back, tails
 from gapless.solvers.flow_shop.ways import Ways
 
@@ -58,9 +60,39 @@ def test_the_best_place_and_cuts(
         return end_us([*rows[:index], row, *rows[index:]], [*arrivals[:index], own, *arrivals[index:]], sides)
 
     ends = [end(index, times) for index in range(len(rows) + 1) for _, times in every_cut(arrays)]
-    spot = put_back(ways, own, (rows, arrivals), sides, limit_us=limit, rng=random.Random(0))
-    if min(ends, default=limit + 1) > limit:
-        assert spot is None
-    else:
-        assert spot is not None
-        assert end(spot.index, ways.times_us(spot.places)) == min(ends)
+    for known in range(3):  # nothing, then the best cuts here, then some others as well
+        spot = put_back(ways, own, (rows, arrivals), sides, limit_us=limit, rng=random.Random(0))
+        if min(ends, default=limit + 1) > limit:
+            assert spot is None
+        else:
+            assert spot is not None
+            assert end(spot.index, ways.times_us(spot.places)) == spot.limit_us == min(ends)
+        for places, _ in list(every_cut(arrays))[:known]:
+            ways.remember(places)
+
+
+@given(
+    arrays=networks(),
+    rows=ROWS,
+    arrivals=ARRIVALS,
+    rates=st.lists(st.integers(1000, 3000), min_size=3, max_size=3),
+)
+def test_the_ends_of_known_cuts_are_those_of_the_plan(
+    arrays: ChainArrays, rows: list[Row], arrivals: list[int], rates: list[int]
+) -> None:
+    ways, units, own = Ways(arrays), arrays.unit_count, arrivals[-1]
+    rows, arrivals, rates = [row[:units] for row in rows], arrivals[: len(rows)], rates[:units]
+    cuts = list(every_cut(arrays))[:60]
+    for places, _ in cuts:
+        ways.remember(places)
+    before = np.array(heads(rows, arrivals, (0,) * units))
+    behind = tails(rows, arrivals, nothing(units))
+    after = np.array([needed for needed, _ in behind])
+    base = np.maximum((before + after).max(axis=1), [late for _, late in behind])
+    known, ends = ways.slowed(rates).known_ends(before, after, own)
+    for column, places in enumerate(known):
+        row = slowed(ways.times_us(places), tuple(rates))
+        for index in range(len(rows) + 1):
+            every = [*rows[:index], row, *rows[index:]], [*arrivals[:index], own, *arrivals[index:]]
+            assert end_us(*every, nothing(units)) == max(base[index], ends[index, column])
+    assert len(known) == min(len({places for places, _ in cuts}), 48)
