@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NORMS = "LayerNormalization RMSNormalization GroupNormalization InstanceNormalization"
 _MATH = "Erf Exp Gelu HardSigmoid HardSwish Log Mish Pow Sigmoid Softplus Sqrt Swish Tanh Elu Selu"
-_CHEAP = "Relu Clip LeakyRelu PRelu"
+_FUSED = "Relu Clip LeakyRelu"  # with the convolution before them, by every engine; PRelu is not
 
 _KIND_OF: Mapping[str, str] = {
     **dict.fromkeys(MOVING, "moving"),
@@ -37,7 +37,7 @@ _KIND_OF: Mapping[str, str] = {
     **dict.fromkeys(("Gather", "GatherElements", "GatherND"), "look_up"),
     **dict.fromkeys(_NORMS.split(), "layer_norm"),
     **dict.fromkeys(_MATH.split(), "transcendental"),
-    **dict.fromkeys(_CHEAP.split(), "activation"),
+    **dict.fromkeys(_FUSED.split(), "activation"),
     **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool"), "global_pool"),
     **dict.fromkeys(("MatMul", "Einsum", "Attention"), "product"),
