@@ -27,13 +27,16 @@ _FREE = 2**62
 class _Way:
     """How to search: how much of the model is relaxed to a linear program.
 
-    With `turns`, searches of these names of CP-SAT take turns on the one thread, by its deterministic time,
-    and tell each other what they find; with more threads CP-SAT chooses its searches itself.
+    With `turns`, searches of these names of CP-SAT share the threads and tell each other what they find. On
+    fewer threads than searches they take turns, by its deterministic time; more threads take `_FURTHER` ones.
     """
 
     linearization: int
     turns: tuple[str, ...] = ()
 
+
+_FURTHER = ("default_lp", "core", "quick_restart", "reduced_costs", "probing", "pseudo_costs")
+"""Searches for threads beyond the turns."""
 
 _RELAXED = _Way(linearization=2)
 
@@ -178,10 +181,12 @@ class _CpSatPort:
         parameters = solver.parameters
         parameters.linearization_level = self._way.linearization
         parameters.num_workers = self._options.threads
-        if self._way.turns and self._options.threads == 1:
-            parameters.interleave_search = True
-            parameters.interleave_batch_size = len(self._way.turns)
-            parameters.subsolvers.extend(self._way.turns)
+        turns, threads = self._way.turns, self._options.threads
+        if turns:
+            parameters.subsolvers.extend([*turns, *_FURTHER][: max(threads, len(turns))])
+        if turns and threads <= len(turns):
+            parameters.interleave_search = threads < len(turns)
+            parameters.interleave_batch_size = len(turns)
             # The plan to start from is hard to better: no turns for those who look for plans alone.
             parameters.use_lns = parameters.use_feasibility_jump = False
             parameters.num_violation_ls = 0
