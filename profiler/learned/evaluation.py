@@ -19,10 +19,13 @@ Predict = Callable[[NetworkFeatures, Sequence[Embedding]], "NDArray[Any]"]
 """From a network and devices to microseconds by [device][layer]."""
 
 FAMILIES = (
-    ("alexnet", "vgg16", "bert"),
-    ("resnet34", "resnet50", "vit", "deit-small"),
-    ("inceptionv3", "inceptionv4", "mobilenetv1"),
-    ("yolov2", "yolov4", "mobilenetv3-large"),
+    ("alexnet", "vgg16", "bert", "bert-large", "two-tower", "fsrnet"),
+    ("resnet34", "resnet50", "vit", "vit-large", "deit-small", "arcface-resnet50", "arcface-mobilenet"),
+    ("inceptionv3", "inceptionv4", "mobilenetv1", "retinaface", "nasnet-single", "nasnet-large"),
+    (
+        *("yolov2", "yolov4", "mobilenetv3-large", "lstm-attention"),
+        *("efficientnet-lite1", "efficientnet-lite2", "efficientnet-lite3", "efficientdet-lite0"),
+    ),
 )
 """Networks that are held out together: never the one while its sibling is learned from, but for the
 yardsticks, which describe a device and so are known."""
