@@ -104,7 +104,8 @@ def put_back(
 ) -> Spot | None:
     """Return the best place and cuts of one request among others that stay as they are.
 
-    The least end of the plan is found by bisection; all places in the order are asked at once.
+    Cuts that were good before are tried first (`Ways.known_ends`); then the least end of the plan is found by
+    bisection. All places in the order are asked at once.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def put_back(
     Returns
     -------
     Spot or None
-        None if the plan cannot end in time. The end found is the least one up to the precision.
+        None if the plan cannot end in time. The end found is the least one up to twice the precision.
     """
     rows, arrivals = others
     before = np.array(heads(rows, arrivals, sides.ready_us))
