@@ -43,7 +43,6 @@ class Ways:
         self.head, self.tail = arrays.head, arrays.tail
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._pool = _Pool()
-        self._rates: Ints | None = None
         reaching = (arrays.last > np.arange(arrays.size + 1)).any(axis=1)
         self.units = tuple(np.flatnonzero(reaching).tolist())
         self._reaches = {unit: _Reach(arrays.last[unit]) for unit in self.units}
@@ -91,7 +90,8 @@ class Ways:
         other.__dict__.update(self.__dict__)
         # Rounded to opposite sides, so that a chunk of no layers never takes less than no time.
         other.head, other.tail = -(-self.head * rates // 1000), self.tail * rates // 1000
-        other._rates = rates[:, 0]
+        # Estimates with slowdown are rough: the same cuts again and again made worse plans.
+        other._pool = _Pool()
         return other
 
     def remember(self, places: tuple[int, ...]) -> None:
@@ -116,8 +116,6 @@ class Ways:
         if not self._pool.known:
             return [], np.empty((len(before), 0), dtype=np.int64)
         known, rows, skipped = self._pool.read()
-        if self._rates is not None:
-            rows = rows * self._rates // 1000
         at = np.full((len(before), len(rows)), arrival_us)
         ends = np.zeros_like(at)
         for unit in self.units:

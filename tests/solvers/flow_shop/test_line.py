@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from gapless.formulations.flow_shop.play import Job, play_asynchronous
 from gapless.solvers.flow_shop.arrays import ChainArrays
-from gapless.solvers.flow_shop.draft import slowed
 from gapless.solvers.flow_shop.line import Row, Sides, end_us, heads, put_back, tails
 from gapless.solvers.flow_shop.ways import Ways
 
@@ -71,17 +70,12 @@ def test_the_best_place_and_cuts(
             ways.remember(places)
 
 
-@given(
-    arrays=networks(),
-    rows=ROWS,
-    arrivals=ARRIVALS,
-    rates=st.lists(st.integers(1000, 3000), min_size=3, max_size=3),
-)
+@given(arrays=networks(), rows=ROWS, arrivals=ARRIVALS)
 def test_the_ends_of_known_cuts_are_those_of_the_plan(
-    arrays: ChainArrays, rows: list[Row], arrivals: list[int], rates: list[int]
+    arrays: ChainArrays, rows: list[Row], arrivals: list[int]
 ) -> None:
     ways, units, own = Ways(arrays), arrays.unit_count, arrivals[-1]
-    rows, arrivals, rates = [row[:units] for row in rows], arrivals[: len(rows)], rates[:units]
+    rows, arrivals = [row[:units] for row in rows], arrivals[: len(rows)]
     cuts = list(every_cut(arrays))[:60]
     for places, _ in cuts:
         ways.remember(places)
@@ -89,10 +83,11 @@ def test_the_ends_of_known_cuts_are_those_of_the_plan(
     behind = tails(rows, arrivals, nothing(units))
     after = np.array([needed for needed, _ in behind])
     base = np.maximum((before + after).max(axis=1), [late for _, late in behind])
-    known, ends = ways.slowed(rates).known_ends(before, after, own)
+    known, ends = ways.known_ends(before, after, own)
     for column, places in enumerate(known):
-        row = slowed(ways.times_us(places), tuple(rates))
+        row = ways.times_us(places)
         for index in range(len(rows) + 1):
             every = [*rows[:index], row, *rows[index:]], [*arrivals[:index], own, *arrivals[index:]]
             assert end_us(*every, nothing(units)) == max(base[index], ends[index, column])
     assert len(known) == min(len({places for places, _ in cuts}), 48)
+    assert not ways.slowed([1500] * units).known_ends(before, after, own)[0]
