@@ -90,7 +90,7 @@ class Ways:
         other.__dict__.update(self.__dict__)
         # Rounded to opposite sides, so that a chunk of no layers never takes less than no time.
         other.head, other.tail = -(-self.head * rates // 1000), self.tail * rates // 1000
-        # Estimates with slowdown are rough: the same cuts again and again made worse plans.
+        # With slowdown, estimates are rough: known cuts brought nothing for 10 requests.
         other._pool = _Pool()
         return other
 
