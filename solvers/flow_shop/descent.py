@@ -94,8 +94,11 @@ class Descent:
         """
         if not self._estimates or self._context.shop.request_count > _MOST_INSERTED:
             return
+        shop = self._context.shop
         rates: Sequence[Row] | None = None
-        for _ in range(1 + self._context.shop.contended):
+        if shop.contended:
+            rates = [(1000,) * shop.unit_count] * shop.request_count  # as without: known cuts are not tried
+        for _ in range(1 + shop.contended):
             draft = inserted(self._context, rates, deadline)
             if draft is None:
                 return
