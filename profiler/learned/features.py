@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NORMS = "LayerNormalization RMSNormalization GroupNormalization InstanceNormalization"
 _MATH = "Erf Exp Gelu HardSigmoid HardSwish Log Mish Pow Sigmoid Softplus Sqrt Swish Tanh Elu Selu"
-_FUSED = "Relu Clip LeakyRelu"  # with the convolution before them, by every engine; PRelu is not
+_FUSED = "Relu Clip LeakyRelu"  # with the convolution before them; ONNX Runtime does not fuse PRelu
 
 _KIND_OF: Mapping[str, str] = {
     **dict.fromkeys(MOVING, "moving"),

@@ -96,8 +96,8 @@ class Descent:
             return
         shop = self._context.shop
         rates: Sequence[Row] | None = None
-        if shop.contended:
-            rates = [(1000,) * shop.unit_count] * shop.request_count  # as without: known cuts are not tried
+        if shop.contended:  # as alone, but as ways with rates that remember no cuts (`Ways.slowed`)
+            rates = [(1000,) * shop.unit_count] * shop.request_count
         for _ in range(1 + shop.contended):
             draft = inserted(self._context, rates, deadline)
             if draft is None:
