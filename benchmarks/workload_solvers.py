@@ -4,14 +4,15 @@ Calibrated random instances (`benchmarks/workload_instances.py`) by formulation 
 the first N random combinations of networks of Hetero2Pipe's study on kirin990, and the README's. For each
 backend: seconds until it held a plan and a bound within 2 % of each other, until it proved the optimum, those
 of the processor alone (which a busy machine makes little longer), the gap after some seconds (`--after`) and
-the one left at the limit; for the study also the means, and the same for combinations of few requests.
+the one left at the limit; for the study also plan and bound with where they come from, the means, and the
+same for combinations of few requests.
 Backends start from plan and bound of the native search, whose seconds are included, or cold (`--start none`),
 or once so and once so (`both`). Medians over the seeds, with how many of them were proved, and
 where the bounds of the others come from; every run is in a child process, with one thread (`--threads`).
 Backends are left out where they do not finish (`LARGEST`). The runs of a study are kept in a file if one is
 named (`--keep FILE`), and those that are in it are not made again: so a study that was cut off goes on.
 
-Options: `--backends cpsat,pulp,pulp-cbc,z3`, `--sizes 3x3,5x4` (requests x units), `--kinds joint;...`,
+Options: `--backends cpsat,pulp,pulp-cbc,z3` (others, such as `native`, start with nothing in any case), `--sizes 3x3,5x4` (requests x units), `--kinds joint;...`,
 `--seeds 2`, `--start native`, `--study 0`, `--requests 10` (no longer combinations), `--after 1,10`,
 `--time-limit 60`, `--keep FILE`.
 """
@@ -44,6 +45,9 @@ from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 from gapless.solvers.sources import Source, StartMode, label_of, start_mode
+
+_WIDTH, _PLANS = 118, 40
+"""Of the tables in characters, and of what the study's has besides."""
 
 BACKENDS = ("cpsat", "pulp", "pulp-cbc", "z3")
 CLOSE = 0.02
@@ -87,6 +91,9 @@ class Run:
     cpu_s: float = 0.0
     gap: float | None = None
     source: Source | None = None
+    plan_us: int | None = None
+    bound_us: int | None = None
+    plan_source: Source | None = None
     gaps: dict[str, float] = field(default_factory=dict)
     """By the seconds after which it was."""
 
@@ -124,7 +131,7 @@ class KeptRuns:
 def main() -> None:
     """Run the benchmark and print one table a formulation."""
     options = _arguments()
-    console = Console(width=118)
+    console = Console(width=_WIDTH + (_PLANS if options.study else 0))
     console.print(
         f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
         f"Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}; "
@@ -162,16 +169,17 @@ def _sizes(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(requests), int(units)) for requests, units in pairs)
 
 
-def _headed(options: argparse.Namespace, title: str, *columns: str) -> Table:
+def _headed(options: argparse.Namespace, title: str, first: Sequence[str], *last: str) -> Table:
     table = Table(title=title, title_justify="left")
     marks = (f"{mark:g} s" for mark in options.after)
-    for column in (*columns, "backend", "within 2 %", "optimum", "processor", "proved", *marks, "gap left"):
-        table.add_column(column, justify="left" if column in (*columns[1:], "backend") else "right")
+    middle = ("within 2 %", "optimum", "processor", "proved", *marks, "gap left")
+    for column in (*first, "backend", *middle, *last):
+        table.add_column(column, justify="left" if column in (*first[1:], "backend") else "right")
     return table
 
 
 def _table(kind: str, options: argparse.Namespace) -> Table:
-    table = _headed(options, kind, "requests x units", "loads")
+    table = _headed(options, kind, ("requests x units", "loads"))
     clocked = kind not in ("slicing", "ordering")
     for requests, units in options.sizes or SIZES[kind]:
         for balanced in (False, True) if clocked else (False,):
@@ -190,7 +198,7 @@ def _table(kind: str, options: argparse.Namespace) -> Table:
 
 def _study(options: argparse.Namespace) -> Table:
     """Return a table with a row for each combination and backend, and one for all of them."""
-    table = _headed(options, f"joint, slowdown, {STUDY}", "requests", "networks")
+    table = _headed(options, f"joint, slowdown, {STUDY}", ("requests", "networks"), "plan", "bound")
     texts = [
         README,
         *(t for t in random_workloads(STUDY, options.study, 0) if _length(t) <= options.requests),
@@ -208,7 +216,8 @@ def _study(options: argparse.Namespace) -> Table:
             run = kept.get((text, label, *asked), partial(_run, problem, name, mode, options))
             run.requests = requests
             every.setdefault(label, []).append(run)
-            row = (str(requests), text, label, *_cells([run], options.after))
+            found = (_sourced(run.plan_us, run.plan_source), _sourced(run.bound_us, run.source))
+            row = (str(requests), text, label, *_cells([run], options.after), *found)
             print(*row, sep="  ", file=sys.stderr, flush=True)
             table.add_row(*row)
     for label, runs in every.items():
@@ -222,6 +231,10 @@ def _study(options: argparse.Namespace) -> Table:
     return table
 
 
+def _sourced(time_us: int | None, source: Source | None) -> str:
+    return "-" if time_us is None else f"{time_us / 1000:.2f} ms ({source})"
+
+
 def _length(text: str) -> int:
     return len(workload_of(shipped_workload(STUDY, text)).requests)
 
@@ -229,7 +242,7 @@ def _length(text: str) -> int:
 def _backends(options: argparse.Namespace) -> list[tuple[str, StartMode]]:
     both = (StartMode.NATIVE, StartMode.NONE)
     modes = both if options.start is StartMode.BOTH else (options.start,)
-    return [(name, mode) for name in options.backends for mode in modes]
+    return [(name, mode) for name in options.backends for mode in (modes if name in BACKENDS else both[:1])]
 
 
 def _run(problem: Problem, name: str, mode: StartMode, options: argparse.Namespace) -> Run:
@@ -246,6 +259,7 @@ def _run(problem: Problem, name: str, mode: StartMode, options: argparse.Namespa
         print(f"{name}: {error}")
         return run
     run.gap, run.source, run.cpu_s = result.gap, result.bound_source, _children_s() - before_s
+    run.plan_us, run.bound_us, run.plan_source = result.objective, result.bound, result.plan_source
     if result.gap is not None:
         run.note(result.runtime_s, result.gap, options.after)
     if result.status is SolveStatus.OPTIMAL:
