@@ -12,9 +12,9 @@ where the bounds of the others come from; every run is in a child process, with 
 Backends are left out where they do not finish (`LARGEST`). The runs of a study are kept in a file if one is
 named (`--keep FILE`), and those that are in it are not made again: so a study that was cut off goes on.
 
-Options: `--backends cpsat,pulp,pulp-cbc,z3` (others, such as `native`, start with nothing in any case), `--sizes 3x3,5x4` (requests x units), `--kinds joint;...`,
-`--seeds 2`, `--start native`, `--study 0`, `--requests 10` (no longer combinations), `--after 1,10`,
-`--time-limit 60`, `--keep FILE`.
+Options: `--backends cpsat,pulp,pulp-cbc,z3` (others, such as `native`, start with nothing in any case),
+`--sizes 3x3,5x4` (requests x units), `--kinds joint;...`, `--seeds 2`, `--start native`, `--study 0`,
+`--requests 10` (no longer combinations), `--after 1,10`, `--time-limit 60`, `--keep FILE`.
 """
 
 from __future__ import annotations
