@@ -57,12 +57,14 @@ class ChainArrays:
     @cached_property
     def times(self) -> Ints:
         """Microseconds by [unit][a][b], 0 for a = b and `FORBIDDEN` where it cannot be; (K, m+1, m+1)."""
+        return np.stack([self.unit_times(unit) for unit in range(self.unit_count)])
+
+    def unit_times(self, unit: int) -> Ints:
+        """Return the same for one unit, which is not kept."""
         stops = np.arange(self.size + 1)
-        table = self.tail[:, None, :] + self.head[:, :, None]
-        backwards = stops[None, None, :] < stops[None, :, None]
-        beyond = stops[None, None, :] > self.last[:, :, None]
-        table = np.where(backwards | beyond, FORBIDDEN, table)
-        table[:, stops, stops] = 0
+        table = self.tail[unit] + self.head[unit][:, None]
+        table[(stops < stops[:, None]) | (stops > self.last[unit][:, None])] = FORBIDDEN
+        np.fill_diagonal(table, 0)
         return table
 
     def times_us(self, places: Ints) -> Ints:
@@ -80,6 +82,13 @@ class ChainArrays:
     def places_of(self, cuts: Cuts) -> Ints:
         """Return places among the boundaries from cuts in layers, all of them legal."""
         return np.searchsorted(self.cuts, np.array(cuts, dtype=np.int64))
+
+
+def without(last: Ints, units: slice, start: int, stop: int) -> Ints:
+    """Return `ChainArrays.last` where some units do not run the pieces from one boundary to another."""
+    found = last.copy()
+    found[units, :stop] = np.minimum(found[units, :stop], np.maximum(start, np.arange(stop)))
+    return found
 
 
 def build_arrays(chain: Chain) -> ChainArrays:

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..protocol import Deadline
 from .arrays import FORBIDDEN, PRICE_SCALE, Ints
-from .bounds import TermBounds
+from .contention_bound import ContentionBound
 from .draft import Draft, DraftContext
 from .kept import KeptSchedules
 from .measure import Measure
-from .ways import Ways
+from .ways import UNREACHABLE, Ways
 
 _MOST_CUTS = 20_000
 """Ways to cut one network that are looked at all at once."""
@@ -35,19 +37,54 @@ _MOST_FRONT = 5_000
 """Nodes with the same requests that others are compared with."""
 
 
-def all_places(network: Ways) -> Ints | None:
-    """Return all cuts of a network as places, shape (P, K + 1), or None if they are too many."""
-    found, (*earlier, final) = np.zeros((1, 1), dtype=np.int64), network.arrays.last
-    for last in earlier:
+def places_within(network: Ways, prices: Ints, discounts: Ints, most: int) -> Ints | None:
+    """Return all cuts of a network that pay at most so much, or None if they are too many.
+
+    Parameters
+    ----------
+    network
+        The ways to cut it.
+    prices, discounts
+        What a microsecond on each unit costs, and what a chunk there costs less, shape (K,).
+    most
+        The limit.
+
+    Returns
+    -------
+    Ints or None
+        The cuts as places, shape (P, K + 1).
+    """
+    arrays = network.arrays
+    rests = _rests(network, prices, discounts)
+    found, paid = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for unit, last in enumerate(arrays.last):
         at = found[:, -1]
         counts = last[at] - at + 1
-        if counts.sum() > _MOST_CUTS:
-            return None
         rows = np.repeat(np.arange(len(found)), counts)
         stops = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + at[rows]
-        found = np.column_stack([found[rows], stops])
-    found = found[final[found[:, -1]] == network.size]
-    return np.column_stack([found, np.full(len(found), network.size)])
+        own = prices[unit] * (arrays.tail[unit, stops] + arrays.head[unit, at[rows]]) - discounts[unit]
+        paid = paid[rows] + np.where(stops > at[rows], own, 0)
+        near = paid + rests[unit + 1][stops] <= most
+        if unit in network.required:
+            near &= stops > at[rows]
+        if near.sum() > _MOST_CUTS:
+            return None
+        found, paid = np.column_stack([found[rows[near]], stops[near]]), paid[near]
+    return found
+
+
+def _rests(network: Ways, prices: Ints, discounts: Ints) -> list[Ints]:
+    """Return the least that is paid from each unit on, by unit and boundary."""
+    rest = np.full(network.size + 1, UNREACHABLE)
+    rest[-1] = 0
+    rests = [rest]
+    for unit in reversed(range(len(prices))):
+        times = network.arrays.unit_times(unit)
+        np.fill_diagonal(times, FORBIDDEN)
+        paid = np.where(times < FORBIDDEN, times * prices[unit] - discounts[unit] + rest, UNREACHABLE)
+        rest = np.minimum(paid.min(axis=1), UNREACHABLE if unit in network.required else rest)
+        rests.append(rest)
+    return rests[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +103,14 @@ class Branching:
 
     Parameters
     ----------
-    context, bounds
-        Units that may be used together, and what bounds the makespan on them.
+    context, unit_prices
+        Units that may be used together, and the prices of the best bound without slowdown, shape (K,).
+    contention
+        The bound with slowdown: how each request may be cut, and at which prices.
+    before
+        Whether one request is placed before another, shape (M, M).
     measure, kept
         How plans compare, and the best one so far; better ones are added.
-    alike
-        For each request one that it need not be placed before, or None.
     deadline, most_cuts
         When to give up: at a time, or after so many cuts and nodes (which count `_FIXED` cuts).
     """
@@ -79,34 +118,54 @@ class Branching:
     def __init__(
         self,
         context: DraftContext,
-        bounds: TermBounds,
+        unit_prices: Ints,
+        contention: ContentionBound,
+        before: NDArray[np.bool_],
+        *,
         measure: Measure,
         kept: KeptSchedules,
-        *,
-        alike: Sequence[int | None],
         deadline: Deadline,
         most_cuts: float,
     ) -> None:
-        self._context, self._prices = context, bounds.prices.best
-        self._measure, self._kept, self._alike = measure, kept, alike
-        self._contention = bounds.contention
+        self._context, self._prices = context, unit_prices
+        self._contention, self._before = contention, before
+        self._measure, self._kept = measure, kept
         self._deadline, self._left = deadline, most_cuts
         self._fronts: dict[frozenset[int], Ints] = {}
         self._cuts: dict[int, _Cuts] = {}
 
+    @cached_property
+    def near(self) -> dict[int, Ints] | None:
+        """The cuts that a better plan can have, as places, by request; None: they are too many."""
+        bound = self._contention
+        rows = list(zip(bound.kinds, bound.prices, bound.discounts, strict=True))
+        pays = [int(kind.ways.least_priced(own[None, :], less[None, :])[0][0]) for kind, own, less in rows]
+        paid = bound.waiting + sum(kind.count * one for (kind, *_), one in zip(rows, pays, strict=True))
+        slack = min(PRICE_SCALE * self._most, UNREACHABLE // 2) - paid
+        found: dict[int, Ints] = {}
+        for (kind, own, less), one in zip(rows, pays, strict=True):
+            places = places_within(kind.ways, own, less, one + slack)
+            if places is None:
+                return None
+            found |= dict.fromkeys(kind.requests, places)
+        return found
+
     def prove(self) -> bool:
         """Walk all that can be better; return whether the walk came to its end."""
-        for kind, prices in zip(self._contention.kinds, self._contention.prices, strict=True):
-            places = all_places(kind.ways)
-            if places is None:
-                return False
+        if self.near is None:
+            return False
+        if not all(map(len, self.near.values())):
+            return True
+        bound = self._contention
+        for kind, prices, less in zip(bound.kinds, bound.prices, bound.discounts, strict=True):
+            places = self.near[kind.requests[0]]
             times = kind.ways.arrays.times_us(places)
-            unit_paid, paid = times @ self._prices, times @ prices
+            unit_paid, paid = times @ self._prices, times @ prices - (times > 0) @ less
             own = _Cuts(places, times, paid, int(unit_paid.min()), int(paid.min()))
             self._cuts |= dict.fromkeys(kind.requests, own)
         free = np.zeros(len(self._prices), dtype=np.int64)
-        paid = sum(own.least_contended for own in self._cuts.values())
-        return self._place((), (), free, paid - self._contention.rounding_us * PRICE_SCALE)
+        least = sum(own.least_contended for own in self._cuts.values())
+        return self._place((), (), free, least + bound.waiting)
 
     def _place(self, order: tuple[int, ...], chosen: tuple[int, ...], free: Ints, paid: int) -> bool:
         """Place one more request in all ways; return False if the time is up."""
@@ -137,9 +196,7 @@ class Branching:
     def _next(self, order: Sequence[int]) -> Sequence[int]:
         """Return the requests that may be placed next."""
         left = [i for i in range(self._context.shop.request_count) if i not in order]
-        if not self._context.shop.order_is_free:
-            return left[:1]
-        return [i for i in left if self._alike[i] not in left]
+        return [i for i in left if not self._before[left, i].any()]
 
     def _after(self, order: tuple[int, ...], free: Ints) -> tuple[Ints, Ints]:
         """Return when each unit is free after the last of the order, shape (P, K), and the bound, (P,)."""

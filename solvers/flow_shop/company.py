@@ -7,7 +7,9 @@ than there are task slots, and no more bytes than the device has, each chunk tak
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from itertools import pairwise
 
@@ -61,8 +63,8 @@ class Company:
         table = np.array(shop.loss_permille, dtype=np.float64)[chains][:, :, chains]
         pairs = self._units * self._size
         self.losses: Floats = table.transpose(1, 0, 3, 2).reshape(pairs, pairs)
-        able = np.array([[unit in kind.ways.units for kind in kinds] for unit in range(self._units)])
-        self.able = able.ravel()
+        self.able = _able(kinds, self._units)
+        self._apart: NDArray[np.bool_] | None = None
         self.rounding = self._shortened()
         self._bytes, self._room = self._memory()
 
@@ -104,6 +106,59 @@ class Company:
             return None
         members = self._grown()[0]
         return self.rates_of(members) if len(members) <= _MOST_SETS else None
+
+    @cached_property
+    def members(self) -> Ints:
+        """The same sets: the kind on each unit, -1 for none, shape (Q, K)."""
+        if self.rates is None:
+            return np.empty((0, self._units), dtype=np.int64)
+        running = (self.rates > 0).reshape(-1, self._units, self._size)
+        return np.where(running.any(axis=2), running.argmax(axis=2), _NOBODY)
+
+    def within(self, kinds: Sequence[Kind], apart: NDArray[np.bool_]) -> Company:
+        """Return the sets that are left when kinds may be cut in fewer ways, and pairs never meet.
+
+        Parameters
+        ----------
+        kinds
+            The same requests, each with fewer ways to be cut.
+        apart
+            Pairs that do not run together, shape (K N + 1, K N + 1); last, the first unit that does not run.
+        """
+        other = copy(self)
+        other._kinds, other.able = kinds, _able(kinds, self._units)
+        other._apart = apart | np.diag(np.append(~other.able, False))
+        never = apart[:-1, :-1] | ~other.able | ~other.able[:, None]
+        other.rounding = np.where(never, 0, self.rounding)
+        if self.rates is not None:
+            other.__dict__ |= {"rates": self.rates[other.possible(self.members)]}
+        other.__dict__.pop("members", None)
+        return other
+
+    def possible(self, members: Ints) -> NDArray[np.bool_]:
+        """Return which of some sets are left after `within`, shape (Q,)."""
+        found = np.ones(len(members), dtype=np.bool_)
+        if self._apart is None:
+            return found
+        apart, nobody = np.pad(self._apart, (0, 1)), np.full(self._units, len(self._apart))
+        nobody[self._first] -= 1
+        pairs = np.where(members >= 0, members + self._size * np.arange(self._units), nobody)
+        for unit in range(self._units):
+            for other in range(unit, self._units):
+                found &= ~apart[pairs[:, unit], pairs[:, other]]
+        return found
+
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Whether each pair can run without others, shape (K N,)."""
+        units, numbers = np.divmod(np.arange(len(self.able)), self._size)
+        members = np.where(np.arange(self._units) == units[:, None], numbers[:, None], _NOBODY)
+        return self.able & self.possible(members)
+
+    @property
+    def _first(self) -> int:
+        """The first unit that can run anything."""
+        return int(self.able.argmax()) // self._size
 
     def rates_of(self, members: Ints) -> Floats:
         """Return the rates of the members of some sets: the kind on each unit, -1 for none, shape (Q, K)."""
@@ -192,3 +247,13 @@ class Company:
             lost = prices[own] * self.losses[own, there] + prices[there] * self.losses[there, own]
             gain -= np.where(members[:, other] >= 0, lost, 0.0)
         return gain
+
+
+def are_few(requests: int, units: int) -> bool:
+    """Return whether the sets of single requests can be listed."""
+    return sum(math.comb(units, k) * math.perm(requests, k) for k in range(units + 1)) <= _MOST_SETS
+
+
+def _able(kinds: Sequence[Kind], units: int) -> NDArray[np.bool_]:
+    """Return whether each unit can run some piece of each kind, shape (K N,)."""
+    return np.array([unit in kind.ways.units for unit in range(units) for kind in kinds])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import FlowShop
 from ..protocol import NEVER, Deadline
-from .arrays import FORBIDDEN, PRICE_SCALE, ChainArrays, Ints
+from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .company import Company
 from .kinds import Kind
 from .simplex import Floats, Simplex
@@ -31,6 +31,9 @@ _MOST_ROUNDS, _SETS_A_ROUND = 400, 40
 
 _NEAR = 1e-5
 """The program ends when its value is known up to this share."""
+
+_NOT_ALONE = 100.0
+"""Cost of the time in which a pair runs alone that only runs beside others: more than any is worth."""
 
 _NUDGE = 1e-7
 """Work that is added to each pair, as a share of all: without it the program can stand still."""
@@ -55,8 +58,13 @@ class ContentionBound:
     prices
         What a microsecond of a chunk without company costs the whole, in parts of `PRICE_SCALE`; integers
         by [kind][unit], shape (N, K).
+    discounts
+        What a chunk pays less than the prices say, because a play rounds losses down; of the same kind.
     rounding_us
-        How much shorter a play can be than the prices say, because it rounds losses down.
+        What all chunks on all units would pay less together.
+    waiting
+        What a plan takes besides, because not everything can run from its start to its end; in parts of
+        `PRICE_SCALE`.
     sets, times_us
         Who should run together: the kind on each unit or -1, shape (Q, K); and for how long, shape (Q,).
     cuts, shares
@@ -66,14 +74,23 @@ class ContentionBound:
     bound_us: int
     kinds: tuple[Kind, ...]
     prices: Ints
+    discounts: Ints
     rounding_us: int
+    waiting: int
     sets: Ints
     times_us: Floats
     cuts: tuple[Ints, ...]
     shares: tuple[Floats, ...]
 
 
-def contention_bound(shop: FlowShop, kinds: Sequence[Kind], deadline: Deadline = NEVER) -> ContentionBound:
+def contention_bound(
+    shop: FlowShop,
+    kinds: Sequence[Kind],
+    deadline: Deadline = NEVER,
+    *,
+    company: Company | None = None,
+    known: ContentionBound | None = None,
+) -> ContentionBound:
     """Return the bound with the best prices that are found in time.
 
     Parameters
@@ -84,8 +101,14 @@ def contention_bound(shop: FlowShop, kinds: Sequence[Kind], deadline: Deadline =
         The requests; each can be run.
     deadline
         When to be content with the prices that are known.
+    company
+        Who can run at the same time, if that is less than the kinds say.
+    known
+        The bound of the same requests with more freedom: its sets and cuts are tried first.
     """
-    program = _Program(shop, kinds)
+    program = _Program(shop, kinds, company or Company(shop, kinds))
+    if known is not None:
+        program.recall(known)
     program.improve(deadline)
     return program.result()
 
@@ -93,9 +116,9 @@ def contention_bound(shop: FlowShop, kinds: Sequence[Kind], deadline: Deadline =
 class _Program:
     """The linear program: a row for the work of each pair, and one for the requests of each kind."""
 
-    def __init__(self, shop: FlowShop, kinds: Sequence[Kind]) -> None:
+    def __init__(self, shop: FlowShop, kinds: Sequence[Kind], company: Company) -> None:
         self._kinds = tuple(kinds)
-        self._company = Company(shop, kinds)
+        self._company = company
         self._units, self._size = shop.unit_count, len(kinds)
         self._pairs = self._units * self._size
         self._prices, self._bound = np.zeros((self._size, self._units), dtype=np.int64), -1
@@ -108,14 +131,15 @@ class _Program:
         self._simplex = self._started(starts)
 
     def _started(self, starts: Sequence[Ints]) -> Simplex:
-        """Return the program in which everything runs alone."""
+        """Return the program in which everything runs alone, at a cost where it cannot."""
         able, rows = self._company.able, self._pairs + self._size
         basis, surplus = np.eye(rows), -np.eye(rows, self._pairs)[:, able]
         basis[: self._pairs][:, : self._pairs][~able] *= -1
         for number, places in enumerate(starts):
             basis[:, self._pairs + number] = self._path(number, places)
             self._paths[number] = {tuple(places.tolist()): self._pairs + number}
-        costs = np.concatenate([able.astype(float), np.zeros(self._size)])
+        alone = np.where(self._company.alone, 1.0, _NOT_ALONE)
+        costs = np.concatenate([np.where(able, alone, 0.0), np.zeros(self._size)])
         rng = np.random.default_rng(0)
         work = np.where(able, _NUDGE * rng.uniform(1.0, 2.0, self._pairs), 0.0)
         simplex = Simplex(basis, costs, np.concatenate([work, np.ones(self._size)]))
@@ -129,6 +153,20 @@ class _Program:
         column[number : self._pairs : self._size] = -self._kinds[number].count * times / self._unit_us
         column[self._pairs + number] = 1.0
         return column
+
+    def recall(self, known: ContentionBound) -> None:
+        """Take in the sets and cuts of another bound that are still possible."""
+        sets = known.sets[self._company.possible(known.sets)]
+        columns = np.concatenate([self._company.rates_of(sets).T / 1000, np.zeros((self._size, len(sets)))])
+        self._simplex.add(columns, np.ones(len(sets)))
+        taken: list[Floats] = []
+        for number, (kind, cuts) in enumerate(zip(self._kinds, known.cuts, strict=True)):
+            for places in map(tuple, cuts.tolist()):
+                if places not in self._paths[number] and kind.ways.allows(places):
+                    self._paths[number][places] = len(self._simplex.costs) + len(taken)
+                    taken.append(self._path(number, np.array(places)))
+        if taken:
+            self._simplex.add(np.array(taken).T, np.zeros(len(taken)))
 
     def improve(self, deadline: Deadline) -> None:
         """Take in sets and cuts while they help."""
@@ -170,40 +208,42 @@ class _Program:
     def _ask(self, prices: Floats) -> list[Ints]:
         """Return the cheapest cuts of each kind at prices that keep to the condition; remember the best."""
         exact = np.floor(prices * PRICE_SCALE).astype(np.int64).reshape(self._units, self._size).T
-        total, found = -self._rounding(exact), []
-        for kind, own in zip(self._kinds, exact, strict=True):
-            sums, places = kind.ways.least_priced(own[None, :])
+        total, found = 0, []
+        for kind, own, less in zip(self._kinds, exact, self._discounts(exact), strict=True):
+            sums, places = kind.ways.least_priced(own[None, :], less[None, :])
             total += kind.count * int(sums[0])
             found.append(places[0])
         if total > self._bound:
             self._bound, self._prices = total, exact
         return found
 
-    def _rounding(self, prices: Ints) -> int:
-        """Return how much less than the prices say a play can take, in parts of the scale.
+    def _discounts(self, prices: Ints) -> Ints:
+        """Return how much less than the prices say a chunk can take, in parts of the scale, shape (N, K).
 
         A play rounds the loss of a chunk to each other chunk down. Two chunks that meet are counted with
         the one that starts later: it meets one chunk a unit then.
         """
         lost = prices.T.reshape(-1, 1) * self._company.rounding
         each = (lost + lost.T).reshape(self._pairs, self._units, self._size).max(axis=2).sum(axis=1)
-        counts = np.tile([kind.count for kind in self._kinds], self._units)
-        return -(-int((each * counts).sum()) // 1000)
+        return -(-each.reshape(self._units, self._size).T // 1000)
 
     def result(self) -> ContentionBound:
         """Return what is known."""
         prices, total = self._prices, self._bound
-        rounding = self._rounding(prices)
-        total += self._waiting(prices, -(-total // PRICE_SCALE))
+        discounts = self._discounts(prices)
+        most = sum(kind.count * int(own.sum()) for kind, own in zip(self._kinds, discounts, strict=True))
+        waiting = self._waiting(prices, -(-total // PRICE_SCALE))
         columns = self._simplex.columns[: self._pairs]
         values = self._simplex.values
         chosen = np.flatnonzero((values > 0) & (self._simplex.costs > 0))
         running = columns[:, chosen].T.reshape(-1, self._units, self._size)
         return ContentionBound(
-            bound_us=max(0, -(-total // PRICE_SCALE)),
+            bound_us=max(0, -(-(total + waiting) // PRICE_SCALE)),
             kinds=self._kinds,
             prices=prices,
-            rounding_us=-(-rounding // PRICE_SCALE),
+            discounts=discounts,
+            rounding_us=-(-most // PRICE_SCALE),
+            waiting=waiting,
             sets=np.where(running.any(axis=2), running.argmax(axis=2), -1),
             times_us=values[chosen] * self._unit_us,
             cuts=tuple(np.array(list(paths)) for paths in self._paths),
@@ -217,7 +257,7 @@ class _Program:
         not in the least time that the units after it take, as long as the start and the end do not meet.
         """
         rates = self._company.rates
-        heads, tails = np.array([_outside_us(kind.ways.arrays) for kind in self._kinds]).transpose(1, 2, 0)
+        heads, tails = np.array([kind.ways.outside_us for kind in self._kinds]).transpose(1, 2, 0)
         arrivals = [self._company.arrivals_us(kind) for kind in self._kinds]
         heads = np.where(heads < FORBIDDEN, heads + [min(own) for own in arrivals], 0)
         tails = np.where(tails < FORBIDDEN, tails, 0)
@@ -228,21 +268,6 @@ class _Program:
         members = (rates[order] > 0).reshape(len(order), self._units, self._size)
         gained, until_us = _gain(members, worth[order], heads, arrivals, bound_us)
         return gained + _gain(members, worth[order], tails, None, bound_us - until_us)[0]
-
-
-def _outside_us(arrays: ChainArrays) -> tuple[Ints, Ints]:
-    """Return the least time on the units before the first, and after the last, chunk on each unit."""
-    heads, tails = [], []
-    before, after = (np.full(arrays.size + 1, FORBIDDEN) for _ in range(2))
-    before[0] = after[-1] = 0
-    for unit, times in enumerate(arrays.times):
-        heads.append(before[arrays.last[unit] > np.arange(arrays.size + 1)].min(initial=FORBIDDEN))
-        before = (before[:, None] + times).min(axis=0)
-    for times in arrays.times[::-1]:
-        ends = ((times > 0) & (times < FORBIDDEN)).any(axis=0)
-        tails.append(after[ends].min(initial=FORBIDDEN))
-        after = (times + after).min(axis=1)
-    return np.array(heads), np.array(tails[::-1])
 
 
 def _gain(

@@ -59,6 +59,16 @@ class DraftContext:
             return rows
         return [slowed(row, rates[request]) for request, row in zip(requests, rows, strict=True)]
 
+    def draft(self, schedule: Schedule) -> Draft | None:
+        """Return a schedule as a draft, or None if it uses other units."""
+        places = [
+            tuple(self.ways(request).arrays.places_of(cuts).tolist())
+            for request, cuts in enumerate(schedule.cuts)
+        ]
+        if all(self.ways(request).allows(own) for request, own in enumerate(places)):
+            return Draft(schedule.order, tuple(places))
+        return None
+
     def schedule(self, draft: Draft) -> Schedule:
         """Return a draft as a schedule."""
         cuts = (self.ways(request).cuts_of(places) for request, places in enumerate(draft.places))

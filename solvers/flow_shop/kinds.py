@@ -12,7 +12,7 @@ from ...formulations.expr import And, BoolExpr, BoolVar, Interval, Variable
 from ...formulations.flow_shop.quantities import FlowQuantity
 from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
-from .arrays import Ints
+from .arrays import Ints, without
 from .ways import Ways
 
 _MOST_TRUTHS = 64
@@ -75,9 +75,10 @@ def _kept(problem: Problem, networks: Sequence[Ways]) -> dict[int, Ints]:
             for variable, value in _settled(part):
                 request = variable.args[0]
                 ways = networks[shop.chain_of[request]]
-                last = found.setdefault(request, ways.arrays.last.copy())
+                last = found.get(request, ways.arrays.last)
                 for unit, start, stop in _closed(shop, ways, variable, value=value):
-                    last[unit, :stop] = np.minimum(last[unit, :stop], np.maximum(start, np.arange(stop)))
+                    last = without(last, slice(unit, unit + 1), start, stop)
+                found[request] = last
     return found
 
 

@@ -78,7 +78,7 @@ def tails(rows: Sequence[Row], arrivals_us: Sequence[int], sides: Sides) -> list
             if work:
                 behind = after[unit]
                 needed = after[unit] = (behind if behind > needed else needed) + work
-        if arrival:
+        if arrival and needed:  # who takes no time ends nothing
             late = max(late, arrival + needed)
         found.append((tuple(after), late))
     found.reverse()

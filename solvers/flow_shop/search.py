@@ -7,20 +7,24 @@ constraint is served by moves that know less, and by measuring each proposal in 
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from functools import cached_property, partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.alike import groups_of
+from ...formulations.flow_shop.alike import groups_of, neighbours_in
 from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
-from .arrays import build_arrays
+from .arrays import FORBIDDEN, build_arrays
 from .bounds import Prices, TermBounds
+from .branch_and_price import BranchAndPrice
 from .branching import Branching
 from .columns import columns_apply, least_columns
 from .descent import Descent
@@ -39,6 +43,13 @@ _STEPS, _PER_REQUEST = 1600, 3
 _CUTS = 25_000_000
 """Cuts that a proof looks at without a time limit: about a second."""
 
+_PROGRAMS = 60
+"""Linear programs of branch and price without a time limit: less than a second."""
+
+_SEARCHING, _PROVING, _HURRY_S = 4, 0.8, 0.3
+"""One in so many parts of the time goes into the search for plans if there may be a proof, such a share of
+the rest into that, and what is left into the search again; where there are so many seconds or more."""
+
 _STARTING = 3
 """One in so many parts of the time that is left may go into schedules to start from."""
 
@@ -46,26 +57,35 @@ _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
 
 
+class Proof(Enum):
+    """When a search keeps time for a proof, or for a better bound."""
+
+    NEVER = "never"
+    PRICED = "where branch and price applies"
+    ALWAYS = "wherever the makespan is bounded"
+
+
 def best_schedule(
-    problem: Problem, *, time_limit_s: float | None, seed: int = 0, counted: bool = False
-) -> Schedule | None:
-    """Return a good valid schedule of a workload, or None if none was found.
+    problem: Problem, *, time_limit_s: float | None, seed: int = 0, proof: Proof = Proof.NEVER
+) -> tuple[Schedule | None, int]:
+    """Return a good valid schedule of a workload, None if none was found, and a bound on the first term.
 
     Parameters
     ----------
     problem
         A problem with a workload.
     time_limit_s
-        The search goes on for so long, unless it meets a lower bound before; None: for a fixed number of
-        steps.
+        When the search ends, unless it has taken a fixed number of steps before; None: for those.
     seed
         Equal seeds give equal steps.
-    counted
-        Whether it takes no more steps than without a time limit.
+    proof
+        Where branch and price helps, too.
     """
-    search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s), counted=counted)
+    search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s), counted=True, proof=proof)
     search.run()
-    return next(iter(search.kept.schedules), None)
+    if search.provable:
+        search.prove()
+    return next(iter(search.kept.schedules), None), search.bounds[0]
 
 
 def objective_bound(problem: Problem, deadline: Deadline = NEVER) -> int:
@@ -87,12 +107,14 @@ class JointSearch:
     most_rejections
         How many schedules opaque rules may turn down before the search gives up.
     on_better
-        Called with the key of each better valid schedule, and the schedule.
+        Called with the key of each better valid schedule, and the schedule; again when a bound gets better.
     deadline
         When to stop. Until then the search goes on, unless it meets its bounds; without one it takes a fixed
         number of steps.
     counted
         Whether it takes no more steps than that before a deadline, either.
+    proof
+        Where most of the time is kept for `prove`.
     """
 
     def __init__(
@@ -105,8 +127,10 @@ class JointSearch:
         on_better: Callable[[Key, Schedule], None] = lambda key, schedule: None,
         deadline: Deadline = NEVER,
         counted: bool = False,
+        proof: Proof = Proof.NEVER,
     ) -> None:
         self._problem, self._shop = problem, shop_of(problem)
+        self._proof, self._on_better = proof, on_better
         self._counted = counted or deadline.left_s is None
         self._seed, self._most_rejections, self._deadline = seed, most_rejections, deadline
         self._measure = Measure(problem)
@@ -165,8 +189,9 @@ class JointSearch:
 
     def run(self) -> None:
         """Search until the bounds are met, the time is up or, without a limit, the effort is spent."""
-        deadline = self._deadline
-        effort = self._effort // max(1, len(self.contexts)) if self._counted else None
+        brief = self.provable
+        deadline = _share(self._deadline, _SEARCHING if brief else 1)
+        effort = self._effort // max(1, len(self.contexts)) if self._counted or brief else None
         for number, (context, bounds) in enumerate(self.contexts):
             if deadline.passed and self.kept.best is not None:
                 break
@@ -181,6 +206,18 @@ class JointSearch:
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
 
+    def resume(self) -> None:
+        """Search on from the best schedule until the time is up."""
+        schedules = self.kept.schedules
+        if not schedules or self._deadline.left_s is None:
+            return
+        for context, bounds in self.contexts:
+            draft = context.draft(schedules[0])
+            if draft is not None:
+                rng = random.Random(f"{self._seed} again")
+                descent = Descent(context, self._measure, partial(self._prices, bounds), self.kept, rng)
+                self.steps += descent.run([draft], None, partial(self._is_done, self._deadline))
+
     def _prices(self, bounds: TermBounds) -> Prices:
         return bounds.guiding if self._is_guided else bounds.prices
 
@@ -192,14 +229,21 @@ class JointSearch:
         if self._problem.rules:
             yield from serial_drafts(context)
 
-    @property
+    @cached_property
     def provable(self) -> bool:
-        """Whether all plans are those of the contexts, and the makespan says what is better."""
+        """Whether a proof can be looked for, or better bounds: there are few requests, and time enough.
+
+        All plans have to be those of the contexts, and the makespan has to say what is better.
+        """
+        left_s = self._deadline.left_s
         return (
-            len(self._unit_sets) < MOST_SETS
+            self._proof is not Proof.NEVER
+            and len(self._unit_sets) < MOST_SETS
             and not self._measure.in_columns
             and self._problem.objective.terms[0] == FlowTerm.MAKESPAN
             and not self._problem.opaque_rules
+            and (self._proof is Proof.ALWAYS or left_s is None or left_s >= _HURRY_S)
+            and (self._proof is Proof.ALWAYS or BranchAndPrice.applies(self._shop))
         )
 
     def prove(self) -> bool:
@@ -207,30 +251,71 @@ class JointSearch:
 
         Then the best plan is an optimum, and without one there is none.
         """
-        most = _CUTS if self._deadline.left_s is None else math.inf
-        for context, bounds in self.contexts:
-            branching = Branching(
-                context,
-                bounds,
-                self._measure,
-                self.kept,
-                alike=self._alike,
-                deadline=self._deadline,
-                most_cuts=most,
-            )
-            if not branching.prove():
-                return False
-        if self.kept.best is not None:
+        proofs = [self._prove(number) for number in range(len(self.contexts))]
+        if all(proofs) and self.kept.best is not None:
             self.bounds = self.kept.best[1:]
-        return True
+        return all(proofs)
 
     @cached_property
-    def _alike(self) -> list[int | None]:
-        """For each request the last one before it that nothing tells apart from it."""
-        found: list[int | None] = [None] * self._shop.request_count
-        for group in groups_of(self._problem):
-            for earlier, later in itertools.pairwise(group):
-                found[later] = earlier
+    def _parts(self) -> list[BranchAndPrice]:
+        """Branch and price of each context, where it applies."""
+        if not BranchAndPrice.applies(self._shop):
+            return []
+        groups = groups_of(self._problem)
+        return [BranchAndPrice(*context, groups, self._measure, self.kept) for context in self.contexts]
+
+    @cached_property
+    def _least(self) -> list[int]:
+        """A lower bound on the makespan in each context."""
+        return [bounds.of(FlowTerm.MAKESPAN) for _, bounds in self.contexts]
+
+    def _prove(self, number: int) -> bool:
+        """Look for the proof in one context."""
+        left_s, done = self._deadline.left_s, False
+        share = _PROVING / (len(self.contexts) - number)
+        deadline = Deadline(None if left_s is None else share * left_s)
+        if self._measure.is_longest_path or not self._parts:
+            done = self._walk(*self.contexts[number], deadline)
+        if self._parts and not done:
+            most = _PROGRAMS if self._deadline.left_s is None else math.inf
+            done = self._parts[number].prove(deadline, most, partial(self._raise, number))
+        if done:
+            best = self.kept.best
+            self._raise(number, FORBIDDEN if best is None else best[1])
+        return done
+
+    def _walk(self, context: DraftContext, bounds: TermBounds, deadline: Deadline) -> bool:
+        """Look at all plans that may be better, without branch and price for as long as there is time."""
+        walk = Branching(
+            context,
+            bounds.prices.best,
+            bounds.contention,
+            self._settled,
+            measure=self._measure,
+            kept=self.kept,
+            deadline=deadline,
+            most_cuts=_CUTS if self._parts or deadline.left_s is None else math.inf,
+        )
+        return walk.prove()
+
+    def _raise(self, number: int, bound_us: int) -> None:
+        """Take in a better bound on the makespan in one context, and show it."""
+        self._least[number] = max(self._least[number], bound_us)
+        best, least = self.kept.best, min(self._least)
+        if self.bounds[0] < least < FORBIDDEN:
+            self.bounds = (least, *self.bounds[1:])
+            if best is not None:
+                self._on_better(best, self.kept.schedules[0])
+
+    @cached_property
+    def _settled(self) -> NDArray[np.bool_]:
+        """Whether one request can be served before another without loss, shape (M, M)."""
+        count = self._shop.request_count
+        if not self._shop.order_is_free:
+            return np.triu(np.ones((count, count), dtype=np.bool_), 1)
+        found = np.zeros((count, count), dtype=np.bool_)
+        for pair in neighbours_in(groups_of(self._problem)):
+            found[pair] = True
         return found
 
     def _early(self, drafts: Iterator[Draft], deadline: Deadline) -> Iterator[Draft]:

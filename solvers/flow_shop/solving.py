@@ -1,9 +1,9 @@
 """From a problem with a workload to a claim.
 
 Small spaces are walked whole, larger ones searched by `search.py`, which re-plans requests one at a time and
-compares with lower bounds; up to `MOST_BRANCHED` plans, `branching.py` then looks for a proof. A plan is said
-to be optimal only where it meets the bounds or there is a proof, rules are checked rather than lowered, and
-the time limit is used up unless the bounds are met.
+compares with lower bounds. Then `branch_and_price.py` looks for a proof, and makes the bound better, for up
+to a dozen requests or so. A plan is said to be optimal only where it meets the bounds or there is a proof,
+rules are checked rather than lowered, and the time limit is used up unless the bounds are met.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..exhaustive import MOST_WALKED, ExhaustiveBackend, count_plans
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from ..showing import Showing
 from .measure import Key
-from .search import JointSearch
+from .search import JointSearch, Proof
 
 MOST_BRANCHED = 10**10
-"""Spaces of so many plans are searched for a proof after the local search."""
+"""In spaces of so many plans the local search ends after so many steps, and a proof is looked for."""
 
 
 def solve_flow_shop(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -51,12 +51,16 @@ class WorkloadSolve:
             on_better=self._publish,
             deadline=Deadline(self._options.time_limit_s),
             counted=small,
+            proof=Proof.ALWAYS if small else Proof.PRICED,
         )
         if self._search.impossible:
             return self._denial()
         self._search.run()
-        if small and self._search.provable and self._search.prove() and self._search.kept.best is None:
-            return self._denial()
+        if self._search.provable:
+            if not self._search.prove():
+                self._search.resume()
+            elif self._search.kept.best is None:
+                return self._denial()
         if not self._search.contexts:
             return Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.SPACE_LIMIT, handling=self._handling)
         return self._claim(self._search.kept.schedules, self._search.stop())

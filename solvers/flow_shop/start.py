@@ -37,7 +37,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     if limit_s is not None:
         known = Start(code=_whole(problem, shop))
         yield known
-    from .search import best_schedule, objective_bound  # loads numpy
+    from .search import Proof, best_schedule, objective_bound  # loads numpy
 
     if problem.objective.terms[0] in _BOUNDED:
         deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
@@ -48,9 +48,13 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
         share_s = None if limit_s is None else _SHARE * limit_s
         first = (_FIRST_S,) if share_s is not None and share_s > 2 * _FIRST_S else ()
         for seconds in (*first, share_s):
-            found = best_schedule(problem, time_limit_s=seconds, seed=options.seed, counted=True)
+            proof = Proof.NEVER if seconds in first else Proof.PRICED
+            found, bound = best_schedule(problem, time_limit_s=seconds, seed=options.seed, proof=proof)
+            if known.at_least is not None:
+                known = replace(known, at_least=max(bound, known.at_least))
             if found is not None and not examined(problem, found)[1]:
-                yield replace(known, code=found)
+                known = replace(known, code=found)
+                yield known
 
 
 def _whole(problem: Problem, shop: FlowShop) -> Schedule | None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .arrays import ChainArrays, Ints
+from .arrays import FORBIDDEN, ChainArrays, Ints
 
 UNREACHABLE = 2**61
 """Later than any plan ends; adding the time of a request to it does not overflow."""
@@ -35,17 +35,26 @@ class Ways:
     ----------
     arrays
         The network, confined to the units that it may use.
+    required
+        Units that have to run a chunk of it, as far as `least_priced` and `allows` are asked.
     """
 
-    def __init__(self, arrays: ChainArrays) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: ChainArrays, required: frozenset[int] = frozenset()) -> None:
+        self.arrays, self.required = arrays, required
         self.size = arrays.size
         self.head, self.tail = arrays.head, arrays.tail
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._pool = _Pool()
         reaching = (arrays.last > np.arange(arrays.size + 1)).any(axis=1)
         self.units = tuple(np.flatnonzero(reaching).tolist())
-        self._reaches = {unit: _Reach(arrays.last[unit]) for unit in self.units}
+
+    @cached_property
+    def _reaches(self) -> dict[int, _Reach]:
+        return {unit: _Reach(self.arrays.last[unit]) for unit in self.units}
+
+    @cached_property
+    def _chunks(self) -> dict[int, _Chunks]:
+        return {unit: _Chunks(self.arrays.last[unit]) for unit in self.units}
 
     @cached_property
     def _lists(self) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
@@ -76,12 +85,39 @@ class Ways:
     def runs(self) -> bool:
         """Whether there is any way to lay the network on the units."""
         prices = np.zeros((1, self.arrays.unit_count), dtype=np.int64)
-        return bool(self.least_priced(prices)[0][0] < UNREACHABLE)
+        able = self.required.issubset(self.units)
+        return able and bool(self.least_priced(prices)[0][0] < UNREACHABLE)
 
     def allows(self, places: Sequence[int]) -> bool:
-        """Return whether the units can run these chunks."""
+        """Return whether the units can run these chunks, and those that are required do."""
         last = self._lists[2]
-        return all(stop <= last[unit][start] for unit, (start, stop) in enumerate(pairwise(places)))
+        return all(stop <= last[unit][start] for unit, (start, stop) in enumerate(pairwise(places))) and all(
+            places[unit] < places[unit + 1] for unit in self.required
+        )
+
+    @cached_property
+    def sure_units(self) -> frozenset[int]:
+        """The units that run a chunk in any case: they are required, or alone can run some piece."""
+        able = self.arrays.last[:, :-1] > np.arange(self.size)
+        alone = able[:, able.sum(axis=0) == 1].argmax(axis=0).tolist()
+        return self.required | frozenset(alone)
+
+    @cached_property
+    def outside_us(self) -> tuple[Ints, Ints]:
+        """The least time on the units before the first, and after the last, chunk on each unit."""
+        arrays, units = self.arrays, range(self.arrays.unit_count)
+        heads, tails = np.full((2, len(units)), FORBIDDEN)
+        before, after = (np.full(self.size + 1, FORBIDDEN) for _ in range(2))
+        before[0] = after[-1] = 0
+        for unit in units:
+            heads[unit] = before[arrays.last[unit] > np.arange(self.size + 1)].min(initial=FORBIDDEN)
+            before = (before[:, None] + arrays.unit_times(unit)).min(axis=0)
+        for unit in reversed(units):
+            times = arrays.unit_times(unit)
+            ends = ((times > 0) & (times < FORBIDDEN)).any(axis=0)
+            tails[unit] = after[ends].min(initial=FORBIDDEN)
+            after = (times + after).min(axis=1)
+        return heads, tails
 
     def slowed(self, rates_permille: Sequence[int]) -> Ways:
         """Return the same network with all times on each unit multiplied by a rate."""
@@ -124,13 +160,15 @@ class Ways:
             np.maximum(ends, at + (after[:, unit, None] + skipped[:, unit]), out=ends)
         return known, ends
 
-    def least_priced(self, prices: Ints) -> tuple[Ints, Ints]:
+    def least_priced(self, prices: Ints, discounts: Ints | None = None) -> tuple[Ints, Ints]:
         """Return the least sum over the units of price x time, for many prices at once.
 
         Parameters
         ----------
         prices
             Not negative, shape (P, K).
+        discounts
+            What a chunk on each unit costs less, shape (P, K); None: nothing.
 
         Returns
         -------
@@ -142,10 +180,16 @@ class Ways:
         steps = []
         for unit in self.units:
             price = prices[:, unit, None]
-            through, source = self._reaches[unit].least(best + price * self.head[unit])
+            through, source = self._chunks[unit].least(best + price * self.head[unit])
             through += price * self.tail[unit]
-            steps.append(np.where(through < best, source, np.arange(self.size + 1)))
-            best = np.minimum(best, through)
+            if discounts is not None:
+                through -= discounts[:, unit, None]
+            if unit in self.required:
+                best = np.where(through < UNREACHABLE // 2, through, UNREACHABLE)
+                steps.append(source)
+            else:
+                steps.append(np.where(through < best, source, np.arange(self.size + 1)))
+                best = np.minimum(best, through)
         places = np.full((len(prices), self.arrays.unit_count + 1), self.size)
         at = places[:, -1]
         filled = self.arrays.unit_count
@@ -254,15 +298,16 @@ class _Reach:
         edges = np.flatnonzero(self.first == self._stay).tolist()
         stretches = [slice(start, stop) for start, stop in pairwise([*edges, len(last)])]
         whole = all((self.first[part] == part.start).all() for part in stretches)
-        self._stretches = stretches if whole and len(stretches) <= _MOST_STRETCHES else None
+        longer = [part for part in stretches if part.stop - part.start > 1]
+        self._stretches = longer if whole and len(longer) <= _MOST_STRETCHES else None
 
     def minima(self, values: Ints) -> Ints:
         """Return the least value among the starts of each boundary, along the last axis."""
         if self._stretches is None:
             return self._by_doubling(values)[0]
-        if len(self._stretches) == 1:
+        if self._stretches == [slice(0, len(self._stay))]:
             return np.minimum.accumulate(values, axis=1)
-        found = np.empty_like(values)
+        found = values.copy()
         for part in self._stretches:
             np.minimum.accumulate(values[:, part], axis=1, out=found[:, part])
         return found
@@ -291,3 +336,25 @@ class _Reach:
             best, source = np.where(later, best, best[:, moved]), np.where(later, source, source[:, moved])
             span *= 2
         return found, start
+
+
+class _Chunks:
+    """From which starts a chunk on one unit can end at each boundary: `_Reach` without chunks of no layers.
+
+    Parameters
+    ----------
+    last
+        As for `_Reach`. A start is looked up one boundary later, where its first chunk can end.
+    """
+
+    def __init__(self, last: Ints) -> None:
+        places = np.arange(len(last))
+        self._none = np.concatenate([[True], (last == places)[:-1]])
+        self._reach = _Reach(np.maximum(np.concatenate([[0], last[:-1]]), places))
+
+    def least(self, values: Ints) -> tuple[Ints, Ints]:
+        """Return the least value among the starts of each boundary, along the last axis, and its start."""
+        moved = np.concatenate([values[:, -1:], values[:, :-1]], axis=1)
+        moved[:, self._none] = UNREACHABLE
+        found, source = self._reach.least(moved)
+        return found, np.maximum(source - 1, 0)

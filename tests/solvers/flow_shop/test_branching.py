@@ -5,24 +5,30 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.flow_shop.rules import before, keep_off
-from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import ExhaustiveBackend
 from gapless.solvers.flow_shop import solving
-from gapless.solvers.flow_shop.arrays import build_arrays
-from gapless.solvers.flow_shop.branching import all_places
+from gapless.solvers.flow_shop.arrays import ChainArrays, Ints
+from gapless.solvers.flow_shop.branch_and_price import BranchAndPrice
+from gapless.solvers.flow_shop.branching import places_within
 from gapless.solvers.flow_shop.search import JointSearch
 from gapless.solvers.flow_shop.ways import Ways
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from tests.workload_instances import workload_problem
 
+from .cutting import every_cut, networks
+
 OPTIONS = SolveOptions(time_limit_s=60)
+AMOUNTS = st.lists(st.integers(0, 9), min_size=4, max_size=4)
 
 
 def drawn(seed: int) -> Problem:
@@ -86,15 +92,29 @@ def test_a_search_that_finds_nothing_is_completed(monkeypatch: pytest.MonkeyPatc
     search = JointSearch(random_workload(2, 3, 0, slowdown=True), counted=True)
     search.contexts  # noqa: B018 - no plan is known when the proof begins
     monkeypatch.setattr("gapless.solvers.flow_shop.branching._MOST_CUTS", 10)
+    monkeypatch.setattr(BranchAndPrice, "applies", lambda shop: False)
     assert not search.prove()
     assert search.kept.best is None
 
 
-def test_all_cuts_are_listed() -> None:
-    shop = shop_of(workload_problem({"a": [[5, 3], [None, 7], [2, 2]]}, ["a"]))
-    found = all_places(Ways(build_arrays(shop.chains[0])))
-    assert found is not None
-    assert sorted(map(tuple, found.tolist())) == [(0, 0, 3), (0, 1, 3)]
+@given(arrays=networks(), prices=AMOUNTS, discounts=AMOUNTS, most=st.integers(0, 300))
+def test_all_cuts_that_pay_little_are_listed(
+    arrays: ChainArrays, prices: list[int], discounts: list[int], most: int
+) -> None:
+    units, required = arrays.unit_count, frozenset({arrays.unit_count - 1})
+    rows = np.array(prices[:units]), np.array(discounts[:units])
+    every = list(every_cut(arrays))
+    for ways in (Ways(arrays), Ways(arrays, required)):
+        found = places_within(ways, *rows, most)
+        assert found is not None
+        assert sorted(map(tuple, found.tolist())) == [
+            places for places, times in every if ways.allows(places) and priced(places, times, *rows) <= most
+        ]
+
+
+def priced(places: tuple[int, ...], times: tuple[int, ...], prices: Ints, discounts: Ints) -> int:
+    used = np.diff(np.array(places)) > 0
+    return int(prices @ np.array(times) - discounts @ used)
 
 
 def test_deadlines_without_time_are_found_on_large_workloads() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.solvers.flow_shop.arrays import ChainArrays
+from gapless.solvers.flow_shop.arrays import ChainArrays, Ints
 from gapless.solvers.flow_shop.ways import UNREACHABLE, Ways
 
 from .cutting import every_cut, networks
@@ -24,17 +26,23 @@ def staircase(steps: list[int]) -> ChainArrays:
 
 
 def check_priced(arrays: ChainArrays, prices: list[list[int]]) -> None:
-    ways, every = Ways(arrays), list(every_cut(arrays))
-    rows = np.array(prices)[:, : arrays.unit_count]
-    sums, places = ways.least_priced(rows)
-    for row, found, where in zip(rows.tolist(), sums.tolist(), places.tolist(), strict=True):
-        paid = [sum(p * t for p, t in zip(row, times, strict=True)) for _, times in every]
-        if not paid:
-            assert found >= UNREACHABLE
-            continue
-        assert found == min(paid)
-        assert ways.allows(where)
-        assert sum(p * t for p, t in zip(row, ways.times_us(tuple(where)), strict=True)) == found
+    """Compare with every cut: without and with a discount, and with a unit that has to run a chunk."""
+    rows, every = np.array(prices)[:, : arrays.unit_count], list(every_cut(arrays))
+    for required in (frozenset[int](), frozenset({0}), frozenset({arrays.unit_count - 1})):
+        ways = Ways(arrays, required)
+        own = [entry for entry in every if ways.allows(entry[0])]
+        assert ways.runs == bool(own)
+        for discounts in (None, rows[::-1]) if own else ():
+            sums, places = ways.least_priced(rows, discounts)
+            less = np.zeros_like(rows) if discounts is None else discounts
+            for row, off, found, where in zip(rows, less, sums.tolist(), places.tolist(), strict=True):
+                assert found == min(priced(row, off, *entry) for entry in own)
+                assert ways.allows(where)
+                assert found == priced(row, off, where, ways.times_us(tuple(where)))
+
+
+def priced(prices: Ints, discounts: Ints, places: Sequence[int], times: Sequence[int]) -> int:
+    return int(prices @ np.array(times) - discounts @ (np.diff(np.array(places)) > 0))
 
 
 @given(arrays=networks(), prices=PRICES)

@@ -1,0 +1,178 @@
+"""Branch and price: bounds that are never above the optimum, optima, and why parts are right."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+
+from benchmarks.flow_bound import optima
+from benchmarks.workload_instances import random_workload, small_workload
+from gapless.formulations.flow_shop.alike import groups_of
+from gapless.formulations.flow_shop.play import jobs_of, play_asynchronous
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
+from gapless.formulations.problem import Problem
+from gapless.profiler.platforms.workloads import shipped_workload
+from gapless.solvers.flow_shop import branch_and_price
+from gapless.solvers.flow_shop.branch_and_price import BranchAndPrice, orders_within
+from gapless.solvers.flow_shop.contention_bound import contention_bound
+from gapless.solvers.flow_shop.draft import Places
+from gapless.solvers.flow_shop.part import Part
+from gapless.solvers.flow_shop.search import JointSearch, Proof
+from gapless.solvers.flow_shop.splits import Splits, even_split
+
+Traded = tuple[Schedule, list[Places]]
+
+
+def part_of(problem: Problem) -> tuple[BranchAndPrice, Part]:
+    """Return the search of a problem with one set of units, and the part that all plans are in."""
+    search = JointSearch(problem)
+    ((context, bounds),) = search.contexts
+    found = BranchAndPrice(context, bounds, groups_of(problem), search._measure, search.kept)
+    return found, found._whole
+
+
+def drawn_schedule(problem: Problem, rng: random.Random) -> Schedule:
+    """Return any schedule that the units can run."""
+    shop, cuts = shop_of(problem), []
+    for chain in map(shop.chain, range(shop.request_count)):
+        while True:
+            own = (0, *sorted(rng.choices(chain.cuts, k=shop.unit_count - 1)), chain.cuts[-1])
+            if all(a == b or chain.runs(a, b, unit) for unit, (a, b) in enumerate(pairwise(own))):
+                break
+        cuts.append(own)
+    return Schedule(tuple(rng.sample(range(shop.request_count), shop.request_count)), tuple(cuts))
+
+
+@pytest.mark.parametrize("few", [0, 5_000])
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_are_no_higher_than_the_optimum_and_meet_it(
+    seed: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `few` = 0 no part is walked before it is a single plan."""
+    monkeypatch.setattr(branch_and_price, "_FEW_PLANS", few)
+    monkeypatch.setattr(branch_and_price, "_FEW_ORDERS", max(1, few))
+    problem = small_workload(seed).with_objective("makespan")
+    search = JointSearch(problem, proof=Proof.PRICED)
+    least = optima(problem, ("makespan",))
+    if not search.provable or not search.contexts:
+        pytest.skip("of another kind, or impossible")
+    proved = search.prove()
+    best = search.kept.best
+    if least is not None:
+        assert search.bounds[0] <= least[0]
+    if proved:
+        assert (best and best[1:]) == least
+    assert proved or few == 0
+
+
+def test_the_workload_of_the_readme_is_proved() -> None:
+    search = JointSearch(shipped_workload("kirin990", "yolov4,bert,mobilenetv2x3"), proof=Proof.PRICED)
+    before_us = search.bounds[0]
+    assert search.prove()
+    assert search.kept.best == (0, *search.bounds)
+    assert search.bounds[0] > before_us
+
+
+@pytest.mark.parametrize("slowdown", [False, True])
+def test_better_bounds_are_shown_with_the_best_plan(slowdown: bool) -> None:
+    shown: list[tuple[int, int]] = []
+    search = JointSearch(
+        random_workload(5, 3, 1, slowdown=slowdown),
+        proof=Proof.PRICED,
+        on_better=lambda key, schedule: shown.append((key[1], search.bounds[0])),
+    )
+    assert search.prove()
+    assert shown[-1][0] == search.bounds[0]
+    assert all(bound <= value for value, bound in shown)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_kept_apart_never_meets(seed: int) -> None:
+    """In the part of a plan that says its order, its units and its phases, no two pairs of it are apart."""
+    rng = random.Random(seed)
+    problem = random_workload(5, 4, seed, slowdown=bool(seed % 2))
+    shop, schedule = shop_of(problem), drawn_schedule(problem, rng)
+    part = part_of(problem)[1]
+    assert part.first is not None
+    runs = play_asynchronous(jobs_of(shop, schedule), shop.unit_count, shop.loss_permille)
+    for first, then in zip(schedule.order, schedule.order[1:], strict=False):
+        part = part.ordered(first, then)
+    phase_us = max((run.end_us for run in runs if run.unit == part.first), default=0)
+    for run in runs:
+        request = schedule.order[run.position]
+        used = part.using([request], run.unit, used=True)
+        assert used is not None
+        part = used
+    for request in range(shop.request_count):
+        own = [run for run in runs if schedule.order[run.position] == request and run.end_us > phase_us]
+        found_on = min((run.unit for run in own), default=shop.unit_count)
+        part = part.found_on([request], found_on, later=False).found_on([request], found_on - 1, later=True)
+    apart = part.apart()
+    pairs = {run: run.unit * shop.request_count + schedule.order[run.position] for run in runs}
+    for one in runs:
+        for other in runs:
+            if one.start_us < other.end_us and other.start_us < one.end_us:
+                assert not apart[pairs[one], pairs[other]]
+        if one.end_us > phase_us:
+            assert not apart[-1, pairs[one]]
+
+
+def holds(part: Part | None, schedule: Schedule, cuts: Sequence[Places]) -> bool:
+    """Return whether a schedule is in a part, as far as its order and cuts say."""
+    if part is None:
+        return False
+    place = {request: index for index, request in enumerate(schedule.order)}
+    in_order = all(place[i] < place[j] for i, j in np.argwhere(part.before).tolist())
+    return in_order and all(ways.allows(places) for ways, places in zip(part.ways, cuts, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_halves_of_a_split_hold_every_plan(seed: int) -> None:
+    """Or one that differs from it by requests of the same network that trade places."""
+    rng = random.Random(seed)
+    problem = random_workload(4, 3, seed, slowdown=True)
+    search, part = part_of(problem)
+    shop = shop_of(problem)
+    for _ in range(6):
+        kinds = part.kinds(shop.chain_of)
+        program = contention_bound(shop, kinds, company=search._company.within(kinds, part.apart()))
+        split = Splits().best(part, program) or even_split(part, None)
+        if split is None:
+            return
+        halves = list(split.halves(part))
+        for _ in range(60):
+            schedule = drawn_schedule(problem, rng)
+            cuts = zip(part.ways, schedule.cuts, strict=True)
+            places = [tuple(ways.arrays.places_of(own).tolist()) for ways, own in cuts]
+            if holds(part, schedule, places):
+                every = list(trades(shop.chain_of, schedule, places))
+                assert any(holds(half, *traded) for half in halves for traded in every)
+        part = rng.choice([half for half in halves if half is not None])
+
+
+def trades(chain_of: tuple[int, ...], schedule: Schedule, places: list[Places]) -> Iterator[Traded]:
+    """Yield the plan with requests of one network in each other's place."""
+    count = len(chain_of)
+    for mapped in permutations(range(count)):
+        if all(chain_of[i] == chain_of[mapped[i]] for i in range(count)):
+            order = tuple(mapped[request] for request in schedule.order)
+            moved = [places[mapped.index(request)] for request in range(count)]
+            yield Schedule(order, schedule.cuts), moved
+
+
+def test_orders_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        before = np.triu(rng.random((5, 5)) < 0.3, 1)
+        orders = sum(
+            all(order.index(i) < order.index(j) for i, j in np.argwhere(before).tolist())
+            for order in permutations(range(5))
+        )
+        assert orders_within(before, 120) == orders
+        assert orders_within(before, orders - 1) is None
+    assert orders_within(np.zeros((14, 14), dtype=np.bool_), math.factorial(13)) is None
