@@ -31,7 +31,7 @@ from .measure import Measure
 from .part import Pairs, Part
 from .splits import Split, Splits, ahead_us, even_split
 
-_FEW_PLANS, _FEW_ORDERS = 5_000, 50_000
+_FEW_PLANS, _FEW_ORDERS = 5_000, 200_000
 """Parts of so many plans, and so many orders of requests whose cuts are known, are walked."""
 
 _WALK = 10

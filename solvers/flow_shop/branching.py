@@ -181,7 +181,9 @@ class Branching:
             for index in possible[np.argsort(bound[possible], kind="stable")].tolist():
                 if self._deadline.passed or self._left < 0:
                     return False
-                if bound[index] > self._most or self._dominated(longer, after[index]):
+                if bound[index] > self._most or self._is_told(longer, (*chosen, index)):
+                    continue
+                if self._dominated(longer, after[index]):
                     continue
                 if not self._place(longer, (*chosen, index), after[index], int(contended[index])):
                     return False
@@ -215,6 +217,18 @@ class Branching:
     def _rest(self, order: Sequence[int]) -> int:
         """Return what the requests to come pay at least."""
         return sum(own.least for request, own in self._cuts.items() if request not in order)
+
+    def _is_told(self, order: Sequence[int], chosen: Sequence[int]) -> bool:
+        """Return whether the last two requests share no unit, and trade places in a plan that is walked."""
+        if len(order) < 2 or not self._measure.by_units:
+            return False
+        first, then = order[-2:]
+        if first < then or self._before[first, then]:
+            return False
+        rows = (
+            self._cuts[request].times[index] for request, index in zip(order[-2:], chosen[-2:], strict=True)
+        )
+        return not any(map(int.__mul__, *(row.tolist() for row in rows)))
 
     def _dominated(self, order: Sequence[int], free: Ints) -> bool:
         """Return whether another way to place these requests is as good, and remember this one if not."""

@@ -35,8 +35,9 @@ _NEAR = 1e-5
 _NOT_ALONE = 100.0
 """Cost of the time in which a pair runs alone that only runs beside others: more than any is worth."""
 
-_NUDGE = 1e-7
-"""Work that is added to each pair, as a share of all: without it the program can stand still."""
+_NUDGE, _NUDGED = 1e-7, 1e-6
+"""Work that is added to each pair, as a share of all: without it the program can stand still; sets that run for
+less than the second share may be there for nothing else."""
 
 _SAFE = 1 - 1e-9
 """More than the rounding of floating point in the worth of a set."""
@@ -235,7 +236,7 @@ class _Program:
         waiting = self._waiting(prices, -(-total // PRICE_SCALE))
         columns = self._simplex.columns[: self._pairs]
         values = self._simplex.values
-        chosen = np.flatnonzero((values > 0) & (self._simplex.costs > 0))
+        chosen = np.flatnonzero((values > _NUDGED) & (self._simplex.costs > 0))
         running = columns[:, chosen].T.reshape(-1, self._units, self._size)
         return ContentionBound(
             bound_us=max(0, -(-(total + waiting) // PRICE_SCALE)),

@@ -84,6 +84,17 @@ class Measure:
             and not self.constrained
         )
 
+    @cached_property
+    def by_units(self) -> bool:
+        """Whether plans are as good if each unit serves the same requests in the same order."""
+        return (
+            not {FlowTerm.CONTENTION, FlowTerm.DISPLACEMENT} & set(self.terms)
+            and not self.in_columns
+            and self._shop.workload.task_slots is None
+            and not self._problem.rules
+            and self._problem.limits == Limits()
+        )
+
     def of(self, schedule: Schedule) -> MeasuredSchedule:
         """Measure one schedule."""
         values = WorkloadValues(self._shop, schedule)

@@ -130,6 +130,12 @@ def ahead_us(program: ContentionBound) -> Floats:
     return found
 
 
+def _used(program: ContentionBound) -> Floats:
+    """Return in which share of its cuts each request has a chunk on each unit, shape (M, K)."""
+    pairs = zip(program.cuts, program.shares, strict=True)
+    return np.array([shares @ (cuts[:, 1:] > cuts[:, :-1]) for cuts, shares in pairs])
+
+
 def _cuts(program: ContentionBound) -> Iterator[Split]:
     """Yield a split for each two neighbouring cuts of which a request takes both, by shares."""
     rows = zip(program.kinds, program.prices, program.cuts, program.shares, strict=True)
@@ -149,9 +155,10 @@ def _cuts(program: ContentionBound) -> Iterator[Split]:
 
 
 def _orders(part: Part, program: ContentionBound) -> Iterator[Split]:
-    """Yield a split for each two requests of which each is ahead at times, or only one is."""
-    ahead = ahead_us(program)
+    """Yield a split for each two requests on the same units of which each is ahead at times, or only one is."""
+    ahead, used = ahead_us(program), _used(program)
     score = np.minimum(ahead, ahead.T) + _ONE_SIDED * np.maximum(ahead, ahead.T)
+    score *= np.minimum(used @ used.T, 1.0)
     score[np.tril(np.ones_like(part.before)) | part.before | part.before.T] = 0.0
     for one, other in np.argwhere(score > _LEAST).tolist():
         first, then = (one, other) if ahead[one, other] >= ahead[other, one] else (other, one)
@@ -160,13 +167,7 @@ def _orders(part: Part, program: ContentionBound) -> Iterator[Split]:
 
 def _uses(part: Part, program: ContentionBound) -> Iterator[Split]:
     """Yield a split for each chunk that decides whether a request that is ahead had to wait."""
-    size, units = program.prices.shape
-    used = np.array(
-        [
-            shares @ (cuts[:, 1:] > cuts[:, :-1])
-            for cuts, shares in zip(program.cuts, program.shares, strict=True)
-        ]
-    )
+    (size, units), used = program.prices.shape, _used(program)
     used[part.sure] = 0.0
     score = np.zeros((size, units))
     for members, time_us in zip(program.sets.tolist(), program.times_us.tolist(), strict=True):
