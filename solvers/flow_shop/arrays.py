@@ -62,7 +62,7 @@ class ChainArrays:
     def unit_times(self, unit: int) -> Ints:
         """Return the same for one unit, which is not kept."""
         stops = np.arange(self.size + 1)
-        table = self.tail[unit] + self.head[unit][:, None]
+        table: Ints = self.tail[unit] + self.head[unit][:, None]
         table[(stops < stops[:, None]) | (stops > self.last[unit][:, None])] = FORBIDDEN
         np.fill_diagonal(table, 0)
         return table

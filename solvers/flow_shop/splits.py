@@ -155,7 +155,7 @@ def _cuts(program: ContentionBound) -> Iterator[Split]:
 
 
 def _orders(part: Part, program: ContentionBound) -> Iterator[Split]:
-    """Yield a split for each two requests on the same units of which each is ahead at times, or only one is."""
+    """Yield a split for each two requests with common units of which each is ahead at times, or one is."""
     ahead, used = ahead_us(program), _used(program)
     score = np.minimum(ahead, ahead.T) + _ONE_SIDED * np.maximum(ahead, ahead.T)
     score *= np.minimum(used @ used.T, 1.0)
@@ -189,8 +189,8 @@ def _phases(part: Part, program: ContentionBound) -> Iterator[Split]:
     times = np.zeros((2, size, units + 1))
     running = (program.sets[:, part.first] >= 0).astype(int)
     for unit in range(part.first + 1, units):
-        on = program.sets[:, unit] >= 0
-        np.add.at(times, (running[on], program.sets[on, unit], unit), program.times_us[on])
+        on = np.flatnonzero(program.sets[:, unit] >= 0)
+        np.add.at(times[:, :, unit], (running[on], program.sets[on, unit]), program.times_us[on])
     early = times[0].cumsum(axis=1)
     late = times[1, :, ::-1].cumsum(axis=1)[:, ::-1]
     score = np.minimum(early[:, :-1], late[:, 1:])
