@@ -9,7 +9,8 @@ price bound (which knows no slowdown) and the contention bound are below it, and
 
 `--agree N` enumerates all plans of N small random workloads with slowdown, memory, arrivals, deadlines,
 rules, task slots, shared cores, both orders and both executions, and compares the least makespan, sum of
-latencies and period with the bounds: none may be above, and the command ends with 1 if one is.
+latencies and period with the bounds, and with what branch and price says where it applies: no bound may be
+above, no proof wrong, and the command ends with 1 if one is.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import phone_network_names, shipped_workload
-from gapless.solvers.flow_shop.search import JointSearch, objective_bound
+from gapless.solvers.flow_shop.search import JointSearch, Proof, objective_bound
 from gapless.solvers.protocol import Deadline
 
 README = "yolov4,bert,mobilenetv2x3"
@@ -95,7 +96,7 @@ def _row(problem: Problem, limit_s: float) -> list[str]:
 
 def _agree(console: Console, count: int) -> int:
     """Compare the bounds of small workloads with their optima; return 1 if one is above."""
-    wrong, tight, gaps, solved = 0, 0, [], 0
+    wrong, tight, gaps, solved, proved = 0, 0, [], 0, 0
     for seed in range(count):
         problem = small_workload(seed)
         least = optima(problem, TERMS)
@@ -108,9 +109,21 @@ def _agree(console: Console, count: int) -> int:
             if term == "makespan":
                 gaps.append(1 - bound / value)
                 tight += bound == value
+        search = JointSearch(problem.with_objective("makespan"), proof=Proof.PRICED)
+        if search.contexts and search.provable:
+            done, best = search.prove(), search.kept.best
+            proved += done
+            if (done and (best and best[1]) != (least and least[0])) or (
+                least and search.bounds[0] > least[0]
+            ):
+                wrong += 1
+                console.print(
+                    f"seed {seed}: makespan is {least}, branch and price says {best}, {search.bounds}"
+                )
     console.print(
         f"{count} workloads, {solved} with plans: {wrong} bounds above the optimum; makespan: {tight} bounds "
-        f"equal to it, mean gap {100 * mean(gaps):.1f} %, largest {100 * max(gaps):.1f} %"
+        f"equal to it, mean gap {100 * mean(gaps):.1f} %, largest {100 * max(gaps):.1f} %; {proved} optima "
+        "proved by branch and price alone"
     )
     return int(wrong > 0)
 

@@ -36,8 +36,8 @@ _NOT_ALONE = 100.0
 """Cost of the time in which a pair runs alone that only runs beside others: more than any is worth."""
 
 _NUDGE, _NUDGED = 1e-7, 1e-6
-"""Work that is added to each pair, as a share of all, without which the program can stand still; a set that runs
-for a smaller share than the second one may be there for nothing else."""
+"""Work that is added to each pair, as a share of all, without which the program can stand still; a set that
+runs for a smaller share than the second one may be there for nothing else."""
 
 _SAFE = 1 - 1e-9
 """More than the rounding of floating point in the worth of a set."""
