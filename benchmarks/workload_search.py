@@ -30,7 +30,7 @@ from gapless.formulations.flow_shop.tables import Schedule
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.flow_shop.measure import Key
-from gapless.solvers.flow_shop.search import JointSearch
+from gapless.solvers.flow_shop.search import JointSearch, Proof
 from gapless.solvers.protocol import Deadline, SolveOptions
 from gapless.solvers.session import solve
 
@@ -102,7 +102,8 @@ def search(problem: Problem, limit_s: float | None, seed: int = 0) -> Searched:
     def better(key: Key, schedule: Schedule) -> None:
         history.append((time.process_time() - started, key[1]))
 
-    run = JointSearch(problem, seed=seed, on_better=better, deadline=Deadline(limit_s))
+    deadline = Deadline(limit_s)
+    run = JointSearch(problem, seed=seed, on_better=better, deadline=deadline, proof=Proof.PRICED)
     run.run()
     return Searched(history=tuple(history), bound_us=run.bounds[0])
 

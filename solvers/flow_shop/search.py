@@ -83,8 +83,6 @@ def best_schedule(
     """
     search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s), counted=True, proof=proof)
     search.run()
-    if search.provable:
-        search.prove()
     return next(iter(search.kept.schedules), None), search.bounds[0]
 
 
@@ -135,7 +133,7 @@ class JointSearch:
         self._seed, self._most_rejections, self._deadline = seed, most_rejections, deadline
         self._measure = Measure(problem)
         self.kept = KeptSchedules(top, on_better, groups_of(problem))
-        self.steps = 0
+        self.steps, self.proved = 0, False
         self._arrays = [build_arrays(chain) for chain in self._shop.chains]
 
     @cached_property
@@ -188,7 +186,16 @@ class JointSearch:
             return None
 
     def run(self) -> None:
-        """Search until the bounds are met, the time is up or, without a limit, the effort is spent."""
+        """Search until the bounds are met, the time is up or, without a limit, the effort is spent.
+
+        Where a proof may be found, most of the time goes into that; what is left, into the search again.
+        """
+        self._search()
+        if self.provable and not self._is_done(self._deadline) and not self.prove():
+            self._resume()
+
+    def _search(self) -> None:
+        """Look for good plans, without proofs."""
         brief = self.provable
         deadline = _share(self._deadline, _SEARCHING if brief else 1)
         effort = self._effort // max(1, len(self.contexts)) if self._counted or brief else None
@@ -206,7 +213,7 @@ class JointSearch:
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
 
-    def resume(self) -> None:
+    def _resume(self) -> None:
         """Search on from the best schedule until the time is up."""
         schedules = self.kept.schedules
         if not schedules or self._deadline.left_s is None:
@@ -252,9 +259,10 @@ class JointSearch:
         Then the best plan is an optimum, and without one there is none.
         """
         proofs = [self._prove(number) for number in range(len(self.contexts))]
-        if all(proofs) and self.kept.best is not None:
+        self.proved = all(proofs)
+        if self.proved and self.kept.best is not None:
             self.bounds = self.kept.best[1:]
-        return all(proofs)
+        return self.proved
 
     @cached_property
     def _parts(self) -> list[BranchAndPrice]:

@@ -56,11 +56,8 @@ class WorkloadSolve:
         if self._search.impossible:
             return self._denial()
         self._search.run()
-        if self._search.provable:
-            if not self._search.prove():
-                self._search.resume()
-            elif self._search.kept.best is None:
-                return self._denial()
+        if self._search.proved and self._search.kept.best is None:
+            return self._denial()
         if not self._search.contexts:
             return Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.SPACE_LIMIT, handling=self._handling)
         return self._claim(self._search.kept.schedules, self._search.stop())
