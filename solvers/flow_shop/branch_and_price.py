@@ -86,7 +86,7 @@ class BranchAndPrice:
             before=before & (not self._shop.order_is_free),
             group=tuple(group.get(request, request) for request in range(count)),
             first=min(units) if phased else None,
-            spans=((0, self._shop.unit_count),) * count,
+            spans=((0, 2 * self._shop.unit_count),) * count,
         )
 
     @cached_property

@@ -1,8 +1,9 @@
 """A part of all plans: what has been decided about the cuts, the units, the order and the times of requests.
 
 Where all requests are there from the start, the first unit has no gap: a chunk on it waits for nothing but
-the chunks before it. So each plan has two phases, while the first unit runs and after it. In the first, a
-request is on units up to the one on which the second phase finds it, and in the second from there on.
+the chunks before it. So each plan has two phases, while the first unit runs and after it. When the second one
+begins, each request is somewhere on its way: before unit k (2 k), or on it (2 k + 1); after the last one there
+are 2 K. So in the first phase it is on units up to there, and in the second from there on.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ class Part:
     first
         The first unit, if plans have two phases.
     spans
-        The first and the last unit on which the second phase may find each request; the number of units: it
-        is done.
+        From where to where on its way each request may be then.
     """
 
     ways: tuple[Ways, ...]
@@ -97,21 +97,37 @@ class Part:
         if self.first is None:
             return found
         running = slice(self.first * size, (self.first + 1) * size)
-        for request, (least, most) in enumerate(self.spans):
+        for request, (least, most) in enumerate(self._settled_spans()):
             for unit in range(self.first + 1, units):
                 pair = unit * size + request
-                if unit > most:
+                if 2 * unit + 1 > most:
                     found[running, pair] = found[pair, running] = True
-                if unit < least:
+                if 2 * unit + 1 < least:
                     found[-1, pair] = found[pair, -1] = True
         return found
 
-    def found_on(self, requests: Sequence[int], unit: int, *, later: bool) -> Part:
-        """Return the part in which the second phase finds requests up to a unit, or on a later one."""
+    def _settled_spans(self) -> list[tuple[int, int]]:
+        """Return the spans, given that who is served later on a unit starts there when the others are done."""
+        spans = list(self.spans)
+        pairs = np.argwhere(self.before).tolist()
+        while True:
+            known = list(spans)
+            for i, j in pairs:
+                for unit in np.flatnonzero(self.sure[i] & self.sure[j]).tolist():
+                    on = 2 * unit + 1
+                    if spans[i][1] <= on:
+                        spans[j] = spans[j][0], min(spans[j][1], on - 1)
+                    if spans[j][0] >= on:
+                        spans[i] = max(spans[i][0], on + 1), spans[i][1]
+            if spans == known:
+                return spans
+
+    def on_its_way(self, requests: Sequence[int], place: int, *, later: bool) -> Part:
+        """Return the part in which the second phase finds requests up to a place on their way, or later."""
         spans = list(self.spans)
         for request in requests:
             least, most = spans[request]
-            spans[request] = (max(least, unit + 1), most) if later else (least, min(most, unit))
+            spans[request] = (max(least, place + 1), most) if later else (least, min(most, place))
         return replace(self, spans=tuple(spans))
 
     def settled(self) -> Pairs:

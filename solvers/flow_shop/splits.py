@@ -84,17 +84,17 @@ class UseSplit:
 
 @dataclass(frozen=True, slots=True)
 class PhaseSplit:
-    """Whether the second phase finds one request on units up to one, or all that are alike later."""
+    """Whether the second phase finds one request up to a place on its way, or all that are alike later."""
 
     is_cut: ClassVar[bool] = False
     score: float
     request: int
-    unit: int
+    place: int
 
     def halves(self, part: Part) -> Iterator[Part | None]:
         """Yield the part in which it is found early in its way, and that in which all are late."""
-        yield part.found_on([self.request], self.unit, later=False)
-        yield part.found_on(part.alike(self.request), self.unit, later=True)
+        yield part.on_its_way([self.request], self.place, later=False)
+        yield part.on_its_way(part.alike(self.request), self.place, later=True)
 
 
 class Splits:
@@ -182,7 +182,10 @@ def _uses(part: Part, program: ContentionBound) -> Iterator[Split]:
 
 
 def _phases(part: Part, program: ContentionBound) -> Iterator[Split]:
-    """Yield a split for each request that is on a unit in the first phase, and on an earlier one later."""
+    """Yield a split for each request that is on a unit in the second phase, too late for something.
+
+    In the first phase it is on a later unit, or another one is on this unit that is served after it.
+    """
     if part.first is None:
         return
     size, units = program.prices.shape
@@ -191,11 +194,19 @@ def _phases(part: Part, program: ContentionBound) -> Iterator[Split]:
     for unit in range(part.first + 1, units):
         on = np.flatnonzero(program.sets[:, unit] >= 0)
         np.add.at(times[:, :, unit], (running[on], program.sets[on, unit]), program.times_us[on])
-    early = times[0].cumsum(axis=1)
-    late = times[1, :, ::-1].cumsum(axis=1)[:, ::-1]
-    score = np.minimum(early[:, :-1], late[:, 1:])
-    for request, unit in np.argwhere(score > _LEAST).tolist():
-        yield PhaseSplit(float(score[request, unit]), request, unit)
+    second, first = times
+    ahead = first[:, ::-1].cumsum(axis=1)[:, ::-1]
+    alone = np.minimum(second.cumsum(axis=1)[:, :-1], ahead[:, 1:])
+    for request, unit in np.argwhere(alone > _LEAST).tolist():
+        yield PhaseSplit(float(alone[request, unit]), request, 2 * unit + 1)
+    for request, then in np.argwhere(part.before).tolist():
+        both = np.minimum(second[request], first[then])
+        for unit in np.flatnonzero(both > _LEAST).tolist():
+            unsure = [i for i in (request, then) if not part.sure[i, unit]]
+            if unsure:
+                yield UseSplit(float(both[unit]), unsure[0], unit)
+            else:
+                yield PhaseSplit(float(both[unit]), request, 2 * unit + 1)
 
 
 def even_split(part: Part, near: dict[int, Ints] | None) -> Split | None:

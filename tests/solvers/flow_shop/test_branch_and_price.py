@@ -110,8 +110,11 @@ def test_what_is_kept_apart_never_meets(seed: int) -> None:
         part = used
     for request in range(shop.request_count):
         own = [run for run in runs if schedule.order[run.position] == request and run.end_us > phase_us]
-        found_on = min((run.unit for run in own), default=shop.unit_count)
-        part = part.found_on([request], found_on, later=False).found_on([request], found_on - 1, later=True)
+        next_ = min(own, key=lambda run: run.unit, default=None)
+        place = 2 * shop.unit_count
+        if next_ is not None:
+            place = 2 * next_.unit + (next_.start_us < phase_us)
+        part = part.on_its_way([request], place, later=False).on_its_way([request], place - 1, later=True)
     apart = part.apart()
     pairs = {run: run.unit * shop.request_count + schedule.order[run.position] for run in runs}
     for one in runs:
