@@ -1,9 +1,9 @@
 """A part of all plans: what has been decided about the cuts, the units, the order and the times of requests.
 
 Where all requests are there from the start, the first unit has no gap: a chunk on it waits for nothing but
-the chunks before it. So each plan has two phases, while the first unit runs and after it. When the second one
-begins, each request is somewhere on its way: before unit k (2 k), or on it (2 k + 1); after the last one there
-are 2 K. So in the first phase it is on units up to there, and in the second from there on.
+the chunks before it. So each plan has two phases, while the first unit runs and after it. When the second
+one begins, each request is somewhere on its way: before unit k (2 k), on it (2 k + 1), or after the last one
+(2 K). So in the first phase it is on units up to there, and in the second from there on.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Part:
         return found
 
     def _settled_spans(self) -> list[tuple[int, int]]:
-        """Return the spans, given that who is served later on a unit starts there when the others are done."""
+        """Return the spans, given that who is served later on a unit starts when the others are done."""
         spans = list(self.spans)
         pairs = np.argwhere(self.before).tolist()
         while True:
