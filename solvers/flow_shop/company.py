@@ -64,6 +64,8 @@ class Company:
         pairs = self._units * self._size
         self.losses: Floats = table.transpose(1, 0, 3, 2).reshape(pairs, pairs)
         self.able = _able(kinds, self._units)
+        self._first = int(self.able.argmax()) // self._size
+        """The first unit that can run anything."""
         self._apart: NDArray[np.bool_] | None = None
         self.rounding = self._shortened()
         self._bytes, self._room = self._memory()
@@ -102,7 +104,10 @@ class Company:
     def rates(self) -> Floats | None:
         """Rates of the members of all sets in permille, shape (Q, K N); None if they are too many."""
         counts = [len(self._runnable(unit)) + 1 for unit in range(self._units)]
-        if np.prod([float(count) for count in counts]) > 4 * _MOST_SETS:
+        most = math.prod(counts)
+        if all(kind.count == 1 for kind in self._kinds):
+            most = min(most, _most_sets(self._size, self._units))
+        if most > 4 * _MOST_SETS:
             return None
         members = self._grown()[0]
         return self.rates_of(members) if len(members) <= _MOST_SETS else None
@@ -154,11 +159,6 @@ class Company:
         units, numbers = np.divmod(np.arange(len(self.able)), self._size)
         members = np.where(np.arange(self._units) == units[:, None], numbers[:, None], _NOBODY)
         return self.able & self.possible(members)
-
-    @property
-    def _first(self) -> int:
-        """The first unit that can run anything."""
-        return int(self.able.argmax()) // self._size
 
     def rates_of(self, members: Ints) -> Floats:
         """Return the rates of the members of some sets: the kind on each unit, -1 for none, shape (Q, K)."""
@@ -251,7 +251,12 @@ class Company:
 
 def are_few(requests: int, units: int) -> bool:
     """Return whether the sets of single requests can be listed."""
-    return sum(math.comb(units, k) * math.perm(requests, k) for k in range(units + 1)) <= _MOST_SETS
+    return _most_sets(requests, units) <= _MOST_SETS
+
+
+def _most_sets(requests: int, units: int) -> int:
+    """Return how many sets of single requests there are at most."""
+    return sum(math.comb(units, k) * math.perm(requests, k) for k in range(units + 1))
 
 
 def _able(kinds: Sequence[Kind], units: int) -> NDArray[np.bool_]:
