@@ -1,6 +1,6 @@
 """Hetero2Pipe's study recomputed, beside what the paper prints: `python -m benchmarks.hetero2pipe`.
 
-    python -m benchmarks.hetero2pipe                          # all that is simulated, some minutes
+    python -m benchmarks.hetero2pipe                          # all that is simulated, a quarter of an hour
     python -m benchmarks.hetero2pipe --parts 7,8 --platforms kirin990 --count 20 --limit 0.3
     python -m benchmarks.hetero2pipe --parts cases            # each combination with its bound and gap
     python -m benchmarks.hetero2pipe --parts here9,here10,here11   # measured on this machine
@@ -66,13 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--count", type=positive, default=usual.count, help="combinations for each device; 100"
     )
     parser.add_argument(
-        "--limit", type=positive, default=usual.limit_s, help="seconds for native and annealing; 0.3"
+        "--limit", type=positive, default=usual.limit_s, help="seconds for native and annealing; 1"
     )
     parser.add_argument(
-        "--exact", type=positive, default=usual.exact_s, help="seconds for the exact backend; 10"
+        "--exact", type=positive, default=usual.exact_s, help="seconds for a proof with three requests; 10"
     )
     parser.add_argument(
-        "--exact-count", type=positive, default=usual.exact_count, help="small combinations it gets; 5"
+        "--exact-count", type=positive, default=usual.exact_count, help="combinations of three requests; 20"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--balance", action="store_true", help="batch light networks (Appendix D)")

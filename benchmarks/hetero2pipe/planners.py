@@ -182,11 +182,11 @@ def _distances(study: Study, platform: str) -> Part:
 def exact(study: Study) -> Iterator[Part]:
     """Yield the distances from proven optima, of combinations cut to three requests."""
     table = titled(
-        f"Distance from the proven optimum, {KIRIN}, three requests (CP-SAT, {study.exact_s:g} s each)",
+        f"Distance from the proven optimum, {KIRIN}, three requests (native, {study.exact_s:g} s each)",
         "planner", "mean", "most", "optimal",
     )  # fmt: skip
     small = [shortened(problem, 3) for problem in problems(study, KIRIN)[: study.exact_count]]
-    solved = [(problem, ask(problem, "cpsat", study.exact_s)) for problem in small]
+    solved = [(problem, ask(problem, OURS, study.exact_s)) for problem in small]
     optima = [(problem, best.makespan_us) for problem, best in solved if best.proven and best.makespan_us]
     for name in (OURS, PAPERS, "annealing", "band"):
         limit = study.limit_s if name in {OURS, "annealing"} else None
@@ -200,7 +200,7 @@ def exact(study: Study) -> Iterator[Part]:
     yield table
     seconds = [answer.seconds for _, answer in solved if answer.proven]
     took = f"; {median(seconds):.1f} s median, {max(seconds):.1f} s at most" if seconds else ""
-    yield f"{len(optima)} of {len(small)} were proven by CP-SAT in its time{took}. Others are not counted."
+    yield f"{len(optima)} of {len(small)} were proven in this time{took}. Others are not counted."
 
 
 def cases(study: Study) -> Iterator[Part]:

@@ -34,16 +34,16 @@ class Study:
     limit_s
         Seconds for the native search, and for simulated annealing.
     exact_s, exact_count
-        Seconds for the exact backend, and how many combinations of three requests it gets.
+        Seconds for the proof that a plan for three requests is optimal, and for how many combinations.
     """
 
     platforms: tuple[str, ...] = PLATFORMS
     count: int = 100
     seed: int = 0
     balance: bool = False
-    limit_s: float = 0.3
+    limit_s: float = 1.0
     exact_s: float = 10.0
-    exact_count: int = 5
+    exact_count: int = 20
 
     def texts(self, platform: str) -> tuple[str, ...]:
         """Return the combinations."""
