@@ -22,6 +22,9 @@ _LEAST_US = 100.0
 _APART = 11.0
 """Percent between two ticks at least."""
 
+_LOWEST = 0.5
+"""Bounds below this share of the best plan lie at the lower edge: what is above it can be told apart."""
+
 _MOST_MARKS = 60
 """Of one backend; lines are drawn whole."""
 
@@ -79,13 +82,15 @@ class Curves:
 def curves(found: Sequence[SolverAnswer], term: TermInfo) -> Curves | None:
     """Return the courses of some answers; None: not enough is known to draw them."""
     drawn = [answer for answer in found if answer.course]
-    values = [float(v) for a in drawn for one in a.course for v in (one.value, one.bound) if v is not None]
-    if not any(one.value is not None for answer in drawn for one in answer.course):
+    plans = [float(one.value) for a in drawn for one in a.course if one.value is not None]
+    if not plans:
         return None
+    least = _LOWEST * min(plans)
+    bounds = [max(least, one.bound) for a in drawn for one in a.course if one.bound is not None]
     end_s = max(max(a.startup_s + a.runtime_s, a.course[-1].at_s) for a in drawn)
     times = Axis.around([*(_time_us(one.at_s) for a in drawn for one in a.course), _time_us(end_s)])
-    heights = Axis.around(values)
-    place = _Place(times, heights, _time_us(end_s))
+    heights = Axis.around([*plans, *bounds])
+    place = _Place(times, heights, least, _time_us(end_s))
     shapes = tuple(SHAPES)
     return Curves(
         lines=tuple(
@@ -118,11 +123,15 @@ class _Place:
 
     times: Axis
     heights: Axis
+    least: float
     end_us: float
 
     def at(self, at_s: float, value: float) -> tuple[float, float]:
         """Return percent from the left, and from the top."""
-        return self.times.at(_time_us(at_s)), round(100 - self.heights.at(value), 3)
+        return self.times.at(_time_us(at_s)), round(100 - self._height(value), 3)
+
+    def _height(self, value: float) -> float:
+        return self.heights.at(max(value, self.least))
 
     def path(self, steps: Sequence[tuple[Milestone, int | None]]) -> str:
         """Return stairs; each value holds until the next milestone, the last one until the end."""
@@ -133,7 +142,7 @@ class _Place:
                     parts.append(f"H{self._x(_time_us(one.at_s))}")
                 pen = False
                 continue
-            x, y = self._x(_time_us(one.at_s)), round(SIZE * (1 - self.heights.at(value) / 100), 1)
+            x, y = self._x(_time_us(one.at_s)), round(SIZE * (1 - self._height(value) / 100), 1)
             parts.append(f"H{x}V{y}" if pen else f"M{x} {y}")
             pen = True
         return "".join([*parts, f"H{self._x(self.end_us)}"] if pen else parts)
