@@ -208,7 +208,7 @@ class JointSearch:
             descent.begin(own)
             if self._is_done(own) and self.kept.best is not None:
                 continue
-            starts = self._early(self._starts(context, bounds), own)
+            starts = self._early(self._starts(context, bounds, own), own)
             self.steps += descent.run(starts, effort, partial(self._is_done, own))
         if self._is_alignment and self.contexts and not self._is_done(deadline):
             self._align(self.contexts[0][0], deadline)
@@ -228,10 +228,10 @@ class JointSearch:
     def _prices(self, bounds: TermBounds) -> Prices:
         return bounds.guiding if self._is_guided else bounds.prices
 
-    def _starts(self, context: DraftContext, bounds: TermBounds) -> Iterator[Draft]:
+    def _starts(self, context: DraftContext, bounds: TermBounds, deadline: Deadline) -> Iterator[Draft]:
         """Yield drafts to start from that need prices."""
         if self._is_guided:
-            yield from guided_drafts(context, bounds.contention)
+            yield from guided_drafts(context, bounds.contention, deadline)
         yield from starting_drafts(context, self._prices(bounds), lambda: self._calm_order)
         if self._problem.rules:
             yield from serial_drafts(context)

@@ -21,7 +21,7 @@ from gapless.solvers.flow_shop.guided import guided_drafts
 from gapless.solvers.flow_shop.kinds import kinds_of
 from gapless.solvers.flow_shop.search import JointSearch, objective_bound
 from gapless.solvers.flow_shop.ways import Ways
-from gapless.solvers.protocol import Deadline
+from gapless.solvers.protocol import NEVER, Deadline
 from tests.workload_instances import workload_problem
 
 
@@ -116,7 +116,7 @@ def test_rules_about_units_make_kinds() -> None:
 def test_the_program_says_a_good_schedule() -> None:
     problem = random_workload(60, 4, 3, slowdown=True)
     context, bounds = JointSearch(problem).contexts[0]
-    draft = next(guided_drafts(context, bounds.contention))
+    draft = next(guided_drafts(context, bounds.contention, NEVER))
     assert sorted(draft.order) == list(range(60))
     ends = [context.row(request, places) for request, places in enumerate(draft.places)]
     assert max(np.array(ends).sum(axis=0)) <= 1.1 * bounds.contention.bound_us
