@@ -3,9 +3,7 @@
 The program says which share of the requests of a kind takes which cuts. The order is built from the front:
 whenever a unit has nothing to do, one of the requests that need it is next, if it is their turn. What a
 schedule takes longer than the bound is what its company loses, over time, against the best company (the
-reduced cost of a set of the program), and what its cuts cost more than the cheapest ones. So a beam of partial
-orders is played, with the slowdown, and those are kept that have lost least and have taken requests of all
-groups alike.
+reduced cost of a set of the X
 """
 
 from __future__ import annotations
