@@ -3,7 +3,9 @@
 The program says which share of the requests of a kind takes which cuts. The order is built from the front:
 whenever a unit has nothing to do, one of the requests that need it is next, if it is their turn. What a
 schedule takes longer than the bound is what its company loses, over time, against the best company (the
-reduced cost of a set of the X
+reduced cost of a set of the program), and what its cuts cost more than the cheapest ones. So a beam of
+partial orders is played, with the slowdown, and those are kept that have lost least and have taken requests
+of all groups alike.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 
 from ..protocol import Deadline
 from .arrays import PRICE_SCALE
+from .company import Company
 from .contention_bound import ContentionBound
 from .draft import Draft, DraftContext, Places
 
@@ -119,14 +122,13 @@ class _Dispatch:
     def __init__(
         self, context: DraftContext, bound: ContentionBound, groups: Sequence[tuple[int, Places, list[int]]]
     ) -> None:
-        kinds = [number for number, _, _ in groups]
+        self._kinds = [number for number, _, _ in groups]
         self._counts = np.array([len(own) for _, _, own in groups])
         self._rows = [tuple(map(float, context.row(own[0], cuts))) for _, cuts, own in groups]
-        self._prices = (bound.prices[kinds] / PRICE_SCALE).tolist()
-        self._worth = (np.array(self._rows) * self._prices).sum(axis=1)
-        self._chains = [bound.kinds[number].chain for number in kinds]
-        self._losses = context.shop.loss_permille
+        self._prices = bound.prices / PRICE_SCALE
+        self._worth = (np.array(self._rows) * self._prices[self._kinds]).sum(axis=1)
         self._units = range(context.shop.unit_count)
+        self._sets = Company(context.shop, bound.kinds)
         self._known: dict[tuple[int, ...], tuple[list[float], float]] = {}
 
     def orders(self, deadline: Deadline) -> Iterator[list[int]]:
@@ -185,7 +187,9 @@ class _Dispatch:
                         works[unit] = self._rows[group][unit]
             if not any(works) or not all(lines[unit] for unit in needed):
                 return _State(tuple(lines), tuple(works), lost_us)
-            running = (line[0][1] if work else -1 for line, work in zip(lines, works, strict=True))
+            running = (
+                self._kinds[line[0][1]] if work else -1 for line, work in zip(lines, works, strict=True)
+            )
             rates, loss = self._company(tuple(running))
             time_us = min(work / rate for work, rate in zip(works, rates, strict=True) if work)
             lost_us += time_us * loss
@@ -196,15 +200,10 @@ class _Dispatch:
                         works[unit], lines[unit] = 0.0, lines[unit][1:]
 
     def _company(self, running: tuple[int, ...]) -> tuple[list[float], float]:
-        """Return how fast each unit is, and what a microsecond loses, while groups run on the units."""
+        """Return how fast each unit is, and what a microsecond loses; kind on each unit, -1 for none."""
         known = self._known.get(running)
         if known is None:
-            rates, loss = [1.0] * len(running), 1.0
-            there = [(unit, group) for unit, group in enumerate(running) if group >= 0]
-            for unit, group in there:
-                losses = self._losses[self._chains[group]][unit]
-                taken = sum(losses[self._chains[other]][u] for u, other in there if u != unit)
-                rates[unit] = 1 - taken / 1000
-                loss -= self._prices[group][unit] * rates[unit]
-            known = self._known[running] = rates, loss
+            pairs = self._sets.rates_of(np.array([running])).reshape(self._prices.T.shape) / 1000
+            loss = 1.0 - float((self._prices.T * pairs).sum())
+            known = self._known[running] = pairs.sum(axis=1).tolist(), loss
         return known

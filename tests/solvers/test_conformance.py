@@ -35,7 +35,7 @@ class TestEveryBackend(BackendConformance):
     def _choose(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.name = name
         # CP-SAT is asked everything; the others are given the same models, and take longer.
-        self.every = {"pulp-cbc": 8, "pulp": 2, "z3": 2}.get(name, 1)
+        self.every = {"pulp-cbc": 4, "pulp": 2, "z3": 2}.get(name, 1)
         # Walks as long as those of a user take too long here, also as what exact searches start from.
         monkeypatch.setattr(annealing, "STEPS", 60)
         monkeypatch.setattr(jobs_annealing, "STEPS", 60)

@@ -13,8 +13,7 @@ from gapless.solvers.flow_shop.guided import guided_drafts
 from gapless.solvers.flow_shop.measure import Measure
 from gapless.solvers.flow_shop.search import JointSearch
 from gapless.solvers.protocol import NEVER, Deadline
-
-from ...workload_instances import workload_problem
+from tests.workload_instances import workload_problem
 
 
 def above_the_bound(problem: Problem) -> float:
