@@ -18,7 +18,8 @@ from ..formulations.network import Layer, ModelRef, Network, Tensor
 from .callable_calls import LayerCall, call, guarded, protected, require
 from .callable_file import CallableSource, source_of
 from .callable_layers import CallableLayer, CallableModel, Function
-from .model import ITEM_BYTES, Piece, TensorSpec, check_range, relative_error, tolerance
+from .comparing import Allowed, Reference
+from .model import ITEM_BYTES, Piece, TensorSpec, check_range, tolerance
 from .samples import Samples
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class CallablePipeline:
             self._specs |= {spec.name: spec for spec in _specs_of(layer, first)}
             self._step(index).run(tensors)
             for name, array in zip(layer.output_names, first, strict=True):
-                if relative_error(tensors[name], array) > tolerance("high"):
+                if not Reference.of([array]).compare(tensors[name], 0, Allowed(tolerance("high"))).agrees:
                     raise ExecutionError(
                         f"layer {layer.name!r} gives another {name!r} for the same inputs when it is called "
                         "again; layers must keep nothing between calls, and seed random numbers in the call"

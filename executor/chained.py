@@ -20,8 +20,9 @@ from ..formulations.network import Layer, ModelRef, Network, Tensor
 from ..formulations.validation import MAX_NAME_LENGTH
 from .callable_layers import CallableModel
 from .callables import CallablePipeline, sample_of
+from .comparing import Decision
 from .joined import layer_offsets
-from .model import Model, Piece, TensorSpec, check_range
+from .model import Model, Piece, TensorSpec, check_range, decision_of
 from .names import safe_name
 from .samples import Samples
 
@@ -177,6 +178,17 @@ class ChainedModel:
             layer = member.layer_of(tensor)
             if layer is not None:
                 return first + layer
+        return None
+
+    def decision(self, tensor: str) -> Decision | None:
+        """Return how the member that makes a tensor decides it; None: it does not, or none knows it."""
+        for member in self.members:
+            if member.layer_of(tensor) is not None and (
+                found := decision_of(member.model, member.inner(tensor))
+            ):
+                behind = tuple(member.outer(name) for name in found.behind)
+                known = all(self.layer_of(name) is not None for name in behind)
+                return replace(found, behind=behind) if known else None
         return None
 
     def sample_inputs(self, seed: int) -> Values:

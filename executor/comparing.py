@@ -20,7 +20,7 @@ Nothing of gapless is imported, because exported folders contain this module.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Difference:
     allowed
         What it may be.
     share
-        Share of the elements that are off by more.
+        Share of the elements that are off by more; of what is decided or counted: of those that differ.
     where
         Which they are, in words, e.g. "channels 4 to 83 of axis 1"; "": everywhere, or none.
     words
@@ -109,9 +109,14 @@ class Difference:
         """Whether the tensor counts as equal."""
         return self.error <= self.allowed
 
+    @property
+    def details(self) -> str:
+        """Where it is off and by how much, in words."""
+        return f"{self.where}: {self.words}" if self.where else self.words
+
     def said_of(self, what: str) -> str:
         """Return what is wrong with a tensor, in words: "output 'y', channels 4 to 83 of axis 1: ..."."""
-        return f"{what}{', ' if self.where else ''}{self.where}: {self.words}"
+        return f"{what}{', ' if self.where else ': '}{self.details}"
 
 
 def worst_of(differences: Iterable[Difference]) -> Difference | None:
@@ -306,8 +311,10 @@ class Reference:
             return Difference(float("inf"), allowed.error, 1.0, "", what)
         if self.decision is not None:
             errors = self._decided(found, sample, allowed)
-            kind = _DECIDED
-        elif right.dtype.kind in "iub" and not (allowed.quantised and right.dtype.itemsize == 1):
+            summary = _summary(errors, allowed, _DECIDED, part)
+            differing = ~_same(found, right)
+            return replace(summary, share=float((differing if part is None else part.of(differing)).mean()))
+        if right.dtype.kind in "iub" and not (allowed.quantised and right.dtype.itemsize == 1):
             errors = np.where(found == right, 0.0, np.inf)
             kind = _ENTRIES
         else:
@@ -386,13 +393,13 @@ def _summary(errors: Array, allowed: Allowed, kind: str, part: Part | None) -> D
 
 
 def _words(error: float, allowed: Allowed, share: float, kind: str) -> str:
-    elements = f"{_percent(share)} of the elements are off"
+    elements = f"{percent(share)} of the elements are off"
     if kind == _ENTRIES:
-        return f"{_percent(share)} of the entries differ, allowed is {_percent(allowed.error)}"
+        return f"{percent(share)} of the entries differ, allowed is {percent(allowed.error)}"
     if kind == _DECIDED:
         far = "beyond all bounds" if error == float("inf") else f"by {error:.2g}"
         return (
-            f"{_percent(share)} of the entries differ although the values behind them are not tied: "
+            f"{percent(share)} of the entries differ although the values behind them are not tied: "
             f"they would have to move {far} of their scale, allowed is {allowed.error:g}"
         )
     if error == float("inf"):
@@ -401,7 +408,8 @@ def _words(error: float, allowed: Allowed, share: float, kind: str) -> str:
     return f"{text} ({elements})" if error > allowed.error else text
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in words."""
     return f"{100 * share:.2g} %" if share < 0.995 else "100 %"
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..formulations.errors import InvalidModelError
 from ..formulations.network import Layer, Network, Tensor
 from ..formulations.validation import MAX_NAME_LENGTH
-from .model import Model, Piece, TensorSpec, check_range, with_samples
+from .comparing import Decision
+from .model import Model, Piece, TensorSpec, check_range, decision_of, with_samples
 from .names import distinct, safe_name
 
 if TYPE_CHECKING:
@@ -98,6 +99,13 @@ class JoinedModel:
             if tensor.startswith(prefix):
                 layer = model.layer_of(tensor.removeprefix(prefix))
                 return None if layer is None else layer + offset
+        return None
+
+    def decision(self, tensor: str) -> Decision | None:
+        """Return how the model that makes a tensor decides it; None: it does not, or none knows it."""
+        for model, prefix in zip(self.models, self.prefixes, strict=True):
+            if tensor.startswith(prefix) and (found := decision_of(model, tensor.removeprefix(prefix))):
+                return replace(found, behind=tuple(prefix + name for name in found.behind))
         return None
 
     def with_samples(self, samples: Samples) -> JoinedModel:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 from ..formulations.deployment import Deployment
 from ..formulations.history import History
 from ..formulations.validation import STRICT
+from .comparing import percent
 from .measurement import Measurement
 
 
@@ -41,12 +42,17 @@ class Verification:
     requests
         How many different inputs were tried.
     worst_error
-        Largest error over all outputs that were compared, relative to the largest magnitude that the right
-        tensor has in any of these requests. None: no output could be compared.
+        Largest error over all outputs that were compared, relative to the scale of the block that the right
+        numbers have there over all requests (see `executor.comparing`). None: no output could be compared.
     tolerance
         What is allowed.
     problem
         Which outputs could not be compared and why, in words; "": all were.
+    share
+        The largest share of the entries of an output that differ, of indices and other numbers that are
+        decided or counted: those that may, because the values behind them are tied.
+    where
+        The output with the largest error, in words.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -55,6 +61,8 @@ class Verification:
     worst_error: float | None
     tolerance: float
     problem: str = ""
+    share: float = 0.0
+    where: str = ""
 
     @property
     def largest_error(self) -> float:
@@ -70,6 +78,8 @@ class Verification:
             f"numbers agree with the uncut model: largest relative error {self.worst_error:.1e} "
             f"(at most {self.tolerance:g} is allowed)"
         )
+        if self.share:
+            agree += f"; {percent(self.share)} of the entries of an output differ within that, as in a tie"
         return f"{agree}; but {self.problem}" if self.problem else agree
 
 

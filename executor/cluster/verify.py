@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
-from ..model import TensorPart, allowed_error, largest_magnitude, relative_error
-from ..pipeline.verify import (
-    REQUESTS,
-    References,
-    error_words,
-    part_error,
-    receipt_words,
-    unverified_words,
-)
+from ..comparing import Allowed
+from ..model import TensorPart, allowed_of
+from ..pipeline.verify import REQUESTS, Compared, References, receipt_words, unverified_words
 from ..runner import Verification
 from .driver import Result
 from .pipeline import ClusterPipeline
@@ -43,58 +37,53 @@ def verify_on_cluster(pipeline: ClusterPipeline, references: References) -> Veri
     """
     network = pipeline.deployment.networks[0]
     precisions = [receipt.precision for receipt in pipeline.receipts]
-    allowed = allowed_error(references.network(network), precisions)
+    allowed = allowed_of(references.network(network), precisions)
     seeds = range(1, 1 + REQUESTS * len(pipeline.deployment.streams))
     jobs = [references.inputs(network, seed) for seed in seeds]
-    right = {seed: references.outputs(network, seed) for seed in seeds}
-    names = right[seeds[0]].keys()
-    magnitudes = {name: max(largest_magnitude(right[seed][name]) for seed in seeds) for name in names}
-    blind = references.unverifiable(network, seeds)
-    errors = []
-    for seed, result in zip(seeds, list(pipeline.play(jobs, wanted=True)), strict=True):
+    right = references.outputs(network, seeds)
+    blind = [name for name, reference in right.items() if not reference.verifiable]
+    compared = Compared()
+    for sample, result in enumerate(list(pipeline.play(jobs, wanted=True))):
         for name, array in result.outputs.items():
             if name in blind:
                 continue
-            error = relative_error(array, right[seed][name], magnitude=magnitudes[name])
-            errors.append(error)
-            if not error <= allowed:
-                what = f"request {result.number}, output {name!r}: {error_words(error, allowed)}"
-                _blame(pipeline, references, result, seed, what=what, allowed=allowed)
-    return Verification(
-        requests=len(jobs),
-        worst_error=max(errors, default=None),
-        tolerance=allowed,
-        problem=unverified_words(blind),
-    )
+            difference = right[name].compare(array, sample, allowed)
+            compared.add(difference, name)
+            if not difference.agrees:
+                what = f"request {result.number}, {difference.said_of(f'output {name!r}')}"
+                _blame(pipeline, references, result, sample, seeds=seeds, what=what, allowed=allowed)
+    return compared.verification(requests=len(jobs), tolerance=allowed.error, problem=unverified_words(blind))
 
 
 def _blame(
     pipeline: ClusterPipeline,
     references: References,
     result: Result,
-    seed: int,
+    sample: int,
     *,
+    seeds: Sequence[int],
     what: str,
-    allowed: float,
+    allowed: Allowed,
 ) -> None:
     """Give each group of chunks the right inputs, alone, and name the first tile that is wrong."""
     stream = pipeline.deployment.streams[result.passed.stream]
     network = stream.network
-    inputs = references.inputs(network, seed)
+    inputs = references.inputs(network, seeds[sample])
     for index in range(len(stream.groups)):
         with pipeline.alone(result.passed.stream, index) as single:
             taken, made = single.route.takes, list(_made(single.route))
             names = {*taken, *(name for _, _, name, _ in made)} - {*inputs}
-            right = {**inputs, **references.tensors(network, seed, names)}
-            (found,) = single.play([{name: _array(right[name]) for name in taken}], wanted=True)
+            right = references.tensors(network, seeds, names)
+            given = {**inputs, **{name: each.arrays[sample] for name, each in right.items()}}
+            (found,) = single.play([{name: _array(given[name]) for name in taken}], wanted=True)
             receipts = single.receipts
         for device, where, name, part in made:
-            error = part_error(found.outputs[name], right[name], part)
-            if not error <= allowed:
+            difference = right[name].compare(found.outputs[name], sample, allowed, part=part)
+            if not difference.agrees:
                 granted = "; ".join(receipt_words(one) for one in receipts if one.unit == device)
                 raise OutputMismatchError(
                     f"stream {stream.name!r} gives wrong numbers ({what}). The first wrong tensor is "
-                    f"{name!r}, made by {where} on device {device!r}: {error_words(error, allowed)}. "
+                    f"{name!r}, made by {where} on device {device!r}: {difference.details}. "
                     f"What that device was granted: {granted}"
                 )
     raise OutputMismatchError(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.validation import STRICT
-from ..comparing import is_mostly_finite
+from ..comparing import Difference, worst_of
 from ..engine import PlacementReceipt, Session, parse_artifact, parse_receipt
 from ..measurement import Spread
-from ..model import Model, allowed_error, relative_error
+from ..model import Model, allowed_of, references
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import Link, Worker
 from .nameless import NamelessFile
@@ -27,6 +27,9 @@ LIMIT_S = 600.0
 """How long a worker may take for all of it."""
 
 _ROLE = "gapless.executor.engines.bench:serve"
+
+_OTHERS = 2
+"""Further samples that say at which scale the numbers of each output are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +58,14 @@ class EngineBench:
     rss_bytes
         Largest resident memory of the worker, Python and the engine included.
     worst_error, tolerance
-        Largest relative error of an output against the reference, and what is allowed. None: the reference
-        is mostly not finite, so that nothing was compared.
+        Largest relative error of an output against the reference (see `executor.comparing`), and what is
+        allowed. None: the reference is mostly not finite, so that nothing was compared.
     receipts
         One for each piece.
+    share
+        Share of the elements of the worst output that are off.
+    words
+        The worst output, where it is off, and by how much, in words; "": nothing was compared.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -72,6 +79,8 @@ class EngineBench:
     worst_error: float | None
     tolerance: float
     receipts: tuple[PlacementReceipt, ...]
+    share: float = 0.0
+    words: str = ""
 
     @property
     def right(self) -> bool:
@@ -130,7 +139,7 @@ def bench_engine(
         with Worker(unit, _ROLE, settings, descriptors=[tensors.descriptor]) as worker:
             answer = worker.expect("measured", LIMIT_S)
         found = _read(tensors.path, outputs)
-    right = model.reference(inputs)
+    name, worst = _worst(model, unit, found, seed)
     return EngineBench(
         network=model.network.name,
         open_us=answer["open_ns"] / 1000,
@@ -138,16 +147,25 @@ def bench_engine(
         run_us=_spread_us(answer["run_ns"]),
         copy_out_us=_spread_us(answer["copy_out_ns"]),
         rss_bytes=answer["rss_bytes"],
-        worst_error=_worst_error(found, right),
-        tolerance=allowed_error(model.network, [unit.engine.precision.value]),
+        worst_error=None if worst is None else worst.error,
+        tolerance=allowed_of(model.network, [unit.engine.precision.value]).error,
         receipts=tuple(parse_receipt(data) for data in answer["receipts"]),
+        share=0.0 if worst is None else worst.share,
+        words="" if worst is None else worst.said_of(f"output {name!r}"),
     )
 
 
-def _worst_error(found: Tensors, right: Tensors) -> float | None:
-    """Return the largest error of the outputs that can be compared; None where none can."""
-    able = [name for name in found if is_mostly_finite([right[name]])]
-    return max((relative_error(found[name], right[name]) for name in able), default=None)
+def _worst(model: Model, unit: ProcessingUnit, found: Tensors, seed: int) -> tuple[str, Difference | None]:
+    """Return the output with the largest error, and the error; None where nothing can be compared."""
+    allowed = allowed_of(model.network, [unit.engine.precision.value])
+    right = references(model, [seed, *(seed + 1 + other for other in range(_OTHERS))])
+    compared = {
+        name: right[name].compare(array, 0, allowed)
+        for name, array in found.items()
+        if right[name].verifiable
+    }
+    worst = worst_of(compared.values())
+    return next((name for name, each in compared.items() if each is worst), ""), worst
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.errors import InvalidModelError
 from ...formulations.network import ModelRef, Network
 from ...formulations.spatial import SpatialNetwork
+from ..comparing import Decision
 from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
 from ..samples import Samples
+from .decisions import decision_in
 from .flops import OperatorCost, operator_cost
 from .geometry import spatial_network
 from .grouping import Granularity, Grouping, group, usual_grouping
@@ -109,6 +111,10 @@ class OnnxModel:
     def layer_of(self, tensor: str) -> int | None:
         """Return the layer that makes a tensor, also one that never leaves it; None: not known."""
         return self.makers.get(tensor)
+
+    def decision(self, tensor: str) -> Decision | None:
+        """Return how a tensor is decided: an index, a comparison or a rounded number; None: it is not."""
+        return decision_in(self.graph, tensor)
 
     def spatial(self) -> SpatialNetwork:
         """Return which rows and columns each of its operators reads."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
 from ...formulations.network import Network
-from ..comparing import is_mostly_finite
+from ..comparing import Allowed, Difference, Reference
 from ..engine import PlacementReceipt
-from ..model import Model, TensorPart, allowed_error, largest_magnitude, relative_error
+from ..model import Model, TensorPart, allowed_of
+from ..model import references as right_tensors
 from ..runner import Verification
 from .pipeline import Pipeline
 
@@ -23,7 +25,7 @@ REQUESTS = 3
 
 
 class References:
-    """Sample inputs and right outputs, computed once for each network and seed.
+    """Sample inputs and what is right for them, computed once for each network and its seeds.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ class References:
 
     def __init__(self, models: Mapping[str, Model]) -> None:
         self._models = models
-        self._outputs: dict[tuple[str, int], Tensors] = {}
+        self._known: dict[tuple[str, tuple[int, ...]], Mapping[str, Reference]] = {}
 
     def network(self, name: str) -> Network:
         """Return a network by its name."""
@@ -43,20 +45,16 @@ class References:
         """Return sample inputs of a network."""
         return self._models[network].sample_inputs(seed)
 
-    def outputs(self, network: str, seed: int) -> Tensors:
-        """Return the right outputs for these inputs."""
-        if (network, seed) not in self._outputs:
-            self._outputs[network, seed] = self._models[network].reference(self.inputs(network, seed))
-        return self._outputs[network, seed]
+    def outputs(self, network: str, seeds: Sequence[int]) -> Mapping[str, Reference]:
+        """Return the references of the outputs, with a sample for each seed."""
+        key = (network, tuple(seeds))
+        if key not in self._known:
+            self._known[key] = right_tensors(self._models[network], seeds)
+        return self._known[key]
 
-    def unverifiable(self, network: str, seeds: Sequence[int]) -> list[str]:
-        """Return the outputs that are mostly not finite, over the right outputs of some seeds."""
-        right = [self.outputs(network, seed) for seed in seeds]
-        return [name for name in right[0] if not is_mostly_finite(each[name] for each in right)]
-
-    def tensors(self, network: str, seed: int, names: set[str]) -> Tensors:
-        """Return the right values of any tensors that cross a cut."""
-        return self._models[network].reference(self.inputs(network, seed), also=sorted(names))
+    def tensors(self, network: str, seeds: Sequence[int], names: set[str]) -> Mapping[str, Reference]:
+        """Return the references of any tensors that cross a cut, besides those of the outputs."""
+        return right_tensors(self._models[network], seeds, sorted(names))
 
 
 def verify(pipeline: Pipeline, references: References) -> Verification:
@@ -79,7 +77,7 @@ def verify(pipeline: Pipeline, references: References) -> Verification:
     streams = pipeline.blueprint.streams
     networks = [stream.stream.network for stream in streams]
     precisions = [str(unit.engine.precision) for unit in pipeline.blueprint.units]
-    allowed = max(allowed_error(references.network(name), precisions) for name in networks)
+    allowed = {name: allowed_of(references.network(name), precisions) for name in networks}
     wanted = [[spec.name for spec in stream.outputs] for stream in streams]
     seeds = _seeds(networks)
     jobs = (
@@ -87,30 +85,51 @@ def verify(pipeline: Pipeline, references: References) -> Verification:
         for row in seeds
     )
     found = list(pipeline.feed(jobs, groups=[[index] for index in range(len(streams))], wanted=wanted))
-    magnitudes = _magnitudes(references, networks, seeds)
-    blind = {
-        (network, name)
-        for network in networks
-        for name in references.unverifiable(network, [row[networks.index(network)] for row in seeds])
-    }
-    errors = []
+    tried = {network: _seeds_of(network, networks, seeds) for network in networks}
+    compared, blind = Compared(), set()
     for request, (row, results) in enumerate(zip(seeds, found, strict=True)):
         for index, (seed, outputs) in enumerate(zip(row, results, strict=True)):
-            right = references.outputs(networks[index], seed)
+            network = networks[index]
+            right = references.outputs(network, tried[network])
             for name, array in outputs.items():
-                if (networks[index], name) in blind:
+                if not right[name].verifiable:
+                    blind.add((network, name))
                     continue
-                error = relative_error(array, right[name], magnitude=magnitudes[networks[index], name])
-                errors.append(error)
-                if not error <= allowed:
-                    what = f"request {request}, output {name!r}: {error_words(error, allowed)}"
-                    _blame(pipeline, references, index, seed, what=what, allowed=allowed)
-    return Verification(
+                difference = right[name].compare(array, tried[network].index(seed), allowed[network])
+                compared.add(difference, name)
+                if not difference.agrees:
+                    what = f"request {request}, {difference.said_of(f'output {name!r}')}"
+                    suspect = _Suspect(index, seed, tried[network], allowed[network], what)
+                    _blame(pipeline, references, suspect)
+    return compared.verification(
         requests=REQUESTS * len(streams),
-        worst_error=max(errors, default=None),
-        tolerance=allowed,
+        tolerance=max(each.error for each in allowed.values()),
         problem=unverified_words([name for _, name in sorted(blind)]),
     )
+
+
+class Compared:
+    """The outputs that were compared so far."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Difference, str]] = []
+
+    def add(self, difference: Difference, output: str) -> None:
+        """Note what came of one output."""
+        self._found.append((difference, output))
+
+    def verification(self, *, requests: int, tolerance: float, problem: str) -> Verification:
+        """Return what came of all."""
+        worst, name = max(self._found, key=lambda each: each[0].error, default=(None, ""))
+        decided = [difference.share for difference, _ in self._found if difference.agrees]
+        return Verification(
+            requests=requests,
+            worst_error=None if worst is None else worst.error,
+            tolerance=tolerance,
+            problem=problem,
+            share=max(decided, default=0.0),
+            where=f"output {name!r}" if name else "",
+        )
 
 
 def unverified_words(outputs: Sequence[str]) -> str:
@@ -136,41 +155,39 @@ def _seeds(networks: Sequence[str]) -> list[list[int]]:
     ]
 
 
-def _magnitudes(
-    references: References, networks: Sequence[str], seeds: Sequence[Sequence[int]]
-) -> dict[tuple[str, str], float]:
-    """Return the largest right number of each (network, output), over all requests.
-
-    Some inputs may give an output that is small everywhere, as the probability of a text that is not
-    there; its rounding errors are no larger for that, but the output says less about them.
-    """
-    found: dict[tuple[str, str], float] = {}
-    for row in seeds:
-        for network, seed in zip(networks, row, strict=True):
-            for name, array in references.outputs(network, seed).items():
-                found[network, name] = max(found.get((network, name), 0.0), largest_magnitude(array))
-    return found
+def _seeds_of(network: str, networks: Sequence[str], seeds: Sequence[Sequence[int]]) -> list[int]:
+    """Return all seeds of a network: some inputs may give an output that is small everywhere."""
+    return sorted(seed for row in seeds for name, seed in zip(networks, row, strict=True) if name == network)
 
 
-def _blame(
-    pipeline: Pipeline, references: References, index: int, seed: int, *, what: str, allowed: float
-) -> None:
+@dataclass(frozen=True)
+class _Suspect:
+    """A request that came out wrong: its stream, its seed among those that were tried, and what was seen."""
+
+    stream: int
+    seed: int
+    seeds: Sequence[int]
+    allowed: Allowed
+    what: str
+
+
+def _blame(pipeline: Pipeline, references: References, suspect: _Suspect) -> None:
     """Run a request that came out wrong once more, alone, and name the first chunk that is wrong."""
+    index, seed = suspect.stream, suspect.seed
     blueprint = pipeline.blueprint.streams[index]
-    network = blueprint.stream.network
+    network, what = blueprint.stream.network, suspect.what
     wanted: list[list[str]] = [[] for _ in pipeline.blueprint.streams]
     wanted[index] = [spec.name for spec in blueprint.layout.tensors]
     inputs = references.inputs(network, seed)
     ((tensors,),) = list(pipeline.feed([[inputs]], groups=[[index]], wanted=wanted))
-    inner = set(tensors) - set(inputs)
-    right = references.tensors(network, seed, inner)
+    right = references.tensors(network, suspect.seeds, set(tensors) - set(inputs))
     for chunk, name, part in _made(pipeline, index):
-        error = part_error(tensors[name], right[name], part)
-        if not error <= allowed:
+        difference = right[name].compare(tensors[name], suspect.seeds.index(seed), suspect.allowed, part=part)
+        if not difference.agrees:
             raise OutputMismatchError(
                 f"stream {blueprint.stream.name!r} gives wrong numbers ({what}). The first wrong tensor "
                 f"is {name!r}, made by {blueprint.where(chunk)} on unit "
-                f"{blueprint.stream.chunks[chunk].unit!r}: {error_words(error, allowed)}. "
+                f"{blueprint.stream.chunks[chunk].unit!r}: {difference.details}. "
                 f"What that unit was granted: {_granted(pipeline, index, chunk)}"
             )
     raise OutputMismatchError(
@@ -197,23 +214,9 @@ def _granted(pipeline: Pipeline, index: int, chunk: int) -> str:
     )
 
 
-def part_error(found: NDArray[Any], right: NDArray[Any], part: TensorPart | None) -> float:
-    """Return the error of a tensor, or of the part that a tile makes; related to the whole in any case."""
-    if part is None or found.shape != right.shape:
-        return relative_error(found, right)
-    return relative_error(part.of(found), part.of(right), magnitude=largest_magnitude(right))
-
-
 def receipt_words(receipt: PlacementReceipt) -> str:
     """Return what was granted, in words."""
     return (
         f"{receipt.engine}, backend {receipt.granted_backend}, {receipt.granted_threads} threads, "
         f"cores {receipt.granted_cores}, precision {receipt.precision}"
     )
-
-
-def error_words(error: float, allowed: float) -> str:
-    """Return an error in words; it is infinite when a number is not finite."""
-    if error == float("inf"):
-        return "it holds numbers that are not finite"
-    return f"relative error {error:.2g}, allowed is {allowed:g}"

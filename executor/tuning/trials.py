@@ -44,6 +44,11 @@ class Failure:
         """Return an error as data."""
         return cls(error=type(error).__name__, message=str(error))
 
+    @property
+    def wrong(self) -> bool:
+        """Whether its numbers are wrong."""
+        return self.error == errors.OutputMismatchError.__name__
+
     def exception(self, message: str) -> ExecutionError:
         """Return an error of the same class with another message."""
         kind = getattr(errors, self.error, ExecutionError)

@@ -124,8 +124,9 @@ def _described(candidate: TuningCandidate) -> dict[str, Any]:
 def _total_failure(race: Race) -> ExecutionError:
     reasons = dict.fromkeys(race.failures.values())
     kinds = {failure.error for failure in reasons}
-    first = next(iter(reasons))
+    wrong = [failure for failure in reasons if failure.wrong]
+    first = next(iter(wrong or reasons))
     text = f"none of the {len(race.candidates)} candidates could be executed: {first.message}"
     if len(reasons) > 1:
         text += f" (and {len(reasons) - 1} other reasons)"
-    return first.exception(text) if len(kinds) == 1 else ExecutionError(text)
+    return first.exception(text) if wrong or len(kinds) == 1 else ExecutionError(text)

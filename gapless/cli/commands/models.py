@@ -291,7 +291,10 @@ def _benched(opened: Model, engine: str, units: Sequence[ProcessingUnit], second
         },
         view=lambda: views.bench_view(benches),
         code=ExitCode.VERIFICATION if any(result.wrong for _, result in benches) else ExitCode.OK,
-        notes=[f"{name} cannot run the whole model: {error}" for name, error in refused.items()],
+        notes=[
+            *(f"wrong numbers on unit {unit}: {result.words}" for unit, result in benches if result.wrong),
+            *(f"{name} cannot run the whole model: {error}" for name, error in refused.items()),
+        ],
     )
 
 

@@ -225,7 +225,10 @@ def _answer(tuned: Tuned, notes: list[str]) -> Answer:
 def _code(tuned: Tuned) -> ExitCode:
     if tuned.interrupted:
         return ExitCode.INTERRUPTED
-    return ExitCode.FAILURE if tuned.result.winner is None else ExitCode.OK
+    if tuned.result.winner is not None:
+        return ExitCode.OK
+    wrong = any(row.failure is not None and row.failure.wrong for row in tuned.result.rows)
+    return ExitCode.VERIFICATION if wrong else ExitCode.FAILURE
 
 
 def _is_simulated(engine: str | None, truth: str | None, noise: str, samples: Samples | None) -> bool:
