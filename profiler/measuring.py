@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
+from ..executor.comparing import Allowed
 from ..executor.engine import Artifact, OperatorTime, parse_receipt
 from ..executor.model import Piece
 from ..executor.workers import Message, Worker
@@ -73,8 +74,11 @@ class Bench(Protocol):
         """Return the times of the operators inside a piece, in order; None: the engine cannot tell."""
         ...
 
-    def error(self, unit: str, prepared: PreparedPiece) -> float:
-        """Return the largest relative error of the outputs of a piece; errors as for `timing`."""
+    def error(self, unit: str, prepared: PreparedPiece, *, allowed: Allowed) -> float:
+        """Return the largest error of the outputs of a piece, to be held against what is allowed.
+
+        Errors as for `timing`.
+        """
         ...
 
 
@@ -150,10 +154,10 @@ class WorkerBench:
         times = self._ask(unit, "operators", prepared, "operators", repetitions=repetitions)["times"]
         return None if times is None else tuple(OperatorTime(**time) for time in times)
 
-    def error(self, unit: str, prepared: PreparedPiece) -> float:
-        """Return the largest relative error of outputs; see `Bench`."""
-        expected = self._feed.expected(prepared.piece)
-        found: float = self._ask(unit, "check", prepared, "checked", expected=expected)["error"]
+    def error(self, unit: str, prepared: PreparedPiece, *, allowed: Allowed) -> float:
+        """Return the largest error of outputs; see `Bench`."""
+        more = {"expected": self._feed.expected(prepared.piece), "allowed": asdict(allowed)}
+        found: float = self._ask(unit, "check", prepared, "checked", **more)["error"]
         return found
 
     def close(self) -> None:

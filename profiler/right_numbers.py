@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..executor.model import allowed_error
+from ..executor.model import allowed_of
 from ..formulations.errors import ConversionError, ExecutionError, UnitLostError
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.network import Network
@@ -37,7 +37,9 @@ def distrust(network: Network, platform: Platform, preparers: Preparers, bench: 
             continue
         names = [name for span in wrong for name in network.layer_names[slice(*span)]]
         listed = ", ".join(map(repr, names)) if len(names) <= MOST_NAMED else f"{len(names)} layers"
-        reason = f"wrong numbers, relative error up to {max(wrong.values()):.2g}, allowed is {one.allowed:g}"
+        reason = (
+            f"wrong numbers, relative error up to {max(wrong.values()):.2g}, allowed is {one.allowed.error:g}"
+        )
         notes.append(f"{one.preparer.engine} cannot run {listed}: {reason}")
         for span in [(0, len(network.layers)), *wrong]:
             one.preparer.refuse(span, ConversionError(f"layers {span[0]} to {span[1] - 1}: {reason}"))
@@ -49,15 +51,15 @@ class _Checked:
 
     def __init__(self, preparer: Preparer, unit: ProcessingUnit, network: Network, bench: Bench) -> None:
         self.preparer = preparer
-        self.allowed = allowed_error(network, [unit.engine.precision.value])
+        self.allowed = allowed_of(network, [unit.engine.precision.value])
         self._unit, self._bench = unit.name, bench
         spans = blocks(network)
         whole = self._errors([(0, len(network.layers))])
-        if whole and max(whole.values()) <= self.allowed:
+        if whole and max(whole.values()) <= self.allowed.error:
             errors: Mapping[Span, float] = dict.fromkeys(spans, 0.0)
         else:
             errors = self._errors(spans)
-        self.right = {span for span, error in errors.items() if error <= self.allowed}
+        self.right = {span for span, error in errors.items() if error <= self.allowed.error}
         self.wrong = {span: error for span, error in errors.items() if span not in self.right}
 
     def _errors(self, spans: Sequence[Span]) -> dict[Span, float]:
@@ -68,7 +70,9 @@ class _Checked:
                 continue
             try:
                 probes = self.preparer.probes(span)
-                found[span] = max(self._bench.error(self._unit, probe.prepared) for probe in probes)
+                found[span] = max(
+                    self._bench.error(self._unit, probe.prepared, allowed=self.allowed) for probe in probes
+                )
             except UnitLostError:
                 raise
             except ExecutionError:  # it is met again when times are measured, on every unit

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..executor.comparing import Allowed, Reference
 from ..executor.engine import Artifact, Session, parse_artifact
-from ..executor.model import TensorSpec, relative_error
+from ..executor.model import TensorSpec
 from ..executor.workers import Link, Message
 from ..formulations.errors import GaplessError, UnitLostError
 from ..formulations.hardware import ProcessingUnit
@@ -131,7 +132,11 @@ def _check(bench: Workbench, request: Message, link: Link) -> Message:
     run_once(bench.session, bench.inputs, bench.outputs)
     specs = bench.session.artifact.outputs
     right = [bench.read(spec, offset) for spec, offset in zip(specs, request["expected"], strict=True)]
-    errors = [relative_error(found, known) for found, known in zip(bench.outputs, right, strict=True)]
+    allowed = Allowed(**request["allowed"])
+    errors = [
+        Reference.of([known]).compare(found, 0, allowed).error
+        for found, known in zip(bench.outputs, right, strict=True)
+    ]
     return {"kind": "checked", "error": min(max(errors, default=0.0), LARGEST_ERROR)}
 
 

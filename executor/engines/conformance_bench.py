@@ -9,7 +9,7 @@ from typing import Any
 
 from ...formulations import errors
 from ...formulations.errors import ExecutionError, PlacementError, UnitLostError
-from ...formulations.hardware import EngineSettings, Precision, ProcessingUnit, UnitKind
+from ...formulations.hardware import EngineSettings, ProcessingUnit, UnitKind
 from ..engine import Engine, PlacementReceipt, parse_receipt
 from ..machine.cores import usable_cores
 from ..model import tolerance
@@ -101,17 +101,17 @@ class Bench:
         problem = self.opened(sample)
         assert problem is None, f"it cannot run the sample {sample!r}: {problem and problem['text']}"
 
-    def check_run(self, sample: str, seed: int, precision: Precision | None = None) -> None:
+    def check_run(self, sample: str, seed: int) -> None:
         """Require right numbers of a run."""
-        for output, error in self.done("run", sample=sample, seed=seed)["errors"].items():
-            self.check_error(f"output {output!r}", sample, error, precision)
+        for agrees, words in self.done("run", sample=sample, seed=seed)["differences"]:
+            assert agrees, f"wrong numbers on unit {self.unit.name!r}: sample {sample!r}, {words}"
 
-    def check_error(self, what: str, sample: str, error: float, precision: Precision | None = None) -> None:
-        """Require that an error is within what a precision promises."""
-        allowed = tolerance((precision or self.unit.engine.precision).value)
+    def check_error(self, what: str, sample: str, error: float) -> None:
+        """Require that an error is within what the precision of the unit promises."""
+        allowed = tolerance(self.unit.engine.precision.value)
         assert error <= allowed, (
             f"wrong numbers on unit {self.unit.name!r}: {what} of the sample {sample!r} is off by "
-            f"{error:.1e} of its largest number, allowed is {allowed:g}"
+            f"{error:.1e} of its scale, allowed is {allowed:g}"
         )
 
     def check_refusal(

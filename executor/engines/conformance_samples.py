@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import InvalidInputError
+from ..comparing import Decision, Reference
 from ..model import Piece, TensorSpec
 
 if TYPE_CHECKING:
@@ -34,11 +35,24 @@ class Sample:
         Function from its inputs to its outputs, in the order of the piece.
     least
         Least number of its inputs, where they are floating point; the largest is 2.
+    decision, behind
+        How its only output is decided, and function from its inputs to the values that decide.
     """
 
     piece: Piece
     right: Callable[..., Sequence[Array]]
     least: float = -2.0
+    decision: Decision | None = None
+    behind: Callable[..., Array] | None = None
+
+    def references(self, seeds: Sequence[int]) -> list[Reference]:
+        """Return what each output should hold, with a sample for each seed."""
+        given = [self.inputs(seed) for seed in seeds]
+        right = zip(*(map(_array, self.right(*inputs)) for inputs in given), strict=True)
+        if self.decision is None or self.behind is None:
+            return [Reference.of(arrays) for arrays in right]
+        behind = [Reference.of([self.behind(*inputs) for inputs in given])]
+        return [Reference.of(arrays, decision=self.decision, behind=behind) for arrays in right]
 
     def inputs(self, seed: int) -> list[Array]:
         """Return random inputs; the same for the same seed."""
@@ -127,6 +141,8 @@ class _Case:
     weights: Mapping[str, Array]
     right: Callable[..., Sequence[Array]]
     least: float = -2.0
+    decision: Decision | None = None
+    behind: Callable[..., Array] | None = None
 
 
 @cache
@@ -174,7 +190,46 @@ def _onnx_samples() -> Mapping[str, Sample]:
             least=0.0,
         ),
     }
-    return {name: _onnx_sample(name, case) for name, case in {**cases, **_other_types()}.items()}
+    return {name: _onnx_sample(name, case) for name, case in {**cases, **_scales(), **_other_types()}.items()}
+
+
+def _scales() -> dict[str, _Case]:
+    """Return cases in which one norm for a tensor would not see what is wrong."""
+    import numpy as np
+
+    size, weights = np.array(640, np.float32), _random(6, 4, 1, 1)
+
+    def scores(x: Array) -> Array:
+        return np.tensordot(weights[:, :, 0, 0], x, axes=(1, 1)).transpose(1, 0, 2, 3)
+
+    def boxes_and_scores(x: Array) -> tuple[Array]:
+        found = np.concatenate([640 * _sigmoid(x), _sigmoid(scores(x))], axis=1)
+        return (found.astype(np.float32),)
+
+    return {
+        "boxes and scores": _Case(
+            [
+                ("Sigmoid", "x", "s"),
+                ("Mul", "s size", "boxes"),
+                ("Conv", "x w", "c"),
+                ("Sigmoid", "c", "scores"),
+                ("Concat", "boxes scores", "y", {"axis": 1}),
+            ],
+            [_spec("x", 1, 4, 8, 8)],
+            [_spec("y", 1, 10, 8, 8)],
+            {"size": size, "w": weights},
+            boxes_and_scores,
+        ),
+        "classes": _Case(
+            [("Conv", "x w", "c"), ("ArgMax", "c", "y", {"axis": 1})],
+            [_spec("x", 1, 4, 8, 8)],
+            [_spec("y", 1, 1, 8, 8, dtype="int64")],
+            {"w": weights},
+            lambda x: (scores(x).argmax(axis=1)[:, None],),
+            decision=Decision("largest", ("c",), axis=1),
+            behind=scores,
+        ),
+    }
 
 
 def _other_types() -> dict[str, _Case]:
@@ -226,7 +281,7 @@ def _onnx_sample(name: str, case: _Case) -> Sample:
         for kind, takes, gives, *attributes in case.operators
     ]
     piece = small_piece(name, made, case.inputs, case.outputs, case.weights)
-    return Sample(piece=piece, right=case.right, least=case.least)
+    return Sample(piece=piece, right=case.right, least=case.least, decision=case.decision, behind=case.behind)
 
 
 @cache
@@ -251,6 +306,18 @@ def _convolved(x: Array, w: Array) -> Array:
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, w.shape[2:], axis=(2, 3))
     return np.tensordot(windows, w, axes=([1, 4, 5], [1, 2, 3])).transpose(0, 3, 1, 2)
+
+
+def _array(array: Array) -> Array:
+    import numpy as np
+
+    return np.asarray(array)
+
+
+def _sigmoid(x: Array) -> Array:
+    import numpy as np
+
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def _softmax(x: Array) -> Array:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,10 @@ import numpy as np
 
 from ...formulations import errors
 from ...formulations.errors import ExecutionError, GaplessError
+from ..comparing import Allowed, Difference
 from ..engine import Session, parse_artifact
 from ..machine.cores import threads_of_process
-from ..model import TensorSpec, relative_error
+from ..model import TensorSpec, tolerance
 from ..workers import Link, Message, parse_unit
 from .conformance_samples import Sample, bad_pieces, samples
 from .registry import get_engine
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _REPEATS = 5
+_SEEDS = range(3)
+"""Those of the inputs that say at which scale the numbers of a sample are."""
+
 _TASKS = Path("/proc/self/task")
 
 
@@ -57,6 +62,7 @@ class _Trial:
         self.engine = get_engine(engine)
         self.content = content
         self._session: Session | None = None
+        self._allowed = Allowed(tolerance("high"))
 
     @property
     def session(self) -> Session:
@@ -77,7 +83,9 @@ class _Trial:
     def open(self, question: Message) -> Message:
         """Open a session, in place of the one that was open."""
         self.close(question)
-        self._session = self.engine.open(parse_artifact(question["artifact"]), parse_unit(question["unit"]))
+        unit = parse_unit(question["unit"])
+        self._session = self.engine.open(parse_artifact(question["artifact"]), unit)
+        self._allowed = Allowed(tolerance(unit.engine.precision.value))
         return {"receipt": asdict(self._session.receipt)}
 
     def close(self, question: Message) -> Message:
@@ -95,14 +103,20 @@ class _Trial:
             self._run([np.ones(spec.shape, spec.dtype) for spec in specs])
             return {}
         sample = self.sample(question["sample"])
-        inputs = sample.inputs(question["seed"])
-        return {"errors": self._errors(self._run(inputs), sample.right(*inputs))}
+        seed = question["seed"]
+        found = self._compared(self._run(sample.inputs(seed)), sample, seed)
+        return {
+            "differences": [
+                [each.agrees, each.said_of(f"output {spec.name!r}")]
+                for spec, each in zip(self.session.artifact.outputs, found, strict=True)
+            ]
+        }
 
     def copies(self, question: Message) -> Message:
         """Run with inputs and outputs that are used again, and tell what became of them."""
         sample = self.sample(question["sample"])
         first, second = sample.inputs(1), sample.inputs(2)
-        right_first, right_second = sample.right(*first), sample.right(*second)
+        judged = partial(self._worst, sample=sample)
         given = [array.copy() for array in first]
         self.session.copy_in(given)
         changed = not _same(given, first)
@@ -120,14 +134,14 @@ class _Trial:
         repeats = [self._run(first) for _ in range(_REPEATS)]
         again = self._outputs()
         return {
-            "overwritten": self._worst(kept, right_first),
-            "as_overwritten": self._worst(kept, right_second),
+            "overwritten": judged(kept, seed=1),
+            "as_overwritten": judged(kept, seed=2),
             "aliased": aliased,
             "changed": changed,
-            "new": self._worst(self._run(second), right_second),
-            "new_as_old": self._worst(self._run(second), right_first),
-            "again": self._worst(again, right_first),
-            "repeats": [self._worst(each, right_first) for each in repeats],
+            "new": judged(self._run(second), seed=2),
+            "new_as_old": judged(self._run(second), seed=1),
+            "again": judged(again, seed=1),
+            "repeats": [judged(each, seed=1) for each in repeats],
             "same_bits": all(_same(each, repeats[0]) for each in repeats),
         }
 
@@ -156,7 +170,7 @@ class _Trial:
             self.session.run()
             self.session.copy_out(outputs)
         gc.collect()
-        return {"error": self._worst(outputs, sample.right(*inputs)), **_held()}
+        return {"error": self._worst(outputs, sample=sample, seed=0), **_held()}
 
     def reopen(self, question: Message) -> Message:
         """Open and close sessions again and again, and tell what the process holds then."""
@@ -171,7 +185,7 @@ class _Trial:
         sample = self.sample(question["sample"])
         inputs = sample.inputs(0)
         times = self.session.operator_times(inputs, repetitions=3)
-        error = self._worst(self._run(inputs), sample.right(*inputs))
+        error = self._worst(self._run(inputs), sample=sample, seed=0)
         return {"times": None if times is None else [asdict(each) for each in times], "error": error}
 
     def _run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -187,15 +201,13 @@ class _Trial:
     def _empty(self) -> list[Array]:
         return [_poisoned(spec) for spec in self.session.artifact.outputs]
 
-    def _errors(self, found: Sequence[Array], right: Sequence[Array]) -> dict[str, float]:
-        names = [spec.name for spec in self.session.artifact.outputs]
-        return {
-            name: min(relative_error(a, np.asarray(b)), 1e9)  # JSON has no infinity
-            for name, a, b in zip(names, found, right, strict=True)
-        }
+    def _compared(self, found: Sequence[Array], sample: Sample, seed: int) -> list[Difference]:
+        right = sample.references([seed, *(other for other in _SEEDS if other != seed)])
+        return [each.compare(array, 0, self._allowed) for each, array in zip(right, found, strict=True)]
 
-    def _worst(self, found: Sequence[Array], right: Sequence[Array]) -> float:
-        return max(self._errors(found, right).values())
+    def _worst(self, found: Sequence[Array], *, sample: Sample, seed: int) -> float:
+        errors = [each.error for each in self._compared(found, sample, seed)]
+        return min(max(errors), 1e9)  # JSON has no infinity
 
 
 _ANSWERS: dict[str, Callable[[_Trial, Message], Message]] = {

@@ -17,7 +17,7 @@ from ...formulations.hardware import Platform
 from ...formulations.plan import Chunk
 from ..engines.mnn_engine import MnnEngine
 from ..engines.ort_engine import OrtEngine
-from ..model import Model, Piece, TensorSpec, allowed_error
+from ..model import Model, Piece, TensorSpec, allowed_error, is_quantised
 from ..names import distinct
 from .frames import write_npz
 from .kinds import ExportKind
@@ -139,6 +139,7 @@ def draw(order: Order) -> Drawing:
             allowed_error(order.models[name].network, [unit.precision for unit in units])
             for name in order.deployment.networks
         ),
+        quantised=any(is_quantised(order.models[name].network) for name in order.deployment.networks),
         units=units,
         networks=networks,
         streams=tuple(_stream(order, index, pieces, files) for index in range(len(order.deployment.streams))),

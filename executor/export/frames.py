@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..comparing import Allowed, Difference, Reference
 from .crews import PendingRequest
 from .sessions import BAD_INPUT, Export, Stopped
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Tensors = Mapping[str, NDArray[Any]]
-
-LEAST_SCALE = 2.0**-11
-"""Magnitude below which errors are absolute."""
 
 
 class Frames:
@@ -52,32 +50,23 @@ class Frames:
                 f"the first dimensions must count the same requests, got {sorted(counts)}", BAD_INPUT
             )
         (self.count,) = counts
-        self._magnitudes = [{name: _magnitude(a) for name, a in right.items()} for right in self._right]
+        self._allowed = Allowed(export.data["tolerance"], quantised=export.data["quantised"])
+        self._known = [
+            {name: Reference.of(list(array)) for name, array in right.items()} for right in self._right
+        ]
 
     def inputs(self, stream: int, number: int) -> Tensors:
         """Return the inputs of a request."""
         return {name: array[number % self.count, ...] for name, array in self._inputs[stream].items()}
 
-    def error(self, stream: int, number: int, found: Tensors) -> float | None:
-        """Return the largest relative error of the outputs of a request; None: nothing is expected."""
-        errors = [
-            relative_error(found[name], array[number % self.count, ...], self._magnitudes[stream][name])
-            for name, array in self._right[stream].items()
+    def difference(self, stream: int, number: int, found: Tensors) -> tuple[str, Difference] | None:
+        """Return the output of a request that is furthest off; None: nothing is expected."""
+        compared = [
+            (name, reference.compare(found[name], number % self.count, self._allowed))
+            for name, reference in self._known[stream].items()
+            if reference.verifiable
         ]
-        return max(errors, default=None)
-
-
-def relative_error(found: NDArray[Any], right: NDArray[Any], magnitude: float) -> float:
-    """Return the largest difference, relative to a magnitude; infinite where one side is not finite."""
-    a, b = found.astype(np.float64), right.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):
-        worst = float(np.max(np.where(same, 0.0, np.abs(a - b)), initial=0.0))
-    return worst / max(magnitude, LEAST_SCALE) if np.isfinite(worst) else float("inf")
-
-
-def _magnitude(array: NDArray[Any]) -> float:
-    return float(np.max(np.abs(array[np.isfinite(array)].astype(np.float64)), initial=0.0))
+        return max(compared, key=lambda each: (not each[1].agrees, each[1].error), default=None)
 
 
 def read_npz(path: Path | None, specs: Sequence[Any], prefix: str = "") -> dict[str, NDArray[Any]]:
@@ -114,15 +103,18 @@ class Account:
         # Number, beginning of its round, when it left, when it entered.
         self._times: list[tuple[int, int, int, int]] = []
         self._kept: list[dict[int, Tensors]] = [{} for _ in export.streams]
-        self._compared, self._worst = 0, 0.0
+        self._compared, self._worst, self._wrong = 0, 0.0, ""
 
     def add(self, stream: int, job: PendingRequest) -> None:
         """Note a request that has just left."""
         waited_ns = 1000 * self._export.streams[stream]["arrival_us"]
         self._times.append((job.number, job.entered_ns - waited_ns, time.monotonic_ns(), job.entered_ns))
-        error = self._frames.error(stream, job.number, job.tensors)
-        if error is not None:
-            self._compared, self._worst = self._compared + 1, max(self._worst, error)
+        found = self._frames.difference(stream, job.number, job.tensors)
+        if found is not None:
+            name, difference = found
+            self._compared, self._worst = self._compared + 1, max(self._worst, difference.error)
+            if not difference.agrees and not self._wrong:
+                self._wrong = difference.said_of(f"request {job.number}, output {name!r}")
         if self._keep:
             self._kept[stream][job.number] = job.tensors
 
@@ -163,7 +155,8 @@ class Account:
             "engine": self._export.data["engine"],
             "predicted_engine": predicted["engine"],
             "compared": self._compared,
-            "agree": self._worst <= tolerance if self._compared else None,
+            "agree": not self._wrong if self._compared else None,
+            "wrong": self._wrong or None,
             "worst_error": self._worst if self._compared and np.isfinite(self._worst) else None,
             "tolerance": tolerance,
         }

@@ -294,6 +294,8 @@ class Manifest:
         How requests come in that belong together; None: each stream lets them in by itself.
     files
         SHA-256 of every other file of the folder, by name.
+    quantised
+        Whether a network rounds to eight bits on the way (see `executor.comparing.Allowed`).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -312,6 +314,7 @@ class Manifest:
     streams: tuple[ExportedStream, ...]
     rounds: ExportedRounds | None
     files: dict[str, str]
+    quantised: bool = False
 
     def __post_init__(self) -> None:
         steps = [step for stream in self.streams for chunk in stream.chunks for step in chunk.steps]

@@ -109,6 +109,8 @@ def words(found: Mapping[str, Any]) -> Iterator[str]:
         f"the numbers {'agree with' if found['agree'] else 'DIFFER FROM'} those of the uncut model: largest "
         f"relative error {error} ({found['tolerance']:g} is allowed)"
     )
+    if found["wrong"]:
+        yield found["wrong"]
 
 
 def needs_processes(export: Export) -> bool:

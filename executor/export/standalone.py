@@ -6,13 +6,13 @@ import ast
 from collections.abc import Sequence
 from pathlib import Path
 
-PARTS = ("sessions", "crews", "frames", "runner")
-"""Modules of this folder, lowest first; the docstring of the last one is what `run.py --help` shows."""
+PARTS = ("sessions", "crews", "../comparing", "frames", "runner")
+"""Modules, seen from this folder, lowest first; the docstring of the last one is what `run.py --help` shows."""
 
 
 def runner_source() -> str:
     """Return the source of `run.py`."""
-    modules = [_Part(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")) for name in PARTS]
+    modules = [_Part((Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")) for name in PARTS]
     guarded = dict.fromkeys(block for part in modules for block in part.guarded)
     head = [modules[-1].docstring, *_imports([node for part in modules for node in part.imports]), *guarded]
     bodies = [part.body.strip("\n") for part in modules]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.executor.comparing import Allowed
 from gapless.executor.engine import Artifact, OperatorTime, PlacementReceipt, Session
 from gapless.executor.model import Piece, TensorSpec
 from gapless.formulations.availability import Availability
@@ -284,7 +285,7 @@ class FakeBench:
             for layer in layers_of(prepared.artifact.path)
         )
 
-    def error(self, unit: str, prepared: PreparedPiece) -> float:
+    def error(self, unit: str, prepared: PreparedPiece, *, allowed: Allowed) -> float:
         layers = set(layers_of(prepared.artifact.path))
         return 0.5 if layers & set(self.wrong.get(prepared.artifact.engine, ())) else 1e-6
 

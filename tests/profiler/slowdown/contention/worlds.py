@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gapless.executor.comparing import Allowed
 from gapless.executor.engine import OperatorTime
 from gapless.executor.joined import join
 from gapless.executor.progress import Step
@@ -84,7 +85,7 @@ class WorldBench:
         found = timing(samples, receipt_for(prepared.artifact, ProcessingUnit(name=unit)))
         return replace(found, load_shares=(share,) if self.shares and load else ())
 
-    def error(self, unit: str, prepared: PreparedPiece) -> float:
+    def error(self, unit: str, prepared: PreparedPiece, *, allowed: Allowed) -> float:
         return 0.0
 
     def operators(
