@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.network import Network
 from ..formulations.validation import STRICT
-from .comparing import LEAST_SCALE, Allowed, Decision, Reference
+from .comparing import Allowed, Decision, Reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -340,7 +340,7 @@ def check_range(network: Network, start: int, stop: int) -> None:
 
 
 def tolerance(precision: str) -> float:
-    """Return the largest relative error (see `relative_error`) that counts as equal."""
+    """Return the largest relative error (see `executor.comparing`) that counts as equal."""
     return {"high": 1e-3, "normal": 1e-3, "low": 3e-2}[precision]
 
 
@@ -375,43 +375,3 @@ def allowed_error(network: Network, precisions: Iterable[str]) -> float:
     """
     least = QUANTISED_ERROR if is_quantised(network) else 0.0
     return max(least, *(tolerance(precision) for precision in precisions))
-
-
-def largest_magnitude(array: NDArray[Any]) -> float:
-    """Return the largest magnitude of the finite numbers of an array; 0 where there are none."""
-    import numpy as np
-
-    return float(np.max(np.abs(array[np.isfinite(array)].astype(np.float64)), initial=0.0))
-
-
-def relative_error(found: NDArray[Any], right: NDArray[Any], *, magnitude: float | None = None) -> float:
-    """Return the largest absolute difference, relative to a magnitude.
-
-    Parameters
-    ----------
-    found, right
-        What is compared with what.
-    magnitude
-        What the difference is related to. None: the largest magnitude of `right`. It counts as
-        `LEAST_SCALE` where it is smaller.
-
-    Returns
-    -------
-    float
-        Infinite where shapes differ or a number is not finite on one side only.
-    """
-    import numpy as np
-
-    if found.shape != right.shape:
-        return float("inf")
-    if right.size == 0:
-        return 0.0
-    a, b = found.astype(np.float64), right.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    if same.all():
-        return 0.0
-    with np.errstate(invalid="ignore"):
-        worst = float(np.max(np.where(same, 0.0, np.abs(a - b))))
-    if not np.isfinite(worst):
-        return float("inf")
-    return worst / max(largest_magnitude(b) if magnitude is None else magnitude, LEAST_SCALE)

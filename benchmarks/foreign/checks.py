@@ -13,7 +13,7 @@ import gapless
 from gapless.api.device import this_device
 from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.graph.onnx_model import OnnxModel
-from gapless.executor.model import allowed_error, is_quantised, relative_error
+from gapless.executor.model import allowed_of, is_quantised, references
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.formulations.errors import GaplessError
 from gapless.profiler.profile import ProfileOptions
@@ -84,7 +84,7 @@ class Sliced:
 def sliced(model: OnnxModel) -> Sliced:
     """Cut a model in two at several cuts, and at all of them, and compare with the uncut file."""
     inputs = model.sample_inputs(SEED)
-    right = model.reference(inputs)
+    right, allowed = references(model, [SEED, SEED + 1, SEED + 2]), allowed_of(model.network, ["high"])
     legal, end = model.network.legal_cuts, len(model.network.layers)
     chosen = (
         [legal[round(place * (len(legal) - 1) / (MOST_CUTS - 1))] for place in range(MOST_CUTS)]
@@ -95,8 +95,8 @@ def sliced(model: OnnxModel) -> Sliced:
     worst = 0.0
     for way in (*ways, [0, *legal, end]):
         found = _played(model, way, inputs)
-        worst = max(worst, *(relative_error(found[name], array) for name, array in right.items()))
-    return Sliced(cuts=len(ways), worst=worst, allowed=allowed_error(model.network, ["high"]))
+        worst = max(worst, *(each.compare(found[name], 0, allowed).error for name, each in right.items()))
+    return Sliced(cuts=len(ways), worst=worst, allowed=allowed.error)
 
 
 def _played(model: OnnxModel, cuts: Sequence[int], inputs: Arrays) -> Arrays:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PARTS = ("sessions", "crews", "../comparing", "frames", "runner")
-"""Modules, seen from this folder, lowest first; the docstring of the last one is what `run.py --help` shows."""
+"""Modules, seen from this folder, lowest first; `run.py --help` shows the docstring of the last one."""
 
 
 def runner_source() -> str:

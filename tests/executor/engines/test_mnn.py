@@ -19,10 +19,11 @@ from gapless.executor.engines.conversion import convert
 from gapless.executor.engines.helper import Helper
 from gapless.executor.engines.mnn_engine import MnnEngine
 from gapless.executor.engines.ort_session import reference_outputs
-from gapless.executor.model import Piece, TensorSpec, relative_error
+from gapless.executor.model import Piece, TensorSpec
 from gapless.executor.workers import unit_data
 from gapless.formulations.errors import ExecutionError, PlacementError
 from gapless.formulations.hardware import EngineSettings, ProcessingUnit
+from tests.numbers import relative_error
 
 from .pieces import OPENCL, UNIT, Array, conv, direction, piece, run, spec
 

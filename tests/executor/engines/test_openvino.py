@@ -13,9 +13,10 @@ from gapless.executor.engine import Engine
 from gapless.executor.engines.openvino_devices import backend_name
 from gapless.executor.engines.openvino_engine import OpenVinoEngine
 from gapless.executor.engines.ort_session import reference_outputs
-from gapless.executor.model import Piece, relative_error
+from gapless.executor.model import Piece
 from gapless.formulations.errors import ExecutionError, PlacementError
 from gapless.formulations.hardware import EngineSettings, Precision, UnitKind
+from tests.numbers import relative_error
 
 from .pieces import (
     OPENCL,

@@ -13,8 +13,9 @@ from onnx.helper import make_node
 from gapless.executor.engine import Engine
 from gapless.executor.engines.ort_engine import OrtEngine
 from gapless.executor.engines.ort_session import reference_outputs
-from gapless.executor.model import Piece, relative_error
+from gapless.executor.model import Piece
 from gapless.formulations.errors import ExecutionError, InvalidInputError, PlacementError
+from tests.numbers import relative_error
 
 from .pieces import OPENCL, UNIT, conv, direction, piece, run, spec, unsupported, with_branches
 

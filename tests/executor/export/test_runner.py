@@ -19,7 +19,7 @@ from onnx import TensorProto
 from gapless.executor.export.folder import load_manifest
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.joined import join
-from gapless.executor.model import Model, relative_error
+from gapless.executor.model import Model
 from gapless.formulations.deployment import Mode, replicas
 from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
 from gapless.formulations.hardware import EngineSettings, UnitKind
@@ -27,6 +27,7 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.workload import Request, Workload
 from tests.executor.graph.models import model as onnx_model
 from tests.executor.graph.models import node, residual, tiny, value
+from tests.numbers import relative_error
 
 from .exports import chunks, opened, ran, run, save_frames, skipping, units, write
 

@@ -12,8 +12,8 @@ from onnx import ModelProto, helper
 
 from gapless.executor.graph.grouping import Granularity
 from gapless.executor.graph.onnx_model import load_onnx
-from gapless.executor.model import relative_error
 from gapless.formulations.errors import InvalidModelError
+from tests.numbers import relative_error
 
 from .models import constant, load, model, node, residual, tiny, value, weights
 

@@ -14,8 +14,8 @@ from onnx import ModelProto
 
 from gapless.executor.graph.grouping import Granularity
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
-from gapless.executor.model import relative_error
 from gapless.formulations.errors import InvalidPlanError
+from tests.numbers import relative_error
 
 from .models import constant, load, model, node, ocr_model, residual, run_in_chunks, value, weights
 from .random_models import models

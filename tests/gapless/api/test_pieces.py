@@ -13,11 +13,11 @@ from gapless.cli.base.exits import ExitCode
 from gapless.executor.engines.cache import default_cache
 from gapless.executor.graph.grouping import Granularity
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
-from gapless.executor.model import relative_error
 from gapless.formulations.errors import InvalidModelError
 from gapless.formulations.spatial import check_pieces
 from gapless.solvers.pieces import finding
 from tests.executor.graph.models import residual, run_in_chunks
+from tests.numbers import relative_error
 
 from ..conftest import Cli
 

@@ -15,7 +15,7 @@ from gapless import Chunk, Plan, open_model, open_pipeline
 from gapless.api.problems import load_problem
 from gapless.executor.callable_layers import CallableModel
 from gapless.executor.machine.cores import usable_cores
-from gapless.executor.model import relative_error, tolerance
+from gapless.executor.model import tolerance
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import InvalidInputError, InvalidModelError
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
@@ -29,6 +29,7 @@ from gapless.profiler.applications.convolutions import (
     SparseRows,
     pruned,
 )
+from tests.numbers import relative_error
 
 Array = NDArray[Any]
 

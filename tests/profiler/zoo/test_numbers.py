@@ -19,11 +19,12 @@ from spox import Var
 from gapless.executor.engines.mnn_engine import MnnEngine
 from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.graph.onnx_model import load_onnx
-from gapless.executor.model import TensorSpec, relative_error
+from gapless.executor.model import TensorSpec
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
 from gapless.profiler.zoo import efficientnet, fsrnet, transformers, yolo
 from gapless.profiler.zoo.blocks import Activation, Blocks, Outputs
 from gapless.profiler.zoo.catalog import build, zoo_entry
+from tests.numbers import relative_error
 
 Array = NDArray[Any]
 
