@@ -1,4 +1,4 @@
-"""How far two tensors of one scale are apart, for tests that hold tighter limits than `executor.comparing`."""
+"""How far two tensors of one scale are apart, for tests with tighter limits than `executor.comparing`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -129,6 +129,70 @@ class _OffByOnePercent(Wrapped):
 class OffByOnePercent(Honest):
     def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
         return _OffByOnePercent(session)
+
+
+class _Changing(Wrapped):
+    def __init__(self, inner: Session, change: Callable[[Array], None]) -> None:
+        super().__init__(inner)
+        self._change = change
+
+    def copy_out(self, arrays: Sequence[Array]) -> None:
+        super().copy_out(arrays)
+        for array in arrays:
+            self._change(array)
+
+
+def _is_head(array: Array) -> bool:
+    return array.shape == (1, 10, 8, 8)
+
+
+class WithConstantScores(Honest):
+    """Answers 0.5 for every score, in an output that holds boxes up to 640, too."""
+
+    def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
+        def change(array: Array) -> None:
+            if _is_head(array):
+                array[:, 4:] = 0.5
+
+        return _Changing(session, change)
+
+
+class WithOneScoreChannelOff(Honest):
+    def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
+        def change(array: Array) -> None:
+            if _is_head(array):
+                array[:, 7] += 0.1
+
+        return _Changing(session, change)
+
+
+class WithOneWrongClass(Honest):
+    """Changes one of 64 class indices to one that no tie explains."""
+
+    def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
+        def change(array: Array) -> None:
+            if array.shape == (1, 1, 8, 8) and array.dtype == "int64":
+                array[0, 0, 3, 4] = (array[0, 0, 3, 4] + 3) % 6
+
+        return _Changing(session, change)
+
+
+class WithFlippedBooleans(Honest):
+    def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
+        def change(array: Array) -> None:
+            if array.dtype == "bool":
+                array.reshape(-1)[0] ^= True
+
+        return _Changing(session, change)
+
+
+class WithConstantAnswers(Honest):
+    def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
+        def change(array: Array) -> None:
+            if array.dtype == "float32":
+                array[...] = array.mean()
+
+        return _Changing(session, change)
 
 
 class ImpreciseWhenHigh(Honest):
