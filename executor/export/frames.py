@@ -50,7 +50,7 @@ class Frames:
                 f"the first dimensions must count the same requests, got {sorted(counts)}", BAD_INPUT
             )
         (self.count,) = counts
-        self._allowed = Allowed(export.data["tolerance"], quantised=export.data["quantised"])
+        self._allowed = Allowed(export.data["tolerance"], quantised=export.data.get("quantised", False))
         self._known = [
             {name: Reference.of(list(array)) for name, array in right.items()} for right in self._right
         ]
