@@ -7,7 +7,7 @@ used, so that no tensor crosses a cut for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, count
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 from onnx.helper import make_node, make_tensor_value_info
@@ -86,7 +86,7 @@ def _hand_over(model: ModelProto, tensor: TensorProto) -> None:
 
 
 def _drop(graph: GraphProto, name: str, unused: str) -> None:
-    """Take what makes or holds a tensor out of a graph; a node that makes it makes another one, for nobody."""
+    """Take what makes or holds a tensor out of a graph; its node makes another one, for nobody."""
     for node in graph.node:
         for place, made in enumerate(node.output):
             if made == name:
@@ -99,8 +99,7 @@ def _drop(graph: GraphProto, name: str, unused: str) -> None:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    found = next(
-        each for each in chain([name], (f"{name}#{n}" for n in range(2, len(taken) + 3))) if each not in taken
-    )
+    numbered = (f"{name}#{number}" for number in count(2))
+    found = next(each for each in chain([name], numbered) if each not in taken)
     taken.add(found)
     return found

@@ -95,13 +95,13 @@ class Clusters:
 
 
 def absorb_sources(graph: OperatorGraph, clusters: Clusters) -> None:
-    """Join each operator without inputs (constants, random numbers) with the one that `homes_of_sources` says."""
+    """Join each operator without inputs (constants, random numbers) with its home (`homes_of_sources`)."""
     for index, home in homes_of_sources(graph).items():
         clusters.merge(clusters.home(index), clusters.home(home))
 
 
 def homes_of_sources(graph: OperatorGraph) -> dict[int, int]:
-    """Return where each operator without inputs belongs: to the first one that uses it, or to the last of all.
+    """Return where each operator without inputs belongs: to the first that uses it, or to the last of all.
 
     Every other user comes later in the order of the operators, so that none lies between the two. What nobody
     uses is an output of the model, and is made when it is due.

@@ -196,8 +196,8 @@ class Opener:
             ) from None
         except ExecutionError as error:
             raise InvalidModelError(
-                f"the model file {path} cannot be opened: {self._step} failed ({error}); if ONNX Runtime runs this "
-                "model, please report this with the file"
+                f"the model file {path} cannot be opened: {self._step} failed ({error}); if ONNX Runtime "
+                "runs this model, please report this with the file"
             ) from None
 
     def _started(self) -> Worker:

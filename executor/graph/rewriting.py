@@ -17,15 +17,8 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto, NodeProto, ValueInfoProto
 
 from ...formulations.errors import ExecutionError
-from ..model import (
-    QUANTISED_ERROR,
-    TensorSpec,
-    is_mostly_finite,
-    largest_magnitude,
-    relative_error,
-    rounds_to_few_bits,
-    tolerance,
-)
+from ..comparing import Allowed, Reference
+from ..model import QUANTISED_ERROR, TensorSpec, rounds_to_few_bits, tolerance
 from ..names import safe_name
 from ..samples import random_inputs
 from .choices import COMPARING, Simplification
@@ -136,9 +129,9 @@ class _File:
         return rounds_to_few_bits(_kinds(self.model))
 
     @property
-    def allowed(self) -> float:
-        """The largest relative error that counts as equal."""
-        return QUANTISED_ERROR if self.quantised else tolerance("high")
+    def allowed(self) -> Allowed:
+        """What counts as equal."""
+        return Allowed(QUANTISED_ERROR if self.quantised else tolerance("high"), quantised=self.quantised)
 
     @cached_property
     def requests(self) -> list[Found]:
@@ -216,11 +209,11 @@ def _difference(file: _File, made: ModelProto, *, compared: bool) -> str:
         found = file.run(made)
     except ExecutionError as error:
         return _refusal(file.model, made, str(error))
-    worst, blind = _worst(file, right, found)
-    if worst is not None:
-        if _worst(file, right, file.run(file.model))[0] is not None:
+    worst, words, blind = _worst(file, right, found)
+    if worst:
+        if _worst(file, right, file.run(file.model))[0]:
             raise _IncomparableError("the file itself gives other numbers in every run")
-        return f"output {worst[0]!r} {_error_words(worst[1], file.allowed)}{_culprit(file, made)}"
+        return f"output {words}, as against the file{_culprit(file, made)}"
     if blind:
         file.notes = (
             "the simplified model was compared with the file, except for "
@@ -229,30 +222,19 @@ def _difference(file: _File, made: ModelProto, *, compared: bool) -> str:
     return ""
 
 
-def _worst(
-    file: _File, right: Sequence[Found], found: Sequence[Found]
-) -> tuple[tuple[str, float] | None, list[str]]:
-    """Return the first tensor that differs with its error, or None; and those that say nothing."""
+def _worst(file: _File, right: Sequence[Found], found: Sequence[Found]) -> tuple[str, str, list[str]]:
+    """Return the first tensor that differs and how, in words ("" for none); and those that say nothing."""
     blind = []
     for name in right[0]:
-        numbers = [each[name] for each in right]
-        if not is_mostly_finite(numbers):
+        reference = Reference.of([each[name] for each in right])
+        if not reference.verifiable:
             blind.append(name)
             continue
-        magnitude = max(map(largest_magnitude, numbers))
-        errors = [
-            relative_error(one[name], other, magnitude=magnitude) if name in one else float("inf")
-            for one, other in zip(found, numbers, strict=True)
-        ]
-        if not max(errors) <= file.allowed:
-            return (name, max(errors)), blind
-    return None, blind
-
-
-def _error_words(error: float, allowed: float) -> str:
-    if error == float("inf"):
-        return "has another shape than in the file, or numbers that are not finite"
-    return f"differs from that of the file (relative error {error:.2g}, allowed {allowed:.0e})"
+        for sample, each in enumerate(found):
+            difference = reference.compare(each[name], sample, file.allowed)
+            if not difference.agrees:
+                return name, difference.said_of(f"{name!r}"), blind
+    return "", "", blind
 
 
 def _culprit(file: _File, made: ModelProto) -> str:
@@ -265,11 +247,11 @@ def _culprit(file: _File, made: ModelProto) -> str:
             right, found = file.run(file.model, names), file.run(made, names)
         except (ExecutionError, _IncomparableError):
             return ""
-        worst, _ = _worst(file, right, found)
-        if worst is not None:
-            changed = _changed_before(makers, kept, worst[0])
-            via = f", from {', '.join(map(_node_words, changed))}" if changed else ""
-            return f"; the first tensor that differs is {worst[0]!r} of {_node_words(makers[worst[0]])}{via}"
+        worst, _, _ = _worst(file, right, found)
+        if worst:
+            changed = _changed_before(makers, kept, worst)
+            via = f", which takes what {', '.join(map(_node_words, changed))} gave" if changed else ""
+            return f"; the first tensor that differs is {worst!r} of {_node_words(makers[worst])}{via}"
     return ""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..executor.graph.choices import Simplification
 from ..executor.graph.grouping import Granularity
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Shapes = Mapping[str, Sequence[int]]
 
 ZOO_PREFIX = "zoo:"
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 _NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60})=(.+)", re.DOTALL)
 _CALLABLE = re.compile(r"(.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+):[A-Za-z_]\w*", re.DOTALL)
@@ -336,7 +338,7 @@ def _open_callable(where: str, name: str | None, shapes: Shapes, how: _How) -> M
     )
 
 
-def _one_of[Choice: StrEnum](choices: type[Choice], what: str, text: str) -> Choice:
+def _one_of(choices: type[_Choice], what: str, text: str) -> _Choice:
     try:
         return choices(text)
     except ValueError:

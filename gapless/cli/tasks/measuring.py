@@ -247,7 +247,7 @@ class Target:
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of how models were opened: not simplified as usual, or divided otherwise."""
+        """What a user should know of how models were opened: simplified less than usual, or divided."""
         if isinstance(self.subject, Problem):
             return []
         models = self.subject if isinstance(self.subject, list) else [self.subject]
