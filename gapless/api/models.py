@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -391,19 +391,25 @@ def _zoo_path(name: str) -> Path:
     raise InvalidModelError(f"{shown(name)} is neither a file nor a built-in network; {hint}")
 
 
-def opening_notes(model: Model) -> list[tuple[str, str]]:
-    """Return (network, what a user should know of it) of a model: how it was simplified and divided."""
+def opening_notes(models: Iterable[Model], *, divided: bool = False) -> list[str]:
+    """Return what a user should know of how models were simplified, and if wanted `divided` into layers."""
+    return [f"{name}: {text}" for model in models for name, text in _notes(model, divided)]
+
+
+def _notes(model: Model, divided: bool) -> Iterator[tuple[str, str]]:
     from ..executor.chained import ChainedModel
     from ..executor.graph.onnx_model import OnnxModel
     from ..executor.joined import JoinedModel
 
-    if isinstance(model, JoinedModel):
-        return [note for each in model.models for note in opening_notes(each)]
-    if isinstance(model, ChainedModel):
-        return [note for each in model.members for note in opening_notes(each.model)]
-    if not isinstance(model, OnnxModel):
-        return []
-    return [(model.network.name, text) for text in (*model.rewriting, *model.division)]
+    if isinstance(model, OnnxModel):
+        texts = (*model.rewriting, *(model.division if divided else ()))
+        yield from ((model.network.name, text) for text in texts)
+    elif isinstance(model, JoinedModel):
+        for each in model.models:
+            yield from _notes(each, divided)
+    elif isinstance(model, ChainedModel):
+        for member in model.members:
+            yield from _notes(member.model, divided)
 
 
 def built_in_names() -> tuple[str, ...]:

@@ -251,7 +251,7 @@ class Target:
         if isinstance(self.subject, Problem):
             return []
         models = self.subject if isinstance(self.subject, list) else [self.subject]
-        return [f"{name}: {text}" for model in models for name, text in opening_notes(model)]
+        return opening_notes(models, divided=True)
 
     @property
     def networks(self) -> Problem | list[Network]:
