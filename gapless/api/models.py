@@ -393,10 +393,10 @@ def _zoo_path(name: str) -> Path:
 
 def opening_notes(models: Iterable[Model], *, divided: bool = False) -> list[str]:
     """Return what a user should know of how models were simplified, and if wanted `divided` into layers."""
-    return [f"{name}: {text}" for model in models for name, text in _notes(model, divided)]
+    return [f"{name}: {text}" for model in models for name, text in _notes(model, divided=divided)]
 
 
-def _notes(model: Model, divided: bool) -> Iterator[tuple[str, str]]:
+def _notes(model: Model, *, divided: bool) -> Iterator[tuple[str, str]]:
     from ..executor.chained import ChainedModel
     from ..executor.graph.onnx_model import OnnxModel
     from ..executor.joined import JoinedModel
@@ -406,10 +406,10 @@ def _notes(model: Model, divided: bool) -> Iterator[tuple[str, str]]:
         yield from ((model.network.name, text) for text in texts)
     elif isinstance(model, JoinedModel):
         for each in model.models:
-            yield from _notes(each, divided)
+            yield from _notes(each, divided=divided)
     elif isinstance(model, ChainedModel):
         for member in model.members:
-            yield from _notes(member.model, divided)
+            yield from _notes(member.model, divided=divided)
 
 
 def built_in_names() -> tuple[str, ...]:
