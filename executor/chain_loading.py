@@ -26,7 +26,12 @@ _SAMPLE_SEED = 0
 
 
 def load_pipeline(
-    locator: str, open_step: StepOpener, *, name: str | None = None, granularity: str = "layer"
+    locator: str,
+    open_step: StepOpener,
+    *,
+    name: str | None = None,
+    granularity: str = "layer",
+    simplify: str = "auto",
 ) -> CallablePipeline | ChainedModel:
     """Load a pipeline of Python functions, and of models if it has any.
 
@@ -40,8 +45,8 @@ def load_pipeline(
         Opens its models.
     name
         Name of the network; None: as the pipeline says.
-    granularity
-        How `open_step` groups operators; it is kept with the network.
+    granularity, simplify
+        How `open_step` groups operators, and simplifies; kept with the network.
 
     Raises
     ------
@@ -58,7 +63,9 @@ def load_pipeline(
     digest = hashlib.sha256(f"{source.digest}:{attribute}".encode())
     for ref in (ref for member in members if member.prefix for ref in member.model.network.models):
         digest.update(ref.digest.encode())
-    ref = ModelRef(locator=loading.place, digest=digest.hexdigest(), granularity=granularity)
+    ref = ModelRef(
+        locator=loading.place, digest=digest.hexdigest(), granularity=granularity, simplify=simplify
+    )
     return ChainedModel(declared=declared, members=members, name=title, ref=ref)
 
 

@@ -359,8 +359,13 @@ _IN_INTEGERS_PREFIX = "QLinear"
 
 def is_quantised(network: Network) -> bool:
     """Return whether a network rounds what it computes to few bits on the way, or lets a runtime do so."""
-    kinds = {kind.rpartition(".")[2] for layer in network.layers for kind in layer.op_types}
-    return any(kind in _IN_INTEGERS or kind.startswith(_IN_INTEGERS_PREFIX) for kind in kinds)
+    return rounds_to_few_bits(kind for layer in network.layers for kind in layer.op_types)
+
+
+def rounds_to_few_bits(kinds: Iterable[str]) -> bool:
+    """Return whether operators of some types round to few bits, or let a runtime do so."""
+    own = {kind.rpartition(".")[2] for kind in kinds}
+    return any(kind in _IN_INTEGERS or kind.startswith(_IN_INTEGERS_PREFIX) for kind in own)
 
 
 def allowed_of(network: Network, precisions: Iterable[str]) -> Allowed:

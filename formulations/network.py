@@ -102,6 +102,8 @@ class ModelRef:
         Fixed shapes of its inputs, as given: (input, dimensions).
     granularity
         How operators were grouped into layers.
+    simplify
+        How far it was simplified: "auto" or "off".
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -110,6 +112,7 @@ class ModelRef:
     digest: str
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     granularity: str = "layer"
+    simplify: str = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,7 +204,7 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
-            lines = node.end_lineno - node.lineno + 1
+            lines = node.end_lineno - node.body[0].lineno + 1  # a signature does not count
             if ast.get_docstring(node) is not None:
                 docstring = node.body[0]
                 assert docstring.end_lineno is not None

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 _ONLY_ERRORS = 3
 _SILENT = 4
+_FEW_THREADS = 4
+"""A look at numbers or shapes is no reason to disturb everything else on the machine."""
+
+
+class StoppedError(ExecutionError):
+    """A run was stopped, because it took too long."""
 
 
 def reference_outputs(
@@ -74,25 +80,36 @@ def reference_outputs(
         raise ExecutionError(f"ONNX Runtime cannot run the model: {error}") from error
 
 
-def observed_outputs(model: bytes, inputs: Mapping[str, NDArray[Any]], *, seconds: float) -> dict[str, Any]:
-    """Run a model once and return all outputs, of whatever type: sequences are lists.
+def observed_outputs(
+    model: bytes, requests: Sequence[Mapping[str, NDArray[Any]]], *, seconds: float, quantised: bool = False
+) -> list[dict[str, Any]]:
+    """Run a model for each of some requests and return all outputs, of whatever type: sequences are lists.
 
     Parameters
     ----------
     model
         A serialised, self-contained ModelProto; its outputs need no types.
-    inputs
-        All inputs, by name.
+    requests
+        All inputs of each, by name.
     seconds
-        How long it may run: after that it is stopped.
+        How long each may run: after that it is stopped.
+    quantised
+        As for `reference_outputs`.
 
     Raises
     ------
+    StoppedError
+        A run took too long.
     ExecutionError
-        ONNX Runtime cannot run the model, or took too long.
+        ONNX Runtime cannot run the model.
     """
-    options = _exact(_options(threads=len(os.sched_getaffinity(0))))
-    session = _load(model, options, PROVIDERS["cpu"], what="the model")
+    options = _options(threads=min(_FEW_THREADS, len(os.sched_getaffinity(0))))
+    chosen = options if quantised else _exact(options)
+    session = _load(model, chosen, PROVIDERS["cpu"], what="the model")
+    return [_observed(session, inputs, seconds) for inputs in requests]
+
+
+def _observed(session: Any, inputs: Mapping[str, NDArray[Any]], seconds: float) -> dict[str, Any]:
     how = ort.RunOptions()
     how.log_severity_level = _SILENT
     timer = threading.Timer(seconds, lambda: setattr(how, "terminate", True))
@@ -101,8 +118,9 @@ def observed_outputs(model: bytes, inputs: Mapping[str, NDArray[Any]], *, second
         names = [value.name for value in session.get_outputs()]
         return dict(zip(names, session.run(names, dict(inputs), how), strict=True))
     except Exception as error:
-        late = f" (stopped after {seconds:g} s)" if how.terminate else ""
-        raise ExecutionError(f"ONNX Runtime cannot run the model{late}: {error}") from error
+        if how.terminate:
+            raise StoppedError(f"ONNX Runtime took longer than {seconds:.0f} s for one run") from error
+        raise ExecutionError(f"ONNX Runtime cannot run the model: {error}") from error
     finally:
         timer.cancel()
 

@@ -95,16 +95,27 @@ class Clusters:
 
 
 def absorb_sources(graph: OperatorGraph, clusters: Clusters) -> None:
-    """Join each operator without inputs (constants, random numbers) with the first one that uses it.
+    """Join each operator without inputs (constants, random numbers) with its home (`homes_of_sources`)."""
+    for index, home in homes_of_sources(graph).items():
+        clusters.merge(clusters.home(index), clusters.home(home))
 
-    Every other user comes later in the order of the operators, so that none lies between the two.
+
+def homes_of_sources(graph: OperatorGraph) -> dict[int, int]:
+    """Return where each operator without inputs belongs: to the first that uses it, or to the last of all.
+
+    Every other user comes later in the order of the operators, so that none lies between the two. What nobody
+    uses is an output of the model, and is made when it is due.
     """
     users = graph.consumers()
+    last = max((index for index, operator in enumerate(graph.operators) if operator.inputs), default=None)
+    found = {}
     for index, operator in enumerate(graph.operators):
         if not operator.inputs:
             later = [users[name][0] for name in operator.outputs if name in users]
-            if later:
-                clusters.merge(clusters.home(index), clusters.home(min(later)))
+            home = min(later, default=last)
+            if home is not None:
+                found[index] = home
+    return found
 
 
 def fuse(
@@ -172,12 +183,10 @@ def _join_quantised(graph: OperatorGraph, clusters: Clusters, kinds: Sequence[Ha
 
 
 def _with_sources(graph: OperatorGraph, classes: Sequence[Hashable]) -> list[Hashable]:
-    """Return the classes, those of operators without inputs being that of the first one that uses them."""
-    users, kinds = graph.consumers(), list(classes)
-    for index, operator in reversed(list(enumerate(graph.operators))):
-        later = [users[name][0] for name in operator.outputs if name in users]
-        if later and not operator.inputs:
-            kinds[index] = kinds[min(later)]
+    """Return the classes; operators without inputs have that of the one that they belong to."""
+    kinds = list(classes)
+    for index, home in reversed(homes_of_sources(graph).items()):
+        kinds[index] = kinds[home]
     return kinds
 
 

@@ -19,7 +19,7 @@ from ...formulations.errors import StoreError
 from ..engines.cache import Cache, cache_key
 from .shapes import Shape, Shapes
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same file would be simplified otherwise."""
 
 SUFFIX = ".simplified"
@@ -56,10 +56,10 @@ class Kept:
     warnings: tuple[str, ...]
 
 
-def key_of(digest: str, shapes: Shapes) -> str:
-    """Return the key of what becomes of a file with some content at given shapes."""
+def key_of(digest: str, shapes: Shapes, how: str) -> str:
+    """Return the key of what becomes of a file with some content at given shapes, simplified in some way."""
     given = json.dumps(sorted((name, list(shape)) for name, shape in shapes.items()))
-    return cache_key(SUFFIX, str(VERSION), *map(_version, _PACKAGES), digest, given)
+    return cache_key(SUFFIX, str(VERSION), *map(_version, _PACKAGES), digest, given, how)
 
 
 def _version(package: str) -> str:

@@ -8,7 +8,7 @@ chance then, as when a detector finds as many boxes as it may in both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -64,7 +64,7 @@ def observe_shapes(model: ModelProto) -> str | None:
     if not unknown or len(specs) < len(inputs):  # operators are read later, and say what is wrong with it
         return None
     try:
-        first, second = (_run(model, specs, unknown, seed) for seed in SEEDS)
+        first, second = _runs(model, specs, unknown)
     except ImportError:
         return "some shapes are not known, and ONNX Runtime is not installed to observe them"
     except (ExecutionError, InvalidInputError) as error:
@@ -78,19 +78,30 @@ def observe_shapes(model: ModelProto) -> str | None:
     return None
 
 
-def _run(
-    model: ModelProto, specs: Sequence[TensorSpec], wanted: Sequence[str], seed: int
-) -> Mapping[str, NDArray[Any]]:
-    """Return the tensors that a run makes, without sequences and strings."""
-    import numpy as np
-
+def _runs(
+    model: ModelProto, specs: Sequence[TensorSpec], wanted: Sequence[str]
+) -> list[Mapping[str, NDArray[Any]]]:
+    """Return the tensors that a run for each seed makes, without sequences and strings."""
     from ..engines.ort_session import observed_outputs
 
+    requests = [random_inputs(specs, seed) for seed in SEEDS]
+    asked = with_outputs(model, wanted).SerializeToString()
+    return [arrays_of(found) for found in observed_outputs(asked, requests, seconds=LIMIT_S)]
+
+
+def with_outputs(model: ModelProto, wanted: Iterable[str]) -> ModelProto:
+    """Return a model of which any tensors are the outputs; their types are left to a runtime."""
     asked = ModelProto()
     asked.CopyFrom(model)
     del asked.graph.output[:]
     asked.graph.output.extend(ValueInfoProto(name=name) for name in wanted)
-    found = observed_outputs(asked.SerializeToString(), random_inputs(specs, seed), seconds=LIMIT_S)
+    return asked
+
+
+def arrays_of(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return what a run gave, without sequences and strings."""
+    import numpy as np
+
     return {
         name: array
         for name, array in found.items()

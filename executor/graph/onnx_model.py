@@ -19,6 +19,7 @@ from ..comparing import Decision
 from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
 from ..samples import Samples
+from .choices import Simplification
 from .decisions import decision_in
 from .flops import OperatorCost, operator_cost
 from .geometry import spatial_network
@@ -28,7 +29,7 @@ from .op_types import RANDOM
 from .operators import OperatorGraph, read_operators
 from .preparing import Prepared, prepare
 from .shapes import Shapes, fix_shapes
-from .slicing import Cutter
+from .slicing import Cutter, value_info
 from .tensor_data import weight_bytes
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class OnnxModel:
         Whether its weights are read through links.
     division
         Of the warnings, those of how it is divided: why several layers are one.
+    rewriting
+        Of the warnings, those of what was made of the file: why it was not simplified, or not wholly.
     idle_inputs
         Names of the inputs that change nothing.
     samples
@@ -90,6 +93,7 @@ class OnnxModel:
     makers: Mapping[str, int] = field(repr=False)
     materialize: bool
     division: tuple[str, ...] = ()
+    rewriting: tuple[str, ...] = ()
     idle_inputs: tuple[str, ...] = ()
     samples: Samples = field(default=Samples(), repr=False)
 
@@ -132,7 +136,7 @@ class OnnxModel:
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
         """Return the right outputs: of the model as it stands in its file, before simplification.
 
-        Tensors in `also` are those of the simplified model.
+        Tensors in `also` are those of the simplified model, as the file makes them where it has them.
 
         Raises
         ------
@@ -147,14 +151,17 @@ class OnnxModel:
                 f"model {self.network.name!r} has no tensor {', '.join(map(repr, unknown))}"
             )
         file, quantised = self._file(), is_quantised(self.network)
+        outputs = [value.name for value in file.model.graph.output]
+        made = {name for node in file.model.graph.node for name in node.output}
+        of_file = [name for name in also if name in made and name not in outputs]
+        file.model.graph.output.extend(map(value_info, self.cutter.specs(of_file)))
         content = file.model.SerializeToString()
         right = reference_outputs(content, {**_zeros(file), **inputs}, quantised=quantised)
-        if also:
-            whole = self.cutter.extract(0, len(self.network.layers), also=set(also) - set(right))
-            wanted = [name for name in also if name not in right]
-            if wanted:
-                content = whole.SerializeToString()
-                right |= reference_outputs(content, inputs, wanted, quantised=quantised)
+        wanted = [name for name in also if name not in right]
+        if wanted:  # what simplification has made; it was compared with the file
+            whole = self.cutter.extract(0, len(self.network.layers), also=wanted)
+            content = whole.SerializeToString()
+            right |= reference_outputs(content, inputs, wanted, quantised=quantised)
         return right
 
     def _file(self) -> ModelFile:
@@ -171,6 +178,7 @@ def load_onnx(
     granularity: Granularity = Granularity.AUTO,
     name: str | None = None,
     materialize: bool = False,
+    simplification: Simplification = Simplification.AUTO,
     locator: str | None = None,
     opener: Opener | None = None,
     pieces: PieceFinder | None = None,
@@ -189,6 +197,8 @@ def load_onnx(
         Name of the network; None: from the file name.
     materialize
         Accept external data behind symbolic and hard links.
+    simplification
+        How far it is simplified.
     locator
         What the network says it was read from; None: the absolute path.
     opener
@@ -202,7 +212,9 @@ def load_onnx(
     InvalidModelError
         The file, its shapes or its content cannot be used; the message says what to do.
     """
-    prepared = (opener.prepare if opener else prepare)(path, shapes=shapes, materialize=materialize)
+    prepared = (opener.prepare if opener else prepare)(
+        path, shapes=shapes, materialize=materialize, simplification=simplification
+    )
     graph = read_operators(prepared.model, complaint=" ".join(prepared.warnings))
     costs = [operator_cost(graph, operator) for operator in graph.operators]
     name = name or _network_name(prepared.path)
@@ -220,6 +232,7 @@ def load_onnx(
                 digest=_digest(prepared, granularity, graph, grouping),
                 shapes=prepared.shapes,
                 granularity=str(granularity),
+                simplify=str(simplification),
             ),
         ),
     )
@@ -236,6 +249,7 @@ def load_onnx(
             *division,
         ),
         division=division,
+        rewriting=prepared.warnings,
         cutter=Cutter.of(network.name, graph, grouping.operators),
         makers={
             name: layer

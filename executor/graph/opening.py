@@ -17,6 +17,7 @@ from ...formulations.errors import ExecutionError, InvalidInputError, InvalidMod
 from ...formulations.hardware import ProcessingUnit
 from ..engines.nameless import NamelessFile
 from ..workers import Message, Worker
+from .choices import COMPARING, Simplification
 
 if TYPE_CHECKING:
     from .preparing import Prepared
@@ -102,10 +103,20 @@ class Opener:
     def __init__(self, limits: OpeningLimits | None = None) -> None:
         self._limits = limits or OpeningLimits.usual()
         self._worker: Worker | None = None
+        self._step = ""
         self._target = NamelessFile()
 
-    def prepare(self, path: str | Path, *, shapes: Shapes, materialize: bool = False) -> Prepared:
+    def prepare(
+        self,
+        path: str | Path,
+        *,
+        shapes: Shapes,
+        materialize: bool = False,
+        simplification: Simplification = Simplification.AUTO,
+    ) -> Prepared:
         """Do what `preparing.prepare` does, in the child.
+
+        Where the comparison of the simplified model with the file is what cannot be done, it is left out.
 
         Raises
         ------
@@ -113,16 +124,22 @@ class Opener:
             As for `prepare`; or a step met a limit, failed, or ended the child: the message says which.
         """
         absolute = Path(os.path.abspath(path))
+        question = {
+            "kind": "open",
+            "path": str(absolute),
+            "shapes": {name: list(shape) for name, shape in shapes.items()},
+            "materialize": materialize,
+            "simplification": str(simplification),
+            "compared": True,
+        }
         try:
-            answer = self._ask(
-                absolute,
-                {
-                    "kind": "open",
-                    "path": str(absolute),
-                    "shapes": {name: list(shape) for name, shape in shapes.items()},
-                    "materialize": materialize,
-                },
-            )
+            try:
+                answer = self._ask(absolute, question)
+            except InvalidModelError:
+                if self._step != COMPARING:
+                    raise
+                self._end()
+                answer = self._ask(absolute, {**question, "compared": False})
         except BaseException:
             self._end()
             raise
@@ -143,7 +160,7 @@ class Opener:
 
     def _ask(self, path: Path, question: Message) -> Message:
         """Return what the child found out, while its limits are kept."""
-        step, started = "the start of its process", time.monotonic()
+        self._step, started = "the start of its process", time.monotonic()
         seconds = self._limits.seconds_for(_size(path))
         try:
             worker = self._started()
@@ -153,15 +170,17 @@ class Opener:
                 match answer:
                     case None:
                         allowed = f"{seconds:,.0f} s"
-                        raise InvalidModelError(_met(path, step, f"the time limit of {allowed}", "more time"))
+                        raise InvalidModelError(
+                            _met(path, self._step, f"the time limit of {allowed}", "more time")
+                        )
                     case {"kind": "step", "name": name}:
-                        step = name
+                        self._step = name
                     case {"kind": "size", "bytes": size}:
                         seconds = self._limits.seconds_for(size)
                     case {"kind": "memory", "bytes": most}:
                         allowed = f"{most / 2**30:,.1f} GiB"
                         raise InvalidModelError(
-                            _met(path, step, f"the memory limit of {allowed}", "more memory")
+                            _met(path, self._step, f"the memory limit of {allowed}", "more memory")
                         )
                     case _:
                         return answer
@@ -169,16 +188,16 @@ class Opener:
             assert self._worker is not None
             ending = self._worker.ending()
             if _OUT_OF_MEMORY in ending:
-                raise InvalidModelError(_met(path, step, "its memory limit", "more memory")) from None
+                raise InvalidModelError(_met(path, self._step, "its memory limit", "more memory")) from None
             raise InvalidModelError(
-                f"the model file {path} cannot be opened: {step} ended its process, which {ending}; "
+                f"the model file {path} cannot be opened: {self._step} ended its process, which {ending}; "
                 f"the file is damaged, made to do this, or needs more memory ({MEMORY_VARIABLE}=... in the "
                 "environment)"
             ) from None
         except ExecutionError as error:
             raise InvalidModelError(
-                f"the model file {path} cannot be opened: {step} failed ({error}); if ONNX Runtime runs this "
-                "model, please report this with the file"
+                f"the model file {path} cannot be opened: {self._step} failed ({error}); if ONNX Runtime "
+                "runs this model, please report this with the file"
             ) from None
 
     def _started(self) -> Worker:

@@ -9,6 +9,7 @@ from typing import Any
 from ...formulations.errors import InvalidInputError
 from ..engines.cache import default_cache
 from ..workers import Link, Message
+from .choices import Simplification
 from .preparing import prepare
 from .watching import Watch
 
@@ -19,7 +20,8 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     Parameters
     ----------
     link
-        Each question names the "path", the "shapes" by input, and whether to "materialize". The answers say
+        Each question names the "path", the "shapes" by input, the "simplification", whether to "materialize"
+        and whether what is made is "compared" with the file. The answers say
         which "step" begins, the "size" of the model, and at the end what was "prepared" or why it was
         "refused", or that the "memory" did not suffice.
     settings
@@ -49,6 +51,8 @@ def _opened(question: Message, target: str, watch: _Watch) -> Message:
         question["path"],
         shapes=shapes,
         materialize=question["materialize"],
+        simplification=Simplification(question["simplification"]),
+        compared=question["compared"],
         watch=watch,
         cache=default_cache(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -139,7 +139,7 @@ def read_operators(model: ModelProto, *, complaint: str = "") -> OperatorGraph:
     """
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
-    operators = _alive([_operator(node, weights) for node in graph.node], graph.output)
+    operators = alive(operators_of(graph), graph.output)
     used = {name for operator in operators for name in operator.inputs} | {v.name for v in graph.output}
     values = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
     made = [name for operator in operators for name in operator.outputs]
@@ -159,6 +159,12 @@ def read_operators(model: ModelProto, *, complaint: str = "") -> OperatorGraph:
         weights=weights,
         header=_header(model),
     )
+
+
+def operators_of(graph: GraphProto) -> list[Operator]:
+    """Return all operators of a graph, in order."""
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    return [_operator(node, weights) for node in graph.node]
 
 
 def _operator(node: NodeProto, weights: Mapping[str, object]) -> Operator:
@@ -195,7 +201,7 @@ def _initializer_bytes(graph: GraphProto) -> int:
     return sum(map(weight_bytes, graph.initializer)) + sum(map(_initializer_bytes, deeper))
 
 
-def _alive(operators: list[Operator], outputs: Iterable[ValueInfoProto]) -> tuple[Operator, ...]:
+def alive(operators: Sequence[Operator], outputs: Iterable[ValueInfoProto]) -> tuple[Operator, ...]:
     """Return the operators that lead to an output, in order."""
     needed = {value.name for value in outputs}
     kept = []
@@ -241,11 +247,16 @@ def _check_borders(
         f"input {value.name!r}: {obstacles[value.name]}" for value in graph.input if value.name in obstacles
     ]
     reached = {value.name for value in graph.input}
+    handed_over: set[str] = set()
     for operator in operators:
         if not reached.isdisjoint(operator.inputs):
             reached.update(operator.outputs)
+        elif operator.op_type == "Identity" and not operator.inputs:
+            handed_over.update(operator.outputs)
+    if reached.isdisjoint(value.name for value in graph.output):
+        handed_over.clear()  # there is nothing to plan
     for value in graph.output:
-        if value.name not in reached:
+        if value.name not in reached | handed_over:
             defects.append(f"output {value.name!r} does not depend on any input: remove it from the model")
         elif value.name in obstacles:
             obstacle = obstacles[value.name]

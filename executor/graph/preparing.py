@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .choices import Simplification
 from .keeping import LEAST_S, Kept, find, keep, key_of, weight_places
-from .model_file import ModelFile, checked, read_contents
-from .quantised import ready_for_cuts
+from .model_file import checked, read_contents
+from .rewriting import rewritten
 from .shapes import Shape, Shapes, fix_shapes
-from .simplify import simplify
 from .watching import Watch
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def prepare(
     *,
     shapes: Shapes,
     materialize: bool = False,
+    simplification: Simplification = Simplification.AUTO,
+    compared: bool = True,
     watch: Watch | None = None,
     cache: Cache | None = None,
 ) -> Prepared:
@@ -62,6 +64,10 @@ def prepare(
     ----------
     path, shapes, materialize
         As for `load_onnx`.
+    simplification
+        How far the file is simplified.
+    compared
+        Whether the simplified model is compared with the file: it runs then.
     watch
         Is told of each step.
     cache
@@ -76,12 +82,16 @@ def prepare(
     """
     watch = watch or Watch()
     read = read_contents(path, materialize=materialize, watch=watch)
-    key = key_of(read.digest, shapes)
+    key = key_of(read.digest, shapes, simplification)
     kept = find(cache, key, read.model.graph.initializer) if cache is not None else None
     if kept is None:
         places = weight_places(read.model) if cache is not None else {}
         started = time.monotonic()
-        kept = _simplified(checked(read, watch=watch), shapes, watch)
+        file = checked(read, watch=watch)
+        inputs = tuple(value.name for value in file.model.graph.input)
+        given = fix_shapes(file.model, shapes)
+        made = rewritten(file.model, how=simplification, compared=compared, watch=watch)
+        kept = Kept(model=made.model, inputs=inputs, shapes=given, warnings=made.warnings)
         if cache is not None and time.monotonic() - started >= LEAST_S:
             watch.step("keeping the simplified model")
             keep(cache, key, kept, places)
@@ -93,11 +103,3 @@ def prepare(
         model=kept.model,
         warnings=kept.warnings,
     )
-
-
-def _simplified(file: ModelFile, shapes: Shapes, watch: Watch) -> Kept:
-    inputs = tuple(value.name for value in file.model.graph.input)
-    given = fix_shapes(file.model, shapes)
-    simplified = simplify(file.model, watch=watch)
-    ready_for_cuts(simplified.model)
-    return Kept(model=simplified.model, inputs=inputs, shapes=given, warnings=simplified.warnings)

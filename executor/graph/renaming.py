@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableSequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
@@ -30,7 +30,7 @@ def make_names_safe(model: ModelProto) -> None:
     new = dict(zip(bad, given, strict=True))
     if new:
         for graph in all_graphs(model):
-            _rename(graph, new)
+            rename(graph, new)
 
 
 def renamed(content: bytes, outer: Callable[[str], str]) -> bytes:
@@ -45,7 +45,7 @@ def renamed(content: bytes, outer: Callable[[str], str]) -> bytes:
     """
     model = ModelProto.FromString(content)
     for graph in all_graphs(model):
-        _rename(graph, {name: outer(name) for name in _names(graph) if name})
+        rename(graph, {name: outer(name) for name in _names(graph) if name})
     found: bytes = model.SerializeToString(deterministic=True)
     return found
 
@@ -71,7 +71,8 @@ def _names(graph: GraphProto | FunctionProto) -> Iterator[str]:
         yield from node.output
 
 
-def _rename(graph: GraphProto | FunctionProto, new: dict[str, str]) -> None:
+def rename(graph: GraphProto | FunctionProto, new: Mapping[str, str]) -> None:
+    """Give tensors other names, in place, in one graph without those nested in it."""
     assert isinstance(graph, GraphProto)
     for group in (graph.input, graph.output, graph.initializer, graph.value_info):
         for entry in group:
@@ -81,7 +82,7 @@ def _rename(graph: GraphProto | FunctionProto, new: dict[str, str]) -> None:
         _replace(node.output, new)
 
 
-def _replace(names: MutableSequence[str], new: dict[str, str]) -> None:
+def _replace(names: MutableSequence[str], new: Mapping[str, str]) -> None:
     for position, name in enumerate(names):
         if name in new:
             names[position] = new[name]

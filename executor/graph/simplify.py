@@ -30,7 +30,12 @@ MAX_TENSOR_BYTES = 2**31 - 1
 MAX_FOLDED_BYTES = 2**24
 """Largest tensor that is computed beforehand and becomes a weight."""
 
-_ALL_BUT_FOLDING = ("graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying")
+REWRITINGS = ("graph_fusion", "subexpression_elimination", "dead_node_elimination", "weight_tying")
+"""What the simplifier does to operators; each can be left out."""
+
+ALL = (*REWRITINGS, "constant_folding")
+"""Everything that it does."""
+
 _MAX_SMALL_WEIGHT = 1024
 _STEPS_OF_WEIGHTS = 20
 """What it takes to compare two small weights, in such steps."""
@@ -55,13 +60,20 @@ class Simplified:
         The model; same outputs, and those of its inputs that still matter.
     warnings
         What could not be done, in words: why it was not simplified, what shape inference complains about.
+    failure
+        In what the simplifier failed, in words; "": in nothing, or in what leaving out more cannot mend.
     """
 
     model: ModelProto
     warnings: tuple[str, ...] = ()
+    failure: str = ""
 
 
-def simplify(model: ModelProto, *, watch: Watch | None = None) -> Simplified:
+class _RefusedError(ValueError):
+    """What would take the simplifier too long, whatever of it is left out."""
+
+
+def simplify(model: ModelProto, *, watch: Watch | None = None, left_out: Collection[str] = ()) -> Simplified:
     """Fold constants, infer and observe shapes of a model whose inputs have fixed ones; `model` is used up.
 
     Where simplification fails, the model stays as it is, and a warning says why.
@@ -72,6 +84,8 @@ def simplify(model: ModelProto, *, watch: Watch | None = None) -> Simplified:
         The model.
     watch
         Is told of each step.
+    left_out
+        Of `ALL`, what is not to be done.
 
     Raises
     ------
@@ -83,28 +97,33 @@ def simplify(model: ModelProto, *, watch: Watch | None = None) -> Simplified:
     watch = watch or Watch()
     watch.step("inferring shapes")
     complaint = _infer_shapes(model)
-    warning = None
+    warning, failure = None, ""
     watch.step("folding constants and simplifying")
     try:
-        slim, slim_complaint = _slimmed(model)
-        _check_interface(model, slim)
-        model, complaint = slim, slim_complaint
+        if not set(left_out).issuperset(ALL):
+            slim, slim_complaint = _slimmed(model, left_out)
+            _check_interface(model, slim)
+            model, complaint = slim, slim_complaint
     except (InvalidModelError, MemoryError):
         raise
     except ImportError:
         warning = "not simplified, because onnxslim is not installed: pip install 'gapless[ort]'"
+    except _RefusedError as error:
+        warning = f"not simplified: {error}"
     except Exception as error:  # whatever a third party raises must not stop the user
         text = " ".join(str(error).split())[:300]
-        warning = f"not simplified, because onnxslim failed: {type(error).__name__}: {text}"
+        failure = f"onnxslim failed: {type(error).__name__}: {text}"
+        warning = f"not simplified, because {failure}"
     watch.step("observing shapes")
     unobserved = observe_shapes(model)
     if complaint and _unknown_shapes(model) and not unknown_tensors(model):
         complaint = None
     _refuse_giants(model)
-    return Simplified(model=model, warnings=tuple(filter(None, (warning, complaint, unobserved))))
+    warnings = tuple(filter(None, (warning, complaint, unobserved)))
+    return Simplified(model=model, warnings=warnings, failure=failure)
 
 
-def _slimmed(model: ModelProto) -> tuple[ModelProto, str | None]:
+def _slimmed(model: ModelProto, left_out: Collection[str]) -> tuple[ModelProto, str | None]:
     """Return a simplified model with inferred shapes, and what shape inference complains about.
 
     Constants that are computed from known shapes make further shapes known: both take turns until all are
@@ -112,11 +131,11 @@ def _slimmed(model: ModelProto) -> tuple[ModelProto, str | None]:
     """
     unknown = _unknown_shapes(model)
     while unknown:
-        model, _ = _passed(model, skipped=_ALL_BUT_FOLDING)
+        model, _ = _passed(model, skipped={*REWRITINGS, *left_out})
         before, unknown = unknown, _unknown_shapes(model)
         if unknown >= before:
             break
-    return _passed(model)
+    return _passed(model, skipped=left_out)
 
 
 def _passed(model: ModelProto, *, skipped: Collection[str] = ()) -> tuple[ModelProto, str | None]:
@@ -170,7 +189,7 @@ def _check_constants(model: ModelProto) -> None:
     for value in model.graph.value_info:
         elements = prod(size.dim_value for size in value.type.tensor_type.shape.dim)
         if value.name not in varying and elements > _MAX_CONSTANT:
-            raise ValueError(
+            raise _RefusedError(
                 f"the constant {value.name!r} of {elements} elements is too large to be computed"
             )
 
@@ -180,7 +199,7 @@ def _check_users(model: ModelProto) -> None:
     users = Counter(name for node in model.graph.node for name in node.input)
     name, most = max(users.items(), key=lambda entry: entry[1], default=("", 0))
     if most > _MAX_USERS:
-        raise ValueError(f"the tensor {name!r} has {most} users, more than {_MAX_USERS}")
+        raise _RefusedError(f"the tensor {name!r} has {most} users, more than {_MAX_USERS}")
 
 
 @contextlib.contextmanager

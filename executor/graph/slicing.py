@@ -102,8 +102,8 @@ class Cutter:
         return Piece(
             name=f"{self.name}{_ranges(self.numbers[start:stop])}",
             digest=digest.hexdigest(),
-            inputs=self._specs(_inputs(operators)),
-            outputs=self._specs(self.outputs(start, stop)),
+            inputs=self.specs(_inputs(operators)),
+            outputs=self.specs(self.outputs(start, stop)),
             content=OnnxContent(cutter=self, start=start, stop=stop),
         )
 
@@ -122,8 +122,8 @@ class Cutter:
         model.CopyFrom(self.graph.header)
         model.graph.name = "chunk"
         model.graph.node.extend(operator.node for operator in operators)
-        model.graph.input.extend(map(value_info, self._specs(_inputs(operators))))
-        model.graph.output.extend(map(value_info, self._specs(list(outputs))))
+        model.graph.input.extend(map(value_info, self.specs(_inputs(operators))))
+        model.graph.output.extend(map(value_info, self.specs(list(outputs))))
         return model
 
     def operators(self, start: int, stop: int) -> list[Operator]:
@@ -135,7 +135,8 @@ class Cutter:
         made = (name for operator in self.operators(start, stop) for name in operator.outputs)
         return [name for name in made if self.last_use.get(name, -1) >= stop]
 
-    def _specs(self, names: Sequence[str]) -> tuple[TensorSpec, ...]:
+    def specs(self, names: Sequence[str]) -> tuple[TensorSpec, ...]:
+        """Return what is known of some tensors."""
         return tuple(self.graph.specs[name] for name in names)
 
 

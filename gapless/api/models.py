@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from ..executor.graph.choices import Simplification
 from ..executor.graph.grouping import Granularity
 from ..executor.model import Model, reordered
 from ..formulations.errors import InvalidInputError, InvalidModelError
@@ -26,6 +29,8 @@ Shapes = Mapping[str, Sequence[int]]
 
 ZOO_PREFIX = "zoo:"
 
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
 _NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60})=(.+)", re.DOTALL)
 _CALLABLE = re.compile(r"(.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+):[A-Za-z_]\w*", re.DOTALL)
 
@@ -36,6 +41,7 @@ def open_model(
     shapes: Shapes | None = None,
     granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
+    simplify: str = "auto",
     limits: OpeningLimits | None = None,
 ) -> Model:
     """Open one model that can be planned, profiled and run.
@@ -56,6 +62,9 @@ def open_model(
         network of very many tiny layers.
     materialize
         Copy weights that are links to other files (as a download cache has them) before reading.
+    simplify
+        "auto": as far as numbers stay those of the file, which is checked once, on random inputs; what had
+        to be left out is among the warnings of the model. "off": its operators are those of the file.
     limits
         What opening an ONNX file may take; None: `OpeningLimits.usual`, far above what honest models need.
 
@@ -73,9 +82,9 @@ def open_model(
     """
     from ..executor.graph.opening import Opener
 
-    grouped = _granularity(granularity)
     with Opener(limits) as opener:
-        return _opened(locator, opener, shapes or {}, grouped, materialize=materialize)
+        how = _How.of(opener, granularity, materialize=materialize, simplify=simplify)
+        return _opened(locator, shapes or {}, how)
 
 
 def divided_by(model: OnnxModel, pieces: Sequence[int]) -> OnnxModel:
@@ -85,71 +94,70 @@ def divided_by(model: OnnxModel, pieces: Sequence[int]) -> OnnxModel:
     (ref,) = model.network.models
     where = f"{model.network.name}={ref.locator}"
     with Opener() as opener:
-        found = _opened(
-            where,
-            opener,
-            dict(ref.shapes),
-            Granularity.PIECE,
-            materialize=model.materialize,
-            pieces=lambda _: pieces,
+        how = _How.of(
+            opener, Granularity.PIECE, materialize=model.materialize, simplify=ref.simplify, pieces=pieces
         )
+        found = _opened(where, dict(ref.shapes), how)
     assert isinstance(found, type(model))
     return found
 
 
-def _opened(
-    locator: str | Path,
-    opener: Opener,
-    shapes: Shapes,
-    granularity: Granularity,
-    *,
-    materialize: bool,
-    pieces: PieceFinder | None = None,
-) -> Model:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """How models are opened: by which process, divided how finely, after what; pieces may be given."""
+
+    opener: Opener
+    granularity: Granularity
+    materialize: bool
+    simplification: Simplification
+    pieces: PieceFinder | None
+
+    @classmethod
+    def of(
+        cls,
+        opener: Opener,
+        granularity: str | Granularity,
+        *,
+        materialize: bool,
+        simplify: str,
+        pieces: Sequence[int] | None = None,
+    ) -> _How:
+        """Check what a user says."""
+        return cls(
+            opener=opener,
+            granularity=_one_of(Granularity, "granularity", granularity),
+            materialize=materialize,
+            simplification=_one_of(Simplification, "simplify", simplify),
+            pieces=None if pieces is None else (lambda _: pieces),
+        )
+
+
+def _opened(locator: str | Path, shapes: Shapes, how: _How) -> Model:
     name, where = split_locator(locator)
     fixed = {key: tuple(shape) for key, shape in shapes.items()}
     if not os.path.exists(where):
         if _CALLABLE.fullmatch(where):
-            return _open_callable(where, name, fixed, opener, granularity, materialize=materialize)
+            return _open_callable(where, name, fixed, how)
         if application := application_named(where):
-            return _open_callable(
-                application.locator, name or where, fixed, opener, granularity, materialize=materialize
-            )
-    return _open_onnx(where, name, fixed, opener, granularity, materialize=materialize, pieces=pieces)
+            return _open_callable(application.locator, name or where, fixed, how)
+    return _open_onnx(where, name, fixed, how)
 
 
-def _open_onnx(
-    where: str,
-    name: str | None,
-    fixed: FixedShapes,
-    opener: Opener,
-    granularity: Granularity,
-    *,
-    materialize: bool,
-    pieces: PieceFinder | None = None,
-) -> Model:
+def _open_onnx(where: str, name: str | None, fixed: FixedShapes, how: _How) -> Model:
     from ..executor.graph.onnx_model import load_onnx
     from .pieces import labels_of
 
-    if os.path.exists(where):
-        return load_onnx(
-            where,
-            shapes=fixed,
-            granularity=granularity,
-            name=name,
-            materialize=materialize,
-            opener=opener,
-            pieces=pieces or labels_of,
-        )
-    zoo = where.removeprefix(ZOO_PREFIX)
+    zoo = None if os.path.exists(where) else where.removeprefix(ZOO_PREFIX)
     return load_onnx(
-        _zoo_path(zoo),
+        where if zoo is None else _zoo_path(zoo),
         shapes=fixed,
-        granularity=granularity,
+        granularity=how.granularity,
         name=name or zoo,
-        locator=ZOO_PREFIX + zoo,
-        opener=opener,
-        pieces=pieces or labels_of,
+        materialize=how.materialize,
+        simplification=how.simplification,
+        locator=None if zoo is None else ZOO_PREFIX + zoo,
+        opener=how.opener,
+        pieces=how.pieces or labels_of,
     )
 
 
@@ -159,6 +167,7 @@ def open_models(
     shapes: Shapes | None = None,
     granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
+    simplify: str = "auto",
     limits: OpeningLimits | None = None,
 ) -> Model:
     """Open one or several models; several run one after the other for each request, as one network.
@@ -178,7 +187,14 @@ def open_models(
     from ..executor.joined import join
 
     return join(
-        open_each(locators, shapes=shapes, granularity=granularity, materialize=materialize, limits=limits)
+        open_each(
+            locators,
+            shapes=shapes,
+            granularity=granularity,
+            materialize=materialize,
+            simplify=simplify,
+            limits=limits,
+        )
     )
 
 
@@ -188,6 +204,7 @@ def open_each(
     shapes: Shapes | None = None,
     granularity: str | Granularity = Granularity.AUTO,
     materialize: bool = False,
+    simplify: str = "auto",
     limits: OpeningLimits | None = None,
 ) -> list[Model]:
     """Open models, each by itself; parameters and errors as for `open_models`."""
@@ -197,9 +214,10 @@ def open_each(
         raise InvalidModelError("no model is given: name an ONNX file, a built-in network, or path.py:NAME")
     given = {key: tuple(shape) for key, shape in (shapes or {}).items()}
     known = [(locator, _name_of(locator)) for locator in locators]
-    prefixes, grouped = tuple(f"{name}/" for _, name in known), _granularity(granularity)
+    prefixes = tuple(f"{name}/" for _, name in known)
     models = []
     with Opener(limits) as opener:
+        how = _How.of(opener, granularity, materialize=materialize, simplify=simplify)
         for locator, name in known:
             own = {key: shape for key, shape in given.items() if not key.startswith(prefixes)}
             own |= {
@@ -207,7 +225,7 @@ def open_each(
                 for key, shape in given.items()
                 if key.startswith(f"{name}/")
             }
-            models.append(_opened(locator, opener, own, grouped, materialize=materialize))
+            models.append(_opened(locator, own, how))
     return models
 
 
@@ -287,10 +305,9 @@ def models_of(
 def _reopen(
     ref: ModelRef, name: str, where: str | Path, opener: Opener, pieces: Sequence[int] | None
 ) -> Model:
-    grouped = _granularity(ref.granularity)
     # Links are followed: the digest decides whether it is the right file.
-    finder = None if pieces is None else (lambda _: pieces)
-    model = _opened(f"{name}={where}", opener, dict(ref.shapes), grouped, materialize=True, pieces=finder)
+    how = _How.of(opener, ref.granularity, materialize=True, simplify=ref.simplify, pieces=pieces)
+    model = _opened(f"{name}={where}", dict(ref.shapes), how)
     (found,) = model.network.models
     if found.digest != ref.digest:
         raise InvalidModelError(
@@ -305,15 +322,7 @@ def _joined_names(network: Network) -> list[str]:
     return list(dict.fromkeys(layer.name.partition("/")[0] for layer in network.layers))
 
 
-def _open_callable(
-    where: str,
-    name: str | None,
-    shapes: Shapes,
-    opener: Opener,
-    granularity: Granularity,
-    *,
-    materialize: bool,
-) -> Model:
+def _open_callable(where: str, name: str | None, shapes: Shapes, how: _How) -> Model:
     from ..executor.chain_loading import load_pipeline
 
     if shapes:
@@ -322,17 +331,18 @@ def _open_callable(
     def open_step(step: ModelStep, source: CallableSource, fixed: FixedShapes) -> Model:
         file = step.file(source.path.parent)
         found = f"{ZOO_PREFIX}{step.model}" if file is None else str(file)
-        return _open_onnx(found, step.name, fixed, opener, granularity, materialize=materialize)
+        return _open_onnx(found, step.name, fixed, how)
 
-    return load_pipeline(where, open_step, name=name, granularity=str(granularity))
+    return load_pipeline(
+        where, open_step, name=name, granularity=str(how.granularity), simplify=str(how.simplification)
+    )
 
 
-def _granularity(text: str | Granularity) -> Granularity:
+def _one_of(choices: type[_Choice], what: str, text: str) -> _Choice:
     try:
-        return Granularity(text)
+        return choices(text)
     except ValueError:
-        choices = ", ".join(Granularity)
-        raise InvalidInputError(f"granularity is {text!r}, must be one of {choices}") from None
+        raise InvalidInputError(f"{what} is {text!r}, must be one of {', '.join(choices)}") from None
 
 
 def split_locator(locator: str | Path) -> tuple[str | None, str]:
@@ -381,14 +391,25 @@ def _zoo_path(name: str) -> Path:
     raise InvalidModelError(f"{shown(name)} is neither a file nor a built-in network; {hint}")
 
 
-def division_notes(model: Model) -> list[tuple[str, str]]:
-    """Return (network, what a user should know of how it is divided into layers) of a model, in words."""
+def opening_notes(models: Iterable[Model], *, divided: bool = False) -> list[str]:
+    """Return what a user should know of how models were simplified, and if wanted `divided` into layers."""
+    return [f"{name}: {text}" for model in models for name, text in _notes(model, divided=divided)]
+
+
+def _notes(model: Model, *, divided: bool) -> Iterator[tuple[str, str]]:
+    from ..executor.chained import ChainedModel
     from ..executor.graph.onnx_model import OnnxModel
     from ..executor.joined import JoinedModel
 
-    if isinstance(model, JoinedModel):
-        return [note for each in model.models for note in division_notes(each)]
-    return [(model.network.name, text) for text in model.division] if isinstance(model, OnnxModel) else []
+    if isinstance(model, OnnxModel):
+        texts = (*model.rewriting, *(model.division if divided else ()))
+        yield from ((model.network.name, text) for text in texts)
+    elif isinstance(model, JoinedModel):
+        for each in model.models:
+            yield from _notes(each, divided=divided)
+    elif isinstance(model, ChainedModel):
+        for member in model.members:
+            yield from _notes(member.model, divided=divided)
 
 
 def built_in_names() -> tuple[str, ...]:

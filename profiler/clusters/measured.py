@@ -108,6 +108,7 @@ def _settings(model: Model, engine: Engine, options: ProfileOptions) -> tuple[Ma
     return {
         "network": network.name,
         "granularity": network.models[0].granularity,
+        "simplify": network.models[0].simplify,
         "pieces": _homes(model) if isinstance(model, OnnxModel) else {},
         "digest": pieces[0].digest,
         "layers": list(network.layer_names),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...executor.engines.registry import get_engine
+from ...executor.graph.choices import Simplification
 from ...executor.graph.grouping import Granularity
 from ...executor.graph.onnx_model import load_onnx
 from ...executor.graph.opening import Opener
@@ -46,6 +47,7 @@ def take(settings: str, read: Callable[[str], bytes]) -> str:
         model = load_onnx(
             str(path),
             granularity=Granularity(given["granularity"]),
+            simplification=Simplification(given["simplify"]),
             name=given["network"],
             opener=opener,
             pieces=lambda found: [given["pieces"].get(node.name, -1) for node in found.nodes],

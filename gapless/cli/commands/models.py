@@ -12,6 +12,7 @@ import typer
 
 from ...api.device import this_device
 from ...api.engines import DEFAULT_ENGINE, resolve_engine, resolve_engines
+from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.errors import ConversionError, InvalidInputError
 from ...formulations.hardware import Precision
@@ -32,6 +33,7 @@ from ..options.models import (
     OptionalModelArgument,
     PrecisionOption,
     ShapeOption,
+    SimplifyOption,
     UnitsOption,
     parse_emulation,
     parse_names,
@@ -61,6 +63,7 @@ def inspect(
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    simplify: SimplifyOption = Simplification.AUTO,
     feed: InputOption = None,
     input_range: InputRangeOption = None,
     split: Annotated[
@@ -101,7 +104,9 @@ def inspect(
     from ...executor.callables import CallablePipeline
     from ...executor.chained import ChainedModel
 
-    opened = _opened(model, shape, feed, input_range, granularity=granularity, materialize=materialize)
+    opened = _opened(
+        model, shape, feed, input_range, granularity=granularity, materialize=materialize, simplify=simplify
+    )
     if support is not None:
         if pieces is not None:
             raise InvalidInputError("--pieces and --support show different things: give one of them")

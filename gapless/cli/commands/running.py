@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
@@ -37,6 +38,7 @@ from ..options.models import (
     PrecisionOption,
     ShapeOption,
     SideBySideOption,
+    SimplifyOption,
     UnitsOption,
     measuring_option,
     model_option,
@@ -112,6 +114,7 @@ def profile(
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    simplify: SimplifyOption = Simplification.AUTO,
     feed: InputOption = None,
     input_range: InputRangeOption = None,
     engine: EngineOption = None,
@@ -142,7 +145,7 @@ def profile(
     from ..tasks import measuring
 
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    how = measuring.opening(shape, granularity, materialize=materialize)
+    how = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     samples = parse_samples(feed, input_range)
     subject = _subject(models, how, batch, side_by_side=side_by_side)
     entry = Entry(resume=resume, overwrite=overwrite)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.coordination.dispatch import Late
 from ...formulations.hardware import Precision
@@ -20,6 +21,7 @@ from ..options.models import (
     MaterializeOption,
     PrecisionOption,
     ShapeOption,
+    SimplifyOption,
     UnitsOption,
 )
 from ..options.problem import check_writable
@@ -127,6 +129,7 @@ def serve(
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    simplify: SimplifyOption = Simplification.AUTO,
     engine: EngineOption = None,
     device: DeviceOption = None,
     units: UnitsOption = None,
@@ -148,7 +151,7 @@ def serve(
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue}
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
-    opening = measuring.opening(shape, granularity, materialize=materialize)
+    opening = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     asked = serving.subject(subjects, opening, problem)
     server = serving.opened(asked, choice, where, how)

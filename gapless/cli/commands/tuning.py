@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
@@ -25,6 +26,7 @@ from ..options.models import (
     OverwriteOption,
     PrecisionOption,
     ShapeOption,
+    SimplifyOption,
     SubjectsArgument,
     UnitsOption,
     parse_names,
@@ -123,6 +125,7 @@ def tune(
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
+    simplify: SimplifyOption = Simplification.AUTO,
     feed: InputOption = None,
     input_range: InputRangeOption = None,
     engine: EngineOption = None,
@@ -175,7 +178,7 @@ def tune(
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     if _is_simulated(engine, truth, noise, samples := parse_samples(feed, input_range)):
         return _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
-    subject = choice.subject(subjects, shape, granularity, materialize=materialize)
+    subject = choice.subject(subjects, shape, granularity, materialize=materialize, simplify=simplify)
     return _tuned_here(measuring.Target.of(subject, here, samples, competing=groups is None), choice, *place)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...executor.graph.choices import Simplification
 from ...executor.graph.grouping import Granularity
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
@@ -60,6 +61,13 @@ GranularityOption = Annotated[
 MaterializeOption = Annotated[
     bool,
     model_option("--materialize", help="Copy weights that are links to other files before reading them."),
+]
+SimplifyOption = Annotated[
+    Simplification,
+    model_option(
+        help="Simplify ONNX files as far as their numbers stay, or not at all.",
+        show_default=True,
+    ),
 ]
 InputOption = Annotated[
     Path | None,

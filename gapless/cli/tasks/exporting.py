@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...api.engines import measured_with
 from ...api.execution import models_for
-from ...api.models import parse_places
+from ...api.models import opening_notes, parse_places
 from ...executor.export.drawing import Order, draw
 from ...executor.export.folder import Exported, require_free, write_export
 from ...executor.export.kinds import ExportKind
@@ -119,7 +120,8 @@ def export_plan(
     deployment = plan.deployed(problem)
     _require_models(problem, deployment)
     models = models_for(problem, at=parse_places(at))
-    return export(problem, deployment, to=to, out=out, models=models, engine=engine)
+    exported = export(problem, deployment, to=to, out=out, models=models, engine=engine)
+    return replace(exported, notes=(*opening_notes(models.values()), *exported.notes))
 
 
 def _require_models(problem: Problem, deployment: Deployment) -> None:

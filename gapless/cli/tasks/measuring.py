@@ -13,7 +13,7 @@ from ...api.closed_loop import check_rounds
 from ...api.device import this_device
 from ...api.engines import engines_for, engines_of, resolve_engine
 from ...api.execution import models_for, profile
-from ...api.models import division_notes, open_each, open_models
+from ...api.models import open_each, open_models, opening_notes
 from ...api.problems import load_problem, with_workload
 from ...api.samples import named_with, tried_with
 from ...api.slowdown.side_by_side import Together, profile_together
@@ -116,7 +116,7 @@ class TuneChoice:
     store: Path | None
 
     def subject(
-        self, subjects: Sequence[str], shape: Sequence[str] | None, granularity: str, *, materialize: bool
+        self, subjects: Sequence[str], shape: Sequence[str] | None, granularity: str, **how: Any
     ) -> Model | list[Model] | Problem:
         """Return what to tune: a profiled problem when one JSON file is named, else the models."""
         check_rounds(self.rounds, objective=self.wanted)  # before anything is profiled
@@ -131,7 +131,7 @@ class TuneChoice:
             granularity = Granularity.PIECE
         if len(subjects) == 1 and subjects[0].endswith(".json"):
             return load_problem(subjects[0])
-        how = opening(shape, granularity, materialize=materialize)
+        how = opening(shape, granularity, **how)
         return open_models(subjects, **how) if self.workload is None else open_each(subjects, **how)
 
     @property
@@ -177,9 +177,16 @@ def tuning_options(mode: str, *, budget_s: float | None, seed: int) -> TuningOpt
     return TuningOptions(mode=TuningMode(mode), budget_s=budget_s, seed=seed)
 
 
-def opening(shape: Sequence[str] | None, granularity: str, *, materialize: bool) -> dict[str, Any]:
+def opening(
+    shape: Sequence[str] | None, granularity: str, *, materialize: bool, simplify: str
+) -> dict[str, Any]:
     """Return how the models that are named on the command line are to be opened."""
-    return {"shapes": parse_shapes(shape or ()), "granularity": granularity, "materialize": materialize}
+    return {
+        "shapes": parse_shapes(shape or ()),
+        "granularity": granularity,
+        "materialize": materialize,
+        "simplify": simplify,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,11 +247,11 @@ class Target:
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of how models are divided: coarser than usual, several layers as one."""
+        """What a user should know of how models were opened: simplified less than usual, or divided."""
         if isinstance(self.subject, Problem):
             return []
         models = self.subject if isinstance(self.subject, list) else [self.subject]
-        return [f"{name}: {text}" for model in models for name, text in division_notes(model)]
+        return opening_notes(models, divided=True)
 
     @property
     def networks(self) -> Problem | list[Network]:

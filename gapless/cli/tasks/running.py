@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.cluster_runs import open_on_cluster
 from ...api.execution import models_for, open_pipeline
-from ...api.models import parse_places
+from ...api.models import opening_notes, parse_places
 from ...api.samples import named_with
 from ...api.tuned import Tuned
 from ...executor.measurement import Measurement
@@ -107,7 +107,7 @@ def opened(
         operation_of(problem).check_executable(problem)
     deployment = _to_run(problem, plan, task_slots)
     models, requests = _tried_with(deployment, models_for(problem, at=parse_places(at)), samples)
-    notes: list[str] = []
+    notes = opening_notes(models.values())
     how: dict[str, Any] = {"engine": engine, "report": lambda step: notes.append(step.text)}
     with ExitStack() as stack:
         pipeline: Pipeline | ClusterPipeline

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
-from ...api.models import open_each
+from ...api.models import open_each, opening_notes
 from ...api.problems import load_problem
 from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
 from ...executor.coordination.tally import Statistics
@@ -99,6 +99,8 @@ def opened(asked: Subject, choice: DeviceChoice, where: dict[str, Any], how: dic
             **where,
             **how,
         )
+    for note in opening_notes(asked.models):
+        say(f"note: {note}")
     say(f"{', '.join(server.coordinator.registered)} at {server.url}; Ctrl-C stops")
     return server
 

@@ -31,7 +31,7 @@ def test_what_is_kept_is_what_was_made(path: Path, tmp_path: Path, monkeypatch: 
     first = prepared(path, cache)
     (entry,) = cache.entries()
     assert (entry.suffix, entry.size_bytes < 40 * 40 * 4) == (SUFFIX, True)  # without the weights
-    monkeypatch.setattr(preparing, "simplify", None)
+    monkeypatch.setattr(preparing, "rewritten", None)
     again = prepared(path, cache)
     assert again == first
     assert again.model.SerializeToString(deterministic=True) == first.model.SerializeToString(

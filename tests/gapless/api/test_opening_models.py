@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gapless import open_model
+from gapless.api.models import models_of, opening_notes
+from gapless.executor.joined import join
+from gapless.formulations.errors import InvalidInputError
+from tests.executor.graph.test_rewriting import CASES
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "net.onnx").write_bytes(CASES["clips"].SerializeToString())
+    return tmp_path / "net.onnx"
+
+
+def test_a_model_that_was_not_simplified_is_opened_again_as_it_was(path: Path) -> None:
+    network = open_model(path, simplify="off").network
+    assert models_of(network).network == network
+    assert network != open_model(path).network
+
+
+def test_notes_of_simplification_reach_who_opens(path: Path) -> None:
+    usual = open_model(path)
+    (note,) = opening_notes([join([usual, open_model(path, simplify="off")])])
+    assert note.startswith("net: simplified without merging equal operators")
+
+
+def test_an_unknown_way_to_simplify_is_refused(path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="simplify is 'some', must be one of auto, off"):
+        open_model(path, simplify="some")
