@@ -13,6 +13,7 @@ from ..executor.model import Model, reordered
 from ..formulations.errors import InvalidInputError, InvalidModelError
 from ..formulations.nearness import shown
 from ..formulations.network import ModelRef, Network
+from ..formulations.plugins import require_trusted, trust
 from ..profiler.applications.catalog import application_named, applications
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def open_model(
 
     grouped = _granularity(granularity)
     with Opener(limits) as opener:
-        return _opened(locator, opener, shapes or {}, grouped, materialize=materialize)
+        return _trusted(_opened(locator, opener, shapes or {}, grouped, materialize=materialize))
 
 
 def divided_by(model: OnnxModel, pieces: Sequence[int]) -> OnnxModel:
@@ -207,8 +208,24 @@ def open_each(
                 for key, shape in given.items()
                 if key.startswith(f"{name}/")
             }
-            models.append(_opened(locator, opener, own, grouped, materialize=materialize))
+            models.append(_trusted(_opened(locator, opener, own, grouped, materialize=materialize)))
     return models
+
+
+def _trusted(model: Model) -> Model:
+    """Return a model that the user named; problems that are made of it may name it again."""
+    trust(*(ref.locator for ref in model.network.models))
+    return model
+
+
+def is_code(locator: str) -> bool:
+    """Return whether opening what a locator names runs Python code that is not part of gapless."""
+    where = split_locator(locator)[1]
+    return (
+        not os.path.exists(where)
+        and _CALLABLE.fullmatch(where) is not None
+        and where not in {application.locator for application in applications()}
+    )
 
 
 def in_batches(
@@ -287,6 +304,8 @@ def models_of(
 def _reopen(
     ref: ModelRef, name: str, where: str | Path, opener: Opener, pieces: Sequence[int] | None
 ) -> Model:
+    if is_code(str(where)):
+        require_trusted(str(where), f"the model of network {name!r}")
     grouped = _granularity(ref.granularity)
     # Links are followed: the digest decides whether it is the right file.
     finder = None if pieces is None else (lambda _: pieces)
