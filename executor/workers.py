@@ -77,7 +77,7 @@ class Worker:
         words = [os.getpid(), role, child_in, child_out]
         start = partial(
             subprocess.Popen,
-            [sys.executable, "-m", "gapless.executor.worker_process", *map(str, words)],
+            [sys.executable, "-P", "-m", "gapless.executor.worker_process", *map(str, words)],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,

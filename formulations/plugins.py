@@ -172,6 +172,50 @@ def load_reference(text: str, *, what: str, like: type) -> Any:
         raise PluginError(f"{what} {shown(text)} cannot be loaded: {error}") from error.__cause__
 
 
+_TRUSTED: set[str] = set()
+
+
+def trust(*references: str) -> None:
+    """Let Python code run that files of data name: only what the user names may run.
+
+    Models, engines and policies that are given by name are trusted by that already; this is for files that
+    name them: a problem whose model is a pipeline of Python functions, or that an engine of yours measured.
+
+    Parameters
+    ----------
+    references
+        "file.py:NAME" or "module:NAME", as the file names it.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> gapless.trust("pointcloud.py:POINTCLOUD")
+    """
+    _TRUSTED.update(map(_absolute, references))
+
+
+def require_trusted(reference: str, what: str) -> None:
+    """Refuse Python code that only a file of data names: who opens a file does not run its code.
+
+    Raises
+    ------
+    InvalidInputError
+        It is code, and the user of this process has not named it.
+    """
+    if is_reference(reference) and _absolute(reference) not in _TRUSTED:
+        name = shown(reference)
+        raise InvalidInputError(
+            f"{what} is {name}: that is Python code, and what only a file names is not run. If you "
+            f"trust it, add --trust {name} (in Python: gapless.trust({name}))"
+        )
+
+
+def _absolute(reference: str) -> str:
+    """Return a reference with the whole path of its file."""
+    where, _, attribute = reference.rpartition(":")
+    return f"{Path(where).absolute()}:{attribute}" if _is_path(where) else reference
+
+
 def reference_hint(name: str) -> str:
     """Return how a class in a Python file is named, if a file was given without one; otherwise empty."""
     return f"name the class in the file: {name}:CLASS" if name.endswith(".py") else ""

@@ -129,6 +129,7 @@ from .formulations.limits import Limits as Limits
 from .formulations.objective import Objective as Objective
 from .formulations.plan import Chunk as Chunk
 from .formulations.plan import Plan as Plan
+from .formulations.plugins import trust as trust
 from .formulations.problem import Problem as Problem
 from .formulations.rules import OpaqueRule as OpaqueRule
 from .formulations.scores import Score as Score

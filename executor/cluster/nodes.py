@@ -246,7 +246,7 @@ class LocalCluster:
             f"--object-store-memory={_STORE_BYTES}",
             "--disable-usage-stats",
         ]
-        program = [sys.executable, "-m", "gapless.executor.cluster.node_process", str(os.getpid())]
+        program = [sys.executable, "-P", "-m", "gapless.executor.cluster.node_process", str(os.getpid())]
         output = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
         start: Any = partial(
             subprocess.Popen,

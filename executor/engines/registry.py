@@ -18,6 +18,7 @@ from ...formulations.plugins import (
     load_entry_point,
     load_reference,
     reference_hint,
+    require_trusted,
 )
 from ..engine import Engine
 from ..simulation import SIMULATED
@@ -91,6 +92,7 @@ def engines_on(units: Iterable[ProcessingUnit], given: Engine) -> dict[str, Engi
     for unit in units:
         name = unit.engine.name
         if name not in known:
+            require_trusted(name, f"the engine of unit {unit.name!r}")
             known[name] = get_engine(name)
         found[unit.name] = known[name]
     return found

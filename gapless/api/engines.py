@@ -15,6 +15,7 @@ from ..executor.engines.registry import engine_names, get_engine
 from ..executor.model import Model
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import MAX_UNITS, Platform, ProcessingUnit
+from ..formulations.plugins import require_trusted, trust
 from ..formulations.problem import Problem
 
 EngineChoice = str | Engine | Sequence[str | Engine] | None
@@ -74,7 +75,8 @@ def resolve_engines(engine: EngineChoice, *models: Model) -> tuple[Engine, ...]:
     """
     asked = engines_for(*models) if engine is None else _listed(engine)
     kinds = _kinds_of(models)
-    given = (get_engine(one) if isinstance(one, str) else one for one in asked)
+    given = [get_engine(one) if isinstance(one, str) else one for one in asked]
+    trust(*(one.name for one in given))
     found = tuple(_completed(one, kinds) for one in given)
     names = [one.name for one in found]
     if not names or len(set(names)) < len(names):
@@ -208,6 +210,8 @@ def measured_with(problem: Problem, units: Collection[str] | None = None) -> str
     chosen = problem.platform.unit_names if units is None else units
     named = {unit.engine.name for unit in problem.platform.units if unit.name in chosen}
     if named != {""}:
-        return named.pop() if len(named) == 1 else ""
+        name = named.pop() if len(named) == 1 else ""
+        require_trusted(name, "the engine that the problem was measured with")
+        return name
     told = problem.costs.provenance.engine.partition(" ")[0]
     return told if told in engine_names() else ""

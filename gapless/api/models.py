@@ -16,6 +16,7 @@ from ..executor.model import Model, reordered
 from ..formulations.errors import InvalidInputError, InvalidModelError
 from ..formulations.nearness import shown
 from ..formulations.network import ModelRef, Network
+from ..formulations.plugins import require_trusted, trust
 from ..profiler.applications.catalog import application_named, applications
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def open_model(
 
     with Opener(limits) as opener:
         how = _How.of(opener, granularity, materialize=materialize, simplify=simplify)
-        return _opened(locator, shapes or {}, how)
+        return _trusted(_opened(locator, shapes or {}, how))
 
 
 def divided_by(model: OnnxModel, pieces: Sequence[int]) -> OnnxModel:
@@ -225,8 +226,24 @@ def open_each(
                 for key, shape in given.items()
                 if key.startswith(f"{name}/")
             }
-            models.append(_opened(locator, own, how))
+            models.append(_trusted(_opened(locator, own, how)))
     return models
+
+
+def _trusted(model: Model) -> Model:
+    """Return a model that the user named; problems that are made of it may name it again."""
+    trust(*(ref.locator for ref in model.network.models))
+    return model
+
+
+def is_code(locator: str) -> bool:
+    """Return whether opening what a locator names runs Python code that is not part of gapless."""
+    where = split_locator(locator)[1]
+    return (
+        not os.path.exists(where)
+        and _CALLABLE.fullmatch(where) is not None
+        and where not in {application.locator for application in applications()}
+    )
 
 
 def in_batches(
@@ -305,6 +322,8 @@ def models_of(
 def _reopen(
     ref: ModelRef, name: str, where: str | Path, opener: Opener, pieces: Sequence[int] | None
 ) -> Model:
+    if is_code(str(where)):
+        require_trusted(str(where), f"the model of network {name!r}")
     # Links are followed: the digest decides whether it is the right file.
     how = _How.of(opener, ref.granularity, materialize=True, simplify=ref.simplify, pieces=pieces)
     model = _opened(f"{name}={where}", dict(ref.shapes), how)

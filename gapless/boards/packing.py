@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..api.models import parse_places, split_locator
+from ..api.models import is_code, parse_places, split_locator
 from ..api.problems import load_problem
 from ..executor.samples import SUFFIX
 from ..files.plans import DEPLOYMENT, named_plan, problem_of_plan
@@ -17,6 +17,8 @@ from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import PLATFORM, dump, dump_problem
 from ..formulations.hardware import Platform
+from ..formulations.network import Network
+from ..formulations.plugins import require_trusted
 from ..formulations.problem import Problem
 from .shelf import FILES, RUNS, Listed, group_digest
 
@@ -70,6 +72,8 @@ class Packing:
         Where files go that it writes: by their names in the folder of the run.
     printed
         What to call paths of the board here: what the user called them.
+    trusted
+        Python code that problems name which are taken along, as the board has it.
     notes
         What the user should know.
     """
@@ -79,6 +83,7 @@ class Packing:
     groups: list[Group] = field(default_factory=list)
     results: dict[str, Path] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
+    trusted: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def words(self, command: str, options: Mapping[str, Any]) -> list[str]:
@@ -113,6 +118,7 @@ class Packing:
                     for each, text in zip(given, found, strict=True)
                     for word in _option(name, each, text)
                 ]
+        words[1:1] = [f"--trust={code}" for code in dict.fromkeys(self.trusted)]
         return [*words, "--", *positional] if positional else words
 
     def file(self, path: Path, beside: Iterable[str] = (), *, called: str | None = None) -> str:
@@ -168,15 +174,27 @@ class Packing:
         return self.file(path, _modules(path))
 
     def problem(self, problem: Problem, *, called: str, at: Mapping[str, str] | None = None) -> str:
-        """Take a problem along, with the models of its networks that are files here."""
+        """Take a problem along, with the models of its networks that are files here.
+
+        Raises
+        ------
+        InvalidInputError
+            A model is Python code that only the problem names.
+        """
+
+        def taken(network: Network, locator: str) -> str:
+            if not is_code(locator):
+                return self.model(locator, materialize=True)
+            require_trusted(locator, f"the model of network {network.name!r}")
+            there = self.model(locator)
+            self.trusted.append(there)
+            return there
+
         networks = tuple(
             replace(
                 network,
                 models=tuple(
-                    replace(
-                        model,
-                        locator=self.model((at or {}).get(model.locator, model.locator), materialize=True),
-                    )
+                    replace(model, locator=taken(network, (at or {}).get(model.locator, model.locator)))
                     for model in network.models
                 ),
             )

@@ -18,7 +18,15 @@ from .base import catalog
 from .base.answer import Answer, app, outline
 from .base.console import console, discard_output, using_style
 from .base.exits import ExitCode, code_of_error
-from .base.general_options import ColorOption, DebugOption, General, JsonOption, QuietOption, split_general
+from .base.general_options import (
+    ColorOption,
+    DebugOption,
+    General,
+    JsonOption,
+    QuietOption,
+    TrustOption,
+    split_general,
+)
 from .base.usage_errors import UsageError, unknown_command, usage_message
 from .completion.completing import VARIABLE, complete
 
@@ -33,6 +41,7 @@ def top_level(
     json: JsonOption = False,
     quiet: QuietOption = False,
     color: ColorOption = None,
+    trust: TrustOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Handle what is said before the command; `main` looks for the general options itself."""
@@ -62,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     general, words = split_general(list(sys.argv[1:] if arguments is None else arguments))
     with using_style(general.style):
         try:
+            if general.trusted:
+                from ..formulations.plugins import trust
+
+                trust(*general.trusted)
             answer = _called(words).main(words, prog_name="gapless", standalone_mode=False)
             if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
                 raise KeyboardInterrupt

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..api.layer_orders import with_layer_order
+from ..api.models import is_code
 from ..api.problems import load_problem, load_workload, with_pipelines
 from ..api.side_by_side import Segments, with_side_by_side
 from ..formulations.deployment import Mode
@@ -19,6 +20,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
 from ..formulations.network import Network
 from ..formulations.objective import PERIOD, Objective
+from ..formulations.plugins import require_trusted, trust
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
 from ..formulations.validation import MAX_NAME_LENGTH
@@ -80,8 +82,10 @@ _OVER_DEVICES = ("devices", "batch", "shape", "groups", "over_graph")
 
 
 def origin_of(**given: object) -> dict[str, str]:
-    """Return what was given of an origin, as texts."""
-    return {name: str(given[name]) for name in NAMES if given.get(name) is not None}
+    """Return what the user gave of an origin, as texts."""
+    asked = {name: str(given[name]) for name in NAMES if given.get(name) is not None}
+    trust(asked.get("problem", ""))
+    return asked
 
 
 def require_known(asked: Mapping[str, str]) -> None:
@@ -240,6 +244,8 @@ def _named(asked: Mapping[str, str], network: Network | None) -> Problem:
 def _over_devices(asked: Mapping[str, str], network: Network | None) -> Problem:
     from ..api.clusters import cluster_problem
 
+    if is_code(asked["problem"]):
+        require_trusted(asked["problem"], "the model")
     if "costs" in asked:
         raise InvalidInputError(
             "--costs chooses between measured tables; costs on a cluster are estimated from its speeds"

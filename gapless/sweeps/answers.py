@@ -16,6 +16,7 @@ from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.files import dump_plan
 from ..formulations.json_files import Schema
 from ..formulations.network import Network
+from ..formulations.plugins import trust
 from ..formulations.problem import Problem
 from ..formulations.validation import STRICT
 from ..solvers.course import Recorder
@@ -132,6 +133,7 @@ def problem_of(task: SweepTask, network: Network | None = None) -> Problem:
         A name, a file, an objective, a limit or a rule is not valid.
     """
     base = task.base
+    trust(base.asked.get("problem", ""))  # by whoever made the sweep: its file may name code
     problem = asked_problem(base.asked, network) if base.made is None else base.made
     return add_rules(problem, task.rules) if task.rules else problem
 

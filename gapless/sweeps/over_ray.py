@@ -192,7 +192,7 @@ def answer_here(document: bytes) -> bytes:
 def _started() -> _Child:
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(
-        [sys.executable, "-m", "gapless.sweeps.served", str(theirs.fileno()), str(os.getpid())],
+        [sys.executable, "-P", "-m", "gapless.sweeps.served", str(theirs.fileno()), str(os.getpid())],
         pass_fds=[theirs.fileno()],
     )
     theirs.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from gapless.executor.workers import Link
@@ -27,3 +28,9 @@ def echo(link: Link, settings: Mapping[str, Any]) -> None:
                 time.sleep(60)
             case _:
                 link.send(message)
+
+
+def imports(link: Link, settings: Mapping[str, Any]) -> None:
+    """Import modules, and tell where they lie."""
+    files = [str(import_module(name).__file__) for name in settings["modules"]]
+    link.send({"kind": "ready", "files": files})

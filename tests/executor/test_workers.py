@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +128,15 @@ def test_a_worker_outlives_the_thread_that_made_it() -> None:
         assert not gone(worker.pid, within_s=0.3)
         worker.send({"kind": "hello"})
         assert worker.receive(60) == {"kind": "hello"}
+
+
+def test_a_worker_imports_nothing_from_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("queue", "onnx", "numpy"):
+        (tmp_path / f"{name}.py").write_text("import os\nopen('executed', 'w').close()\nos._exit(1)\n")
+    monkeypatch.chdir(tmp_path)
+    with Worker(UNIT, "tests.executor.roles:imports", {"modules": ["queue", "numpy"]}) as worker:
+        found = worker.expect("ready")["files"]
+    assert not (tmp_path / "executed").exists()
+    assert not any(str(tmp_path) in file for file in found)

@@ -37,9 +37,19 @@ ColorOption = Annotated[
         help="Colours and bold words; otherwise on a terminal only, unless NO_COLOR is set.",
     ),
 ]
+TrustOption = Annotated[
+    list[str] | None,
+    output_option(
+        "--trust",
+        metavar="CODE",
+        help="Python code (file.py:NAME or module:NAME) that a file of data names and that may run; can be "
+        "repeated.",
+    ),
+]
 DebugOption = Annotated[bool, output_option("--debug", help="Show the traceback of an error.")]
 
 WORDS = ("--json", "--quiet", "--color", "--no-color", "--debug")
+TRUST = "--trust"
 _END = "--"
 """What follows it is no option."""
 
@@ -56,11 +66,14 @@ class General:
         Show tracebacks.
     style
         How to write on the terminal.
+    trusted
+        Python code that files of data may name.
     """
 
     as_json: bool
     debug: bool
     style: OutputStyle
+    trusted: tuple[str, ...] = ()
 
 
 def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
@@ -70,7 +83,8 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
     other options are to be JSON, or quiet, too.
     """
     end = words.index(_END) if _END in words else len(words)
-    said = [word for word in words[:end] if word in WORDS]
+    trusted, before = _trusted(words[:end])
+    said = [word for word in before if word in WORDS]
     colors = [word == "--color" for word in said if word.endswith("color")]
     general = General(
         as_json="--json" in said,
@@ -78,5 +92,19 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
         style=OutputStyle(
             quiet="--quiet" in said, color=colors[-1] if colors else None, said=tuple(dict.fromkeys(said))
         ),
+        trusted=trusted,
     )
-    return general, [word for word in words[:end] if word not in WORDS] + list(words[end:])
+    return general, [word for word in before if word not in WORDS] + list(words[end:])
+
+
+def _trusted(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the values of `--trust`, and the other words; one without a value stays, as an error."""
+    found, others, left = [], list[str](), iter(words)
+    for word in left:
+        if word.startswith(f"{TRUST}="):
+            found.append(word.partition("=")[2])
+        elif word == TRUST and (value := next(left, None)) is not None:
+            found.append(value)
+        else:
+            others.append(word)
+    return tuple(found), others
