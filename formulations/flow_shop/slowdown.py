@@ -174,7 +174,8 @@ class Lengths:
                 )
                 yield 1000 * spared <= own
                 if self._exact:
-                    yield 1000 * spared >= own - 999
+                    # In the last microsecond more can be spared than is lost: then a chunk has ended before.
+                    yield 1000 * spared >= own - 999 - 1000 * -(-self._over(cell) // 1000)
 
     def _shares(self, cell: Cell) -> Iterator[tuple[int, Expr]]:
         """Yield what the cap spares at most, by chunk beside: losses scaled down to it are not spared."""
