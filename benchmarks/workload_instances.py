@@ -42,7 +42,10 @@ def crowded_workload(seed: int) -> Problem:
     networks = tuple(
         Network(
             name=name,
+        Network(
+            name=name,
             layers=tuple(Layer(name=f"l{i}") for i in range(1 + (len(names) < 4 and rng.random() < 0.2))),
+        )
         )
         for name in "abcd"[: len(names)]
     )
