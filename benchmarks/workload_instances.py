@@ -40,14 +40,9 @@ def crowded_workload(seed: int) -> Problem:
     names = UNITS[: rng.choice((3, 3, 3, 4))]
     most_us, fixed = rng.choice((9, 60, 2_000)), len(names) > 3 or rng.random() < 0.5
     networks = tuple(
-        Network(
-            name=name,
-        Network(
-            name=name,
-            layers=tuple(Layer(name=f"l{i}") for i in range(1 + (len(names) < 4 and rng.random() < 0.2))),
-        )
-        )
+        Network(name=name, layers=tuple(Layer(name=f"l{i}") for i in range(count)))
         for name in "abcd"[: len(names)]
+        for count in (1 + (len(names) < 4 and rng.random() < 0.2),)
     )
     columns = rng.random() < 0.25
     return Problem(
