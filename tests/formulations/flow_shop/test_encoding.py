@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from benchmarks.workload_instances import crowded_workload
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.expr import Variable
@@ -99,6 +100,13 @@ def test_schedules_are_solutions(problem: Problem) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_schedules_are_solutions_under_rules(seed: int) -> None:
     check_encoding(random_workload(seed), top=1 + seed % 2)
+
+
+@pytest.mark.parametrize("seed", [*range(5), pytest.param(10, marks=pytest.mark.slow)])
+def test_schedules_are_solutions_under_the_cap(seed: int) -> None:
+    problem = crowded_workload(seed)
+    assert shop_of(problem).capped
+    check_encoding(problem, top=1)
 
 
 def test_slowed_workloads_have_rows_that_forbid_waiting() -> None:

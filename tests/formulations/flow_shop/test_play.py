@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.flow_shop.play import Job, Losses, Run, play_asynchronous, play_columns
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE
 from gapless.formulations.judge import check, score
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate_workload
@@ -100,6 +101,47 @@ def test_with_slowdown_it_is_the_fluid_model_to_a_few_microseconds(
     played = makespan(play_asynchronous(jobs_from(scaled), 3, loss))
     fluid = fluid_makespan(scaled, loss)
     assert abs(played - fluid) <= 40  # up to a microsecond for each time two chunks meet, passed on
+
+
+def microseconds(rows: list[list[int]], loss: Losses) -> list[tuple[int, int, int, int]]:
+    """Return (position, unit, start, end) of all chunks, found microsecond by microsecond."""
+    jobs, now = jobs_from(rows), 0
+    done, found = [0] * len(jobs), []
+    queues = [
+        [(p, i) for p, job in enumerate(jobs) for i, (u, _) in enumerate(job.chunks) if u == unit]
+        for unit in range(3)
+    ]
+    running: dict[int, tuple[int, int, int]] = {}
+    met: dict[tuple[int, int], dict[tuple[int, int], int]] = {}
+    while any(queues) or running:
+        for unit, queue in enumerate(queues):
+            if queue and unit not in running and done[queue[0][0]] == queue[0][1]:
+                p, i = queue.pop(0)
+                running[unit] = (p, now, jobs[p].chunks[i][1])
+                met[p, unit] = {(0, -1): 0}
+        now += 1
+        for unit, (p, _, _) in running.items():
+            beside = [(q, other) for other, (q, _, _) in running.items() if other != unit]
+            taken = sum(loss[p][unit][q][other] for q, other in beside)
+            met[p, unit][0, -1] += max(0, taken - MOST_LOSS_PERMILLE)
+            for pair in beside:
+                met[p, unit][pair] = met[p, unit].get(pair, 0) + 1
+        for unit, (p, start, work) in list(running.items()):
+            spared, *overlaps = met[p, unit].items()
+            lost = sum(loss[p][unit][q][other] * time // 1000 for (q, other), time in overlaps)
+            if now - start >= work + lost - spared[1] // 1000:
+                found.append((p, unit, start, now))
+                done[p] += 1
+                del running[unit]
+    return sorted(found)
+
+
+@given(rows=TIMES, rates=st.lists(st.sampled_from([0, 130, 500, 750]), min_size=25, max_size=25))
+def test_the_cap_holds_at_each_instant(rows: list[list[int]], rates: list[int]) -> None:
+    count = len(rows)
+    loss = losses_of(count, 3, {(a, b): rates[5 * a + b] for a in range(count) for b in range(count)})
+    played = play_asynchronous(jobs_from(rows), 3, loss)
+    assert sorted((r.position, r.unit, r.start_us, r.end_us) for r in played) == microseconds(rows, loss)
 
 
 def test_every_chunk_keeps_its_equation() -> None:

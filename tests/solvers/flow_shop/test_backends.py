@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.workload_instances import crowded_workload
 from benchmarks.workload_instances import random_workload as calibrated
 from gapless.formulations.availability import Availability
 from gapless.formulations.flow_shop.tables import workload_of
@@ -75,6 +76,13 @@ def check_against_the_oracle(name: str, problems: Sequence[Problem], top: int) -
 def test_random_workloads_agree_with_the_oracle(name: str, seeds: range, top: int) -> None:
     problems = [random_workload(seed, SMALL) for seed in seeds]
     check_against_the_oracle(name, [p for p in problems if count_plans(p) <= 6000], top)
+
+
+@pytest.mark.parametrize(("name", "count"), [("cpsat", 12), ("pulp", 6), ("z3", 4)])
+def test_workloads_under_the_cap_agree_with_the_oracle(name: str, count: int) -> None:
+    drawn = map(crowded_workload, range(60))
+    small = [problem for problem in drawn if count_plans(problem) <= 400]
+    check_against_the_oracle(name, small[:count], 1)
 
 
 @pytest.mark.parametrize("execution", Execution)

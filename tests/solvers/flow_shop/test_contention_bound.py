@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.flow_bound import TERMS, optima
-from benchmarks.workload_instances import random_workload, small_workload
+from benchmarks.workload_instances import crowded_workload, random_workload, small_workload
 from gapless.formulations.flow_shop.rules import keep_on
-from gapless.formulations.flow_shop.tables import FlowShop, shop_of
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop, shop_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.flow_shop import company
 from gapless.solvers.flow_shop.arrays import PRICE_SCALE, build_arrays
@@ -47,7 +47,7 @@ def _worth(
     unit, number = pair
     losses = shop.loss_permille[bound.kinds[number].chain][unit]
     lost = sum(losses[bound.kinds[other].chain][beside] for beside, other in pairs if beside != unit)
-    return int(bound.prices[number, unit]) * (1000 - lost)
+    return int(bound.prices[number, unit]) * (1000 - min(lost, MOST_LOSS_PERMILLE))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -56,6 +56,25 @@ def test_no_optimum_is_below(seed: int) -> None:
     least = optima(problem, TERMS)
     for term, value in zip(TERMS, least or (), strict=False):
         assert objective_bound(problem.with_objective(term)) <= value
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_optimum_under_the_cap_is_below(seed: int) -> None:
+    problem = crowded_workload(seed)
+    least = optima(problem, TERMS)
+    assert least is not None
+    for term, value in zip(TERMS, least, strict=True):
+        assert objective_bound(problem.with_objective(term)) <= value
+    assert dearest(shop_of(problem), bound_of(problem)) <= 1000 * PRICE_SCALE
+
+
+def test_sets_that_are_searched_for_keep_to_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(4):
+        problem = crowded_workload(seed)
+        with monkeypatch.context() as patched:
+            patched.setattr(company, "_MOST_SETS", 1)
+            patched.setattr(company, "_FRONT", 4)
+            assert dearest(shop_of(problem), bound_of(problem)) <= 1000 * PRICE_SCALE
 
 
 @pytest.mark.parametrize("limit_s", [None, 0.0])
