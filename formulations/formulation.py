@@ -203,6 +203,18 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     # Spaces and models
 
     @abstractmethod
+    def plan_class(self, problem: Problem) -> str:
+        """Return which plans there are: what proofs and bounds are about.
+
+        It stands behind "among", in every answer: "plans with at most one chunk per unit". What the problem
+        itself asks of plans (limits, rules, capacities) is not repeated.
+        """
+
+    def outside(self, problem: Problem) -> str:
+        """Return in a sentence what other plans there may be, and how to ask for them; empty: none."""
+        return ""
+
+    @abstractmethod
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of well-formed plans."""
 

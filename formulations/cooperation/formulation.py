@@ -106,6 +106,25 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         unused = (groups.chain.layer_count, 0)
         return tuple(number for d in range(groups.device_count) for number in own.get(d, unused))
 
+    def plan_class(self, problem: Problem) -> str:
+        """Return where the network is cut, and that no device is in two groups."""
+        data = problem.data
+        most = f" of at most {data.most_group} devices" if data.most_group is not None else ""
+        cuts = "the given pieces" if data.over_graph is None else "the given chunks of the graph"
+        speeds = {(link.bytes_per_second, link.latency_us) for link in data.devices.links}
+        rule = f", {data.axis} shared by rule" if len(speeds) > 1 else ""
+        return (
+            f"plans of one line of groups{most}, cut between {cuts}, each device in at most one group{rule}"
+        )
+
+    def outside(self, problem: Problem) -> str:
+        """Return that there are other cuts."""
+        if problem.data.over_graph is not None:
+            return "Plans with other cuts or several lines are not looked at."
+        return (
+            "Plans with cuts within the pieces are not looked at; with an ONNX model --over-graph looks at them."
+        )
+
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""
         return count_parts(groups_of(problem))

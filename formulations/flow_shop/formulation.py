@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import ClassVar
 
+from ..branches import order_words
 from ..demands import Demand
 from ..deployment import Mode
 from ..energy import unknown_energy
@@ -152,6 +153,31 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     def key(self, problem: Problem, code: Schedule) -> tuple[int, ...]:
         """Return the order, then the cuts."""
         return (*code.order, *(cut for cuts in code.cuts for cut in cuts))
+
+    def plan_class(self, problem: Problem) -> str:
+        """Return in which order requests pass the units, and units serve requests."""
+        workload = workload_of(problem)
+        words = f"once, in the order {', '.join(problem.platform.unit_names)}"
+        if len(workload.requests) == 1:
+            words = f"plans in which the request passes the units {words}, without waiting"
+        else:
+            given = "the given order" if workload.order is RequestOrder.FIXED else "one order"
+            words = f"plans in which every request passes the units {words}, all units serve them in {given}"
+            words += ", as soon as they can"
+        if workload.execution is Execution.COLUMNS:
+            words += ", in columns"
+        if workload.mode is Mode.STREAM:
+            words += ", alike in every round"
+        return words + order_words(self.placed(problem))
+
+    def outside(self, problem: Problem) -> str:
+        """Return that the order of the units could be another one."""
+        if len(problem.platform.units) == 1:
+            return ""
+        return (
+            "Another order of the units, or several passes, may have a plan: list the units in another order "
+            "in the problem file (platform and costs)."
+        )
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of schedules."""

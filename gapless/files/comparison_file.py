@@ -247,6 +247,7 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         version=written.version,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
+        plan_class=problem.plan_class,
         runtime_s=written.runtime_s,
         startup_s=written.startup_s,
         candidates=candidates,

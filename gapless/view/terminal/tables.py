@@ -73,6 +73,8 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
         handled = ", ".join(f"{name} ({how})" for name, how in result.handling.items())
         parts.append(Text(f"rules: {handled}", style="dim"))
     parts += _conflict(problem, result)
+    if result.status is SolveStatus.INFEASIBLE:
+        parts += outside_view(problem)
     if result.best is not None:
         parts += ["", *best_plan(problem, result.best)]
     return Group(*parts)
@@ -155,6 +157,12 @@ def _conflict(problem: Problem, result: SolveResult) -> list[RenderableType]:
         broken = "; ".join(v.message for v in check(problem, result.unfiltered.plan))
         parts.append(text.append(f". It breaks: {broken}"))
     return parts
+
+
+def outside_view(problem: Problem) -> list[RenderableType]:
+    """Return what other plans there may be where it is proved that there is none of the class."""
+    words = problem.formulation.outside(problem)
+    return [Text(words)] if words else []
 
 
 def conflict_view(conflict: Conflict) -> list[RenderableType]:
