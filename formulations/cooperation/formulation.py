@@ -121,9 +121,7 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         """Return that there are other cuts."""
         if problem.data.over_graph is not None:
             return "Plans with other cuts or several lines are not looked at."
-        return (
-            "Plans with cuts within the pieces are not looked at; with an ONNX model --over-graph looks at them."
-        )
+        return "Plans with cuts within the pieces are not looked at; --over-graph does, for a model."
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""

@@ -157,18 +157,15 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     def plan_class(self, problem: Problem) -> str:
         """Return in which order requests pass the units, and units serve requests."""
         workload = workload_of(problem)
-        words = f"once, in the order {', '.join(problem.platform.unit_names)}"
-        if len(workload.requests) == 1:
-            words = f"plans in which the request passes the units {words}, without waiting"
-        else:
-            given = "the given order" if workload.order is RequestOrder.FIXED else "one order"
-            words = f"plans in which every request passes the units {words}, all units serve them in {given}"
-            words += ", as soon as they can"
-        if workload.execution is Execution.COLUMNS:
-            words += ", in columns"
-        if workload.mode is Mode.STREAM:
-            words += ", alike in every round"
-        return words + order_words(self.placed(problem))
+        layers = order_words(self.placed(problem))
+        request = f"every request{layers}," if layers else "every request"
+        units = ", ".join(problem.platform.unit_names)
+        words = f"plans in which {request} passes the units once, in the order {units}"
+        if len(workload.requests) > 1:
+            fixed = workload.order is RequestOrder.FIXED
+            words += f", and all units serve them in {'the given' if fixed else 'one'} order"
+            words += ", in columns" if workload.execution is Execution.COLUMNS else ", as soon as they can"
+        return f"{words}, alike in every round" if workload.mode is Mode.STREAM else words
 
     def outside(self, problem: Problem) -> str:
         """Return that the order of the units could be another one."""

@@ -237,7 +237,7 @@ def status_words(terms: Terms, result: SolveResult) -> str:
             if result.bound is None:
                 return f"{words}; nothing is known about how much better a plan can be"
             least = term_value(terms, term, result.bound)
-            return f"{words}; none has less {term_name(terms, term)} than {least} among {result.plan_class}"
+            return f"{words}; no valid one has less {term_name(terms, term)} than {least} among {result.plan_class}"
         case SolveStatus.INFEASIBLE:
             return f"proved: none keeps everything that is asked among {result.plan_class}"
         case SolveStatus.NO_SOLUTION:
@@ -246,7 +246,7 @@ def status_words(terms: Terms, result: SolveResult) -> str:
 
 def _proven_words(terms: Terms, result: SolveResult) -> str:
     if len(result.candidates) < 2:
-        return f"proved: none is better among {result.plan_class}"
+        return f"proved: no valid one is better among {result.plan_class}"
     if result.proven == len(result.candidates):
         words = f"proved: these {result.proven} plans are the best ones"
         if result.distance > 1:

@@ -26,6 +26,7 @@ from ..sweep_words import (
     BACKEND_COLUMNS,
     amount_words,
     backend_cells,
+    class_words,
     gain_words,
     price_words,
     rate_words,
@@ -176,6 +177,8 @@ def _summary(found: SweepResult) -> Iterator[str]:
     rows = found.rows
     proved = sum(record.proved for record in records(rows))
     yield f"{len(rows):,} of {found.total:,} plans, {proved:,} of them proved; {len(found.failed):,} failed."
+    if words := class_words(rows):
+        yield words
     if found.interrupted:
         yield "The sweep was interrupted: what is shown is what was answered until then."
     spent = sum(row.total_s for row in rows)
