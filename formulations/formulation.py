@@ -111,7 +111,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """Whether costs can be corrected by what its plans took: its tables are a `Chain`."""
 
     incomplete: ClassVar[str] = "every layer can run somewhere, but no plan covers all layers"
-    """Why there is no plan at all where the table leaves no layer out, in words."""
+    """Why no plan of its class is valid where the table leaves no layer out, in words."""
 
     @cached_property
     def fields(self) -> Mapping[str, str]:

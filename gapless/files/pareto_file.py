@@ -163,7 +163,7 @@ def front_of(document: FrontDocument, problem: Problem, path: str | Path) -> Par
         backend=document.backend,
         version=document.backend_version,
         fingerprint=problem.fingerprint,
-        plan_class=problem.plan_class,
+        plan_class=document.plan_class or problem.plan_class,
         solves=document.solves,
         runtime_s=document.runtime_s,
         energy_by=document.energy_by,

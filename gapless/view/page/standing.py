@@ -70,8 +70,8 @@ def _bounded(subject: Subject, term: TermInfo, value: int) -> Standing:
         return Standing(label="not proved", text=text, kind="warn")
     gap = 100 * (value - bound[0]) / value
     text = (
-        f"Found, not proved: at most {gap:.1f} % could be gained among {subject.problem.plan_class}, no valid one "
-        f"of which has less {name} than {amount(term.dimension, bound[0])} ({bound[1]})."
+        f"Found, not proved; at most {gap:.1f} % could be gained: no valid one has less {name} than "
+        f"{amount(term.dimension, bound[0])} ({bound[1]}) among {subject.problem.plan_class}."
     )
     return Standing(label=f"gap {gap:.1f} %", text=text, kind="warn")
 
