@@ -109,13 +109,13 @@ class CooperationFormulation(Formulation[Groups, Parts]):
     def plan_class(self, problem: Problem) -> str:
         """Return where the network is cut, and that no device is in two groups."""
         data = problem.data
-        most = f" of at most {data.most_group} devices" if data.most_group is not None else ""
-        cuts = "the given pieces" if data.over_graph is None else "the given chunks of the graph"
+        unit = "device" if data.devices.links else "unit"
+        most = f" of at most {data.most_group} {unit}s" if data.most_group is not None else ""
+        found = data.over_graph
+        cuts = "given pieces" if found is None else f"chunks that are best over {found.sets} down-sets"
         speeds = {(link.bytes_per_second, link.latency_us) for link in data.devices.links}
         rule = f", {data.axis} shared by rule" if len(speeds) > 1 else ""
-        return (
-            f"plans of one line of groups{most}, cut between {cuts}, each device in at most one group{rule}"
-        )
+        return f"plans of one line of groups{most}, cut between the {cuts}, each {unit} in at most one{rule}"
 
     def outside(self, problem: Problem) -> str:
         """Return that there are other cuts."""

@@ -17,7 +17,7 @@ BACKEND_COLUMNS = (
     "plans",
     "proved best",
     "not proved",
-    "no plan exists",
+    "none valid",
     "nothing found",
     "failed",
     "gap if not proved",

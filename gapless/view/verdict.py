@@ -50,7 +50,7 @@ def rivals(result: TuningResult) -> list[str]:
     if result.baseline_wins and result.has_verdict:
         plan = result.best(CandidateKind.PLAN)
         best = f" (the best one, {plan.candidate.label}, {compared(plan, result)})" if plan else ""
-        return [*lines, f"A baseline wins: no plan that ran is faster beyond the noise{best}."]
+        return [*lines, f"A baseline wins: no plan is faster beyond the noise{best}."]
     baseline = result.best(CandidateKind.BASELINE)
     if baseline is None:
         return lines

@@ -237,7 +237,8 @@ def status_words(terms: Terms, result: SolveResult) -> str:
             if result.bound is None:
                 return f"{words}; nothing is known about how much better a plan can be"
             least = term_value(terms, term, result.bound)
-            return f"{words}; no valid one has less {term_name(terms, term)} than {least} among {result.plan_class}"
+            words += f"; no valid one has less {term_name(terms, term)} than {least}"
+            return f"{words} among {result.plan_class}"
         case SolveStatus.INFEASIBLE:
             return f"proved: none keeps everything that is asked among {result.plan_class}"
         case SolveStatus.NO_SOLUTION:

@@ -41,7 +41,7 @@ class Answers:
 _STATUS = {
     SolveStatus.OPTIMAL: ("proved best", "good"),
     SolveStatus.FEASIBLE: ("found, not proved", "warn"),
-    SolveStatus.INFEASIBLE: ("proved: no plan", "bad"),
+    SolveStatus.INFEASIBLE: ("proved: none valid", "bad"),
     SolveStatus.NO_SOLUTION: ("nothing found", "bad"),
 }
 

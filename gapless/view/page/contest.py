@@ -32,7 +32,7 @@ _TERMS = ("bound, gap", "exact, heuristic")
 _STATUS = {
     SolveStatus.OPTIMAL: ("proved best", "good"),
     SolveStatus.FEASIBLE: ("found, not proved", "warn"),
-    SolveStatus.INFEASIBLE: ("proved: no plan", "warn"),
+    SolveStatus.INFEASIBLE: ("proved: none valid", "warn"),
     SolveStatus.NO_SOLUTION: ("nothing found", "bad"),
 }
 _FAILED = ("failed", "bad")

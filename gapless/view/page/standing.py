@@ -44,7 +44,9 @@ def standing(subject: Subject) -> Standing:
     if objective.period_slack_permille is None and better:
         return _beaten(min(better, key=lambda answer: answer.objective or 0), infos[term], value)
     if known is not None and known.proven:
-        return Standing(label="proved best", text=f"Proved: no valid one is better among {plan_class}.", kind="good")
+        return Standing(
+            label="proved best", text=f"Proved: no valid one is better among {plan_class}.", kind="good"
+        )
     if known is not None and known.next_best.values is not None and known.next_best.values < known.values:
         return Standing(label="not the best", text="A better plan is known: see below.", kind="bad")
     return _bounded(subject, infos[term], value)

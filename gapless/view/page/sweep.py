@@ -46,7 +46,7 @@ _MOST_ROWS = 300
 _KINDS = (
     ("proved best", SolveStatus.OPTIMAL, "c2", "good"),
     ("found, not proved", SolveStatus.FEASIBLE, "c1", "warn"),
-    ("proved: no plan", SolveStatus.INFEASIBLE, "c3", "warn"),
+    ("proved: none valid", SolveStatus.INFEASIBLE, "c3", "warn"),
     ("nothing found", SolveStatus.NO_SOLUTION, "c7", "bad"),
     ("failed", FAILED, "c4", "bad"),
 )
