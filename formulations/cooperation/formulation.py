@@ -110,7 +110,8 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         """Return where the network is cut, and that no device is in two groups."""
         data = problem.data
         unit = "device" if data.devices.links else "unit"
-        most = f" of at most {data.most_group} {unit}s" if data.most_group is not None else ""
+        many = "" if data.most_group == 1 else "s"
+        most = f" of at most {data.most_group} {unit}{many}" if data.most_group is not None else ""
         found = data.over_graph
         cuts = "given pieces" if found is None else f"chunks that are best over {found.sets} down-sets"
         speeds = {(link.bytes_per_second, link.latency_us) for link in data.devices.links}
