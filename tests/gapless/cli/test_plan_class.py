@@ -161,7 +161,7 @@ def test_tables_of_many_plans_name_the_classes(cli: Cli, tmp_path: Path) -> None
 def test_no_page_speaks_of_all_plans() -> None:
     """What is proved holds for a class of plans, so no text says that no plan at all is better."""
     claims = re.compile(
-        r"no plan (is|was) better|no plan at all (takes|reaches|is)|no plan can (beat|be)|best possible",
+        r"no plan (is|was) better|no plan at all (takes|reaches)|no plan can (beat|be)|best possible",
         re.IGNORECASE,
     )
     places = [
