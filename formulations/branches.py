@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .bit_sets import members
 from .network import Network
@@ -26,6 +26,19 @@ def runs_of(network: Network) -> tuple[tuple[int, ...], ...]:
         run.append(layer)
         run_of[layer] = run
     return tuple({id(run): tuple(run) for run in run_of.values()}.values())
+
+
+def is_line(network: Network) -> bool:
+    """Return whether the layers can run in no other order, as far as is known."""
+    if not network.tensors:
+        return True
+    read = {(tensor.source, target) for tensor in network.tensors for target in tensor.targets}
+    return all((layer, layer + 1) in read for layer in range(len(network.layers) - 1))
+
+
+def order_words(networks: Iterable[Network]) -> str:
+    """Return that chunks keep the given order of the layers, where there are others."""
+    return "" if all(map(is_line, networks)) else ", in the given order of the layers"
 
 
 def later_runs(network: Network, runs: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """Whether costs can be corrected by what its plans took: its tables are a `Chain`."""
 
     incomplete: ClassVar[str] = "every layer can run somewhere, but no plan covers all layers"
-    """Why there is no plan at all where the table leaves no layer out, in words."""
+    """Why no plan of its class is valid where the table leaves no layer out, in words."""
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
@@ -201,6 +201,18 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         """Return what orders plans whose terms are equal: the canonical order."""
 
     # Spaces and models
+
+    @abstractmethod
+    def plan_class(self, problem: Problem) -> str:
+        """Return which plans there are: what proofs and bounds are about.
+
+        It stands behind "among", in every answer: "plans with at most one chunk per unit". What the problem
+        itself asks of plans (limits, rules, capacities) is not repeated.
+        """
+
+    def outside(self, problem: Problem) -> str:
+        """Return in a sentence what other plans there may be, and how to ask for them; empty: none."""
+        return ""
 
     @abstractmethod
     def count(self, problem: Problem) -> int:

@@ -194,6 +194,11 @@ class Problem:
         return {name: info for name, info in terms.items() if name not in unknown}
 
     @cached_property
+    def plan_class(self) -> str:
+        """Which plans are looked at: what proofs and bounds are about; it stands behind "among"."""
+        return self.formulation.plan_class(self)
+
+    @cached_property
     def tables(self) -> Any:
         """The integer tables of its formulation."""
         return self.formulation.tables(self)

@@ -150,6 +150,7 @@ def _merged(
         backend=parts[0].backend,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
+        plan_class=problem.plan_class,
         runtime_s=sum(part.runtime_s for part in parts),
         startup_s=sum(part.startup_s for part in parts),
         candidates=present(problem, ranked[:top]),

@@ -53,7 +53,8 @@ class ParetoPoint:
     values
         Its values of the terms, in their order.
     proven
-        Whether it is proved that no plan is better in one of the terms and as good in the others.
+        Whether it is proved that no plan of the class is better in one of the terms and as good in the
+        others.
     bound
         What the first term is at least, of all plans that are as good in the others; None: not known.
     measured
@@ -83,14 +84,16 @@ class ParetoFront:
     points
         The plans, by their values.
     complete
-        Whether it is proved that these are all: for each further plan there is one that is as good in every
-        term.
+        Whether it is proved that these are all: for each further plan of `plan_class` there is one that is as
+        good in every term.
     stop
         Why the search ended.
     backend, version
         Who solved.
     fingerprint
         `Problem.fingerprint`.
+    plan_class
+        Which plans the proofs are about (`Problem.plan_class`).
     solves
         How many problems were solved.
     runtime_s
@@ -106,6 +109,7 @@ class ParetoFront:
     backend: str
     version: str
     fingerprint: str
+    plan_class: str
     solves: int
     runtime_s: float
     energy_by: str = ""
@@ -202,6 +206,7 @@ class ParetoSearch:
             backend=answer.backend if answer else str(getattr(self._backend, "name", self._backend)),
             version=answer.version if answer else "",
             fingerprint=self._fingerprint,
+            plan_class=self._problem.plan_class,
             solves=len(self._answers),
             runtime_s=time.monotonic() - self._began,
         )

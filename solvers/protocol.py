@@ -22,7 +22,7 @@ Statistics = Mapping[str, int | float | str]
 
 
 class SolveStatus(StrEnum):
-    """How a solve ended. OPTIMAL and INFEASIBLE are proofs.
+    """How a solve ended. OPTIMAL and INFEASIBLE are proofs, about the plans of `Problem.plan_class`.
 
     NO_SOLUTION says that nothing was found and nothing is proved.
     """

@@ -123,6 +123,9 @@ class SolveResult:
         What the backend has to tell.
     fingerprint
         `Problem.fingerprint`.
+    plan_class
+        Which plans `status` and `bound` are about (`Problem.plan_class`): "optimal" is the best of these, and
+        "infeasible" says that none of these is valid.
     conflict
         Why the problem is infeasible, when that was asked for.
     unfiltered
@@ -142,6 +145,7 @@ class SolveResult:
     asked: Objective
     fingerprint: str
     runtime_s: float
+    plan_class: str
     candidates: tuple[Candidate, ...] = ()
     objective: int | None = None
     values: tuple[int, ...] | None = None

@@ -293,6 +293,7 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
         backend=backend.name,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
+        plan_class=problem.plan_class,
         runtime_s=max(0.0, elapsed_s - claim.startup_s),
         startup_s=claim.startup_s,
         candidates=_present(problem, ranked),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from ..branches import order_words
 from ..chain import Chain
 from ..energy import unknown_energy
 from ..formulation import Difference, Formulation
@@ -88,6 +89,14 @@ class Chunking(Formulation[Chain, Parts]):
     def key(self, problem: Problem, code: Parts) -> tuple[int, ...]:
         """Return (stop, unit index) of the chunks, first chunk first."""
         return tuple(number for _, stop, unit in code for number in (stop, unit))
+
+    def plan_class(self, problem: Problem) -> str:
+        """Return that units are not used twice."""
+        return f"plans with at most one chunk per unit{order_words(problem.networks)}"
+
+    def outside(self, problem: Problem) -> str:
+        """Return that units could be used twice."""
+        return "Plans with several chunks on a unit are not looked at; one of them may do."
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""

@@ -106,6 +106,24 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         unused = (groups.chain.layer_count, 0)
         return tuple(number for d in range(groups.device_count) for number in own.get(d, unused))
 
+    def plan_class(self, problem: Problem) -> str:
+        """Return where the network is cut, and that no device is in two groups."""
+        data = problem.data
+        unit = "device" if data.devices.links else "unit"
+        many = "" if data.most_group == 1 else "s"
+        most = f" of at most {data.most_group} {unit}{many}" if data.most_group is not None else ""
+        found = data.over_graph
+        cuts = "given pieces" if found is None else f"chunks that are best over {found.sets} down-sets"
+        speeds = {(link.bytes_per_second, link.latency_us) for link in data.devices.links}
+        rule = f", {data.axis} shared by rule" if len(speeds) > 1 else ""
+        return f"plans of one line of groups{most}, cut between the {cuts}, each {unit} in at most one{rule}"
+
+    def outside(self, problem: Problem) -> str:
+        """Return that there are other cuts."""
+        if problem.data.over_graph is not None:
+            return "Plans with other cuts or several lines are not looked at."
+        return "Plans with cuts within the pieces are not looked at; --over-graph does, for a model."
+
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""
         return count_parts(groups_of(problem))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import ClassVar
 
+from ..branches import order_words
 from ..demands import Demand
 from ..deployment import Mode
 from ..energy import unknown_energy
@@ -152,6 +153,28 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     def key(self, problem: Problem, code: Schedule) -> tuple[int, ...]:
         """Return the order, then the cuts."""
         return (*code.order, *(cut for cuts in code.cuts for cut in cuts))
+
+    def plan_class(self, problem: Problem) -> str:
+        """Return in which order requests pass the units, and units serve requests."""
+        workload = workload_of(problem)
+        layers = order_words(self.placed(problem))
+        request = f"every request{layers}," if layers else "every request"
+        units = ", ".join(problem.platform.unit_names)
+        words = f"plans in which {request} passes the units once, in the order {units}"
+        if len(workload.requests) > 1:
+            fixed = workload.order is RequestOrder.FIXED
+            words += f", and all units serve them in {'the given' if fixed else 'one'} order"
+            words += ", in columns" if workload.execution is Execution.COLUMNS else ", as soon as they can"
+        return f"{words}, alike in every round" if workload.mode is Mode.STREAM else words
+
+    def outside(self, problem: Problem) -> str:
+        """Return that the order of the units could be another one."""
+        if len(problem.platform.units) == 1:
+            return ""
+        return (
+            "Another order of the units, or several passes, may have a plan: list the units in another order "
+            "in the problem file (platform and costs)."
+        )
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of schedules."""

@@ -126,6 +126,18 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
         """Return the chunks, then the order."""
         return (*(number for parts in code.parts for part in parts for number in part), *code.order)
 
+    def plan_class(self, problem: Problem) -> str:
+        """Return where requests are cut."""
+        borders = " or at the given borders" if jobs_of(problem).borders else ""
+        return (
+            f"plans that cut requests only where other units can run the layers{borders}, "
+            "chunks starting as early as their order allows"
+        )
+
+    def outside(self, problem: Problem) -> str:
+        """Return that there are other cuts."""
+        return "Plans with other cuts are not looked at; borders of sections in the problem file add cuts."
+
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""
         return count_plans(tables_of(problem))

@@ -103,6 +103,14 @@ class PartitionFormulation(Formulation[LayerGraph, Code]):
         """Return the unit of each layer."""
         return code
 
+    def plan_class(self, problem: Problem) -> str:
+        """Return that units do not get two parts."""
+        return "plans of convex parts, at most one per unit"
+
+    def outside(self, problem: Problem) -> str:
+        """Return that units could be used twice."""
+        return "Plans with several parts on a unit are not looked at; one of them may do."
+
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""
         return count_codes(graph_of(problem))

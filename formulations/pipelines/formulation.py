@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from ..branches import order_words
 from ..cluster import Pipelines
 from ..formulation import Formulation
 from ..model import Encoded
@@ -100,6 +101,20 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
         own = {d: (min(x for *_, x in pipe), i, j) for pipe in code for i, j, d in pipe}
         unused = (cluster.device_count, 0, 0)
         return tuple(number for d in range(cluster.device_count) for number in own.get(d, unused))
+
+    def plan_class(self, problem: Problem) -> str:
+        """Return how many pipelines there may be, and that no device has two chunks."""
+        most, unit = problem.data.most, "device" if problem.data.links else "unit"
+        count = {None: "pipelines side by side", 1: "one pipeline"}.get(
+            most, f"at most {most} pipelines side by side"
+        )
+        inner = " (or per unit of it)" if problem.data.inner else ""
+        return f"plans of {count}, at most one chunk per {unit}{inner}{order_words(problem.networks)}"
+
+    def outside(self, problem: Problem) -> str:
+        """Return that devices could be used twice, or more pipelines be asked for."""
+        more = "" if problem.data.most is None else "More pipelines may do (--pipelines many). "
+        return f"{more}Plans with several chunks on a device are not looked at; one of them may do."
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""

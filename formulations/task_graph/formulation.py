@@ -102,6 +102,11 @@ class TaskGraphFormulation(Formulation[TaskTables, Schedule]):
         """Return the unit of each task, then their order."""
         return (*code.units, *code.order)
 
+    def plan_class(self, problem: Problem) -> str:
+        """Return that layers are neither split nor run twice."""
+        what = "layer and segment" if tasks_of(problem).segments else "layer"
+        return f"plans in which every {what} runs once, whole on one unit, as early as their order allows"
+
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""
         return count_schedules(tables_of(problem))

@@ -259,7 +259,10 @@ def _solved(problem: Problem, why: str = "") -> Plan:
     options = SolveOptions(time_limit_s=REPLAN_LIMIT_S if why else None)
     result = solve(problem, default_backend(problem), options)
     if result.plan is None:
-        raise UnitLostError(f"{why + ': ' if why else ''}there is no plan for what is left of the cluster")
+        raise UnitLostError(
+            f"{why + ': ' if why else ''}no plan was found for what is left of the cluster, among "
+            f"{problem.plan_class}"
+        )
     return result.plan
 
 

@@ -122,7 +122,7 @@ def disagreements(results: Sequence[SolveResult]) -> list[str]:
             for one, other in ((first, second), (second, first)):
                 if one.status is SolveStatus.INFEASIBLE and other.candidates:
                     found.append(
-                        f"{one.label} proves that there is no plan, "
+                        f"{one.label} proves that none is valid, "
                         f"{other.label} has the valid plan [{other.plan}]"
                     )
                 elif one.bound is not None and other.objective is not None and other.objective < one.bound:

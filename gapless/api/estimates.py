@@ -185,7 +185,8 @@ def _value_of_best(asked: Problem, true: Problem) -> int:
     found = plan(asked).plan
     if found is None:
         raise InvalidInputError(
-            "there is no plan to compare: the limits or rules of the measured problem admit none"
+            f"no plan to compare was found among {asked.plan_class}: `gapless plan` says which limits or "
+            "rules of the measured problem are in the way"
         )
     return score(true, found).value(true.objective.terms[0])
 

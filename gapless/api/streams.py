@@ -88,8 +88,8 @@ def played(
         plan = results[problem.fingerprint].plan
         if plan is None:
             raise InvalidInputError(
-                f"no plan was found for {problem.network.name} on {problem.platform.name}; "
-                "`gapless plan` says why"
+                f"no plan was found for {problem.network.name} on {problem.platform.name} among "
+                f"{problem.plan_class}; `gapless plan` says why"
             )
         planned.append(Task(problem=problem, plan=plan, items=items))
     return TaskStream(

@@ -73,7 +73,7 @@ class WrittenResult:
     objective
         Value of the first term for the best plan; null without a plan.
     bound
-        No plan has a lower value of the first term; null: nothing is known.
+        No plan of the class has a lower value of the first term; null: nothing is known.
     gap
         How far the objective can be from the optimum, as a share of the objective, by the best bound of all
         backends; null: not known.
@@ -83,6 +83,8 @@ class WrittenResult:
         Its plans, best first.
     proven, exhausted, start, plan_source, bound_source
         As in `SolveResult` (older files do not say the last three).
+    plan_class
+        Which plans status and bound are about (older files do not say it).
     course
         Which plan and which bound it had when (older files do not say it).
     first_plan_s, near_best_s, primal_integral_s
@@ -106,6 +108,7 @@ class WrittenResult:
     start: StartMode | None = None
     plan_source: Source | None = None
     bound_source: Source | None = None
+    plan_class: str = ""
     course: tuple[Milestone, ...] = ()
     first_plan_s: float | None = None
     near_best_s: float | None = None
@@ -247,6 +250,7 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         version=written.version,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
+        plan_class=written.plan_class or problem.plan_class,
         runtime_s=written.runtime_s,
         startup_s=written.startup_s,
         candidates=candidates,

@@ -113,6 +113,7 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "backend": result.backend,
         "backend_version": result.version or None,
         "status": str(result.status),
+        "plan_class": result.plan_class,
         "stop": str(result.stop),
         "terms": [str(term) for term in terms],
         "objective": result.objective,
@@ -146,6 +147,7 @@ def stream_document(stream: TaskStream, ran: RunStream | None = None) -> Documen
                 "items": task.items,
                 "plan": plan_data(task.problem, task.plan),
                 "status": str(result.status),
+                "plan_class": result.plan_class,
             }
             for task, result in zip(stream.tasks, stream.results, strict=True)
         ],
@@ -185,6 +187,7 @@ def batches_data(found: Sequence[BatchChoice]) -> list[Document]:
         {
             "workload": choice.workload,
             "status": str(choice.result.status),
+            "plan_class": choice.result.plan_class,
             "values": None if choice.result.values is None else list(choice.result.values),
         }
         for choice in found
@@ -255,6 +258,7 @@ def check_document(
         **header("check"),
         "problem": problem_data(problem),
         "plan_id": plan.plan_id,
+        "plan_class": problem.plan_class,
         "valid": not violations,
         "violations": violations_data(violations),
         "score": None if score is None else score_data(problem, score),

@@ -176,7 +176,7 @@ def settled(asked: Mapping[str, str], problem: Problem) -> tuple[Mapping[str, st
 def order_note(network: Network) -> str:
     """Return which order of the layers was found to be the best, in words."""
     if not network.order:
-        return "no order of the layers is better than theirs"
+        return "no better order of the layers was found than theirs"
     return f"the layers are in the order {order_words(network.order)}: chunks count in it"
 
 

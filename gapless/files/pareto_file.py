@@ -38,7 +38,8 @@ class FrontPointDocument:
     values
         What it is worth in each term, by the names of scores: microseconds, bytes, nanojoules.
     proven
-        Whether it is proved that no plan is better in one of the terms and as good in the others.
+        Whether it is proved that no plan of the class is better in one of the terms and as good in the
+        others.
     bound
         What the first term is at least, of all plans that are as good in the others; null: not known.
     measured
@@ -68,6 +69,8 @@ class FrontDocument:
         Whether it is proved that these are all.
     stop
         Why the search ended.
+    plan_class
+        Which plans are looked at: what the proofs are about (older files do not say it).
     backend, backend_version
         Who solved.
     solves
@@ -91,6 +94,7 @@ class FrontDocument:
     backend_version: str = ""
     solves: int
     runtime_s: float
+    plan_class: str = ""
     energy_by: str = ""
     problem: str | None = None
     asked: dict[str, str] = field(default_factory=dict)
@@ -126,6 +130,7 @@ def dump_front(front: ParetoFront, problem: Problem, asked: Mapping[str, str] | 
         backend_version=front.version,
         solves=front.solves,
         runtime_s=round(front.runtime_s, 6),
+        plan_class=front.plan_class,
         energy_by=front.energy_by,
         **origin_fields(problem, asked),
     )
@@ -158,6 +163,7 @@ def front_of(document: FrontDocument, problem: Problem, path: str | Path) -> Par
         backend=document.backend,
         version=document.backend_version,
         fingerprint=problem.fingerprint,
+        plan_class=document.plan_class or problem.plan_class,
         solves=document.solves,
         runtime_s=document.runtime_s,
         energy_by=document.energy_by,

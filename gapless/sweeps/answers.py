@@ -71,8 +71,8 @@ class TaskAnswer:
         The plan in words, and its digest.
     plan_file
         The plan as the text of a plan file.
-    course
-        As in `SolveResult`.
+    course, plan_class
+        As in `SolveResult` (older files do not say the latter).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -107,6 +107,7 @@ class TaskAnswer:
     plan_id: str = ""
     plan_file: str = ""
     course: tuple[Milestone, ...] = ()
+    plan_class: str = ""
 
     @property
     def lost(self) -> bool:
@@ -189,6 +190,7 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
         start=result.start,
         plan_source=result.plan_source,
         bound_source=result.bound_source,
+        plan_class=result.plan_class,
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
         course=recorder.course(result),

@@ -139,7 +139,7 @@ class BackendRecord:
 
     @property
     def proved(self) -> int:
-        """Of how many it proved that nothing is better, or that there is no plan."""
+        """Of how many it proved that no valid plan of the class is better, or that there is none."""
         return sum(self.counts.get(status, 0) for status in _PROOFS)
 
 
@@ -234,7 +234,7 @@ def disagreements(rows: Sequence[SweepRow]) -> tuple[str, ...]:
         for row in same:
             if least is not None and least.value is not None:
                 if row.status == SolveStatus.INFEASIBLE:
-                    claim = "proves that there is no plan"
+                    claim = "proves that none is valid"
                 elif row.bound is not None and row.bound > least.value:
                     claim = f"proves that {row.term} is at least {row.bound}"
                 else:

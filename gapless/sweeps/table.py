@@ -45,7 +45,8 @@ class SweepRow:
     status, stop
         What is known of the plan, and why the backend stopped; "failed": there is no answer.
     term, value, bound, gap
-        First term of the objective: of the plan, proved for all plans, and (value - bound) / value.
+        First term of the objective: of the plan, proved for all plans of `plan_class`, and (value - bound) /
+        value.
     per_second
         Inferences a second; null where that means nothing.
     period_us, latency_us, energy_nj, peak_bytes
@@ -68,6 +69,8 @@ class SweepRow:
         Why there is no answer.
     plan_source, bound_source
         Where the plan and the bound come from (`Source`); empty without one.
+    plan_class
+        Which plans status and bound are about (`Problem.plan_class`); empty without an answer.
     """
 
     task: int
@@ -107,6 +110,7 @@ class SweepRow:
     error: str
     plan_source: str = ""
     bound_source: str = ""
+    plan_class: str = ""
 
     @property
     def failed(self) -> bool:
@@ -168,6 +172,7 @@ def row_of(
         error=answer.error,
         plan_source=str(answer.plan_source or ""),
         bound_source=str(answer.bound_source or ""),
+        plan_class=answer.plan_class,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..sweeps.contest import InstanceComparison
 from ..sweeps.standings import SHIFT_S, Standing
+from .sweep_words import class_words
 from .words import seconds
 
 COLUMNS = (
@@ -65,6 +66,12 @@ def standing_cells(one: Standing) -> tuple[str, ...]:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def summary_words(found: InstanceComparison) -> tuple[str, ...]:
+    """Return what was compared, and what proofs are about."""
+    about = class_words(one.row for one in found.answers)
+    return (f"{head_words(found)}.", *((about,) if about else ()))
 
 
 def head_words(found: InstanceComparison) -> str:

@@ -83,6 +83,13 @@ def bound_title(found: CoordinationBound) -> str:
     return f"With everything known beforehand: {what}, {proven}; times as in the table of costs"
 
 
+def bound_class(found: CoordinationBound) -> str:
+    """Return whom the bound holds for."""
+    return (
+        f"Best known and bound are of {found.parts[0].problem.plan_class}, one chunk at a time on each unit."
+    )
+
+
 def bound_columns(found: CoordinationBound) -> tuple[str, ...]:
     """Return the names of the numbers of `bound_cells`."""
     first = "mean frame" if found.term == "makespan" else "late"

@@ -10,12 +10,14 @@ from .words import amount, counted, gap, stop_words
 
 
 def status_words(front: ParetoFront) -> str:
-    """Return what is known about a front."""
+    """Return what is known about a front; a proof says among which plans."""
     count = counted(len(front.points), "plan")
     if front.complete:
-        return f"proved: these {count} are all trade-offs" if front.points else "proved: there is no plan"
+        known = f"these {count} are all trade-offs" if front.points else "none is valid"
+        return f"proved: {known} among {front.plan_class}"
     proven = sum(point.proven for point in front.points)
-    return f"{count}, {proven} of them proven, and there may be more: {stop_words(front.stop)}"
+    among = f" among {front.plan_class}" if proven else ""
+    return f"{count}, {proven} of them proven{among}, and there may be more: {stop_words(front.stop)}"
 
 
 def proof_words(point: ParetoPoint) -> str:

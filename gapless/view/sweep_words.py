@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..solvers.protocol import SolveStatus
-from ..sweeps.findings import FAILED, RATE, BackendRecord, Topic
+from ..sweeps.findings import FAILED, RATE, BackendRecord, Topic, is_proof
 from ..sweeps.table import SweepRow
 from .words import all_terms, gap, seconds, term_name, term_value
+
+_MOST_CLASSES = 2
+"""Classes of plans that are named."""
 
 BACKEND_COLUMNS = (
     "backend",
     "plans",
     "proved best",
     "not proved",
-    "no plan exists",
+    "none valid",
     "nothing found",
     "failed",
     "gap if not proved",
     "time of proofs",
     "largest proof",
 )
+
+
+def class_words(rows: Iterable[SweepRow]) -> str:
+    """Return among which plans proofs and bounds hold; empty where there are none."""
+    found = dict.fromkeys(row.plan_class for row in rows if row.plan_class and (is_proof(row) or row.bound))
+    if not found:
+        return ""
+    if len(found) > _MOST_CLASSES:
+        return f"Proofs and bounds are among {len(found)} classes of plans: see plan_class of the table."
+    return f"Proofs and bounds are among {'; and among '.join(found)}."
 
 
 def topic_words(topic: Topic) -> str:

@@ -224,34 +224,37 @@ def source_words(result: SolveResult) -> str:
 
 
 def status_words(terms: Terms, result: SolveResult) -> str:
-    """Return what is known about the answer."""
+    """Return what is known about the answer; a proof says among which plans."""
     term = result.asked.terms[0]
     stop = stop_words(result.stop)
     match result.status:
         case SolveStatus.OPTIMAL:
-            words = (
-                "proved: no plan is better" if len(result.candidates) < 2 else _proven_words(terms, result)
-            )
-            none = "no further plan is so different" if result.distance > 1 else "there are no further plans"
+            words = _proven_words(terms, result)
+            none = "no further one is so different" if result.distance > 1 else "there are no further ones"
             return f"{words}; {none}" if result.exhausted else words
         case SolveStatus.FEASIBLE:
             words = f"a valid plan, not proved to be the best one: {stop}"
             if result.bound is None:
                 return f"{words}; nothing is known about how much better a plan can be"
             least = term_value(terms, term, result.bound)
-            return f"{words}; no plan has less {term_name(terms, term)} than {least}"
+            words += f"; no valid one has less {term_name(terms, term)} than {least}"
+            return f"{words} among {result.plan_class}"
         case SolveStatus.INFEASIBLE:
-            return "proved: no plan keeps everything that is asked"
+            return f"proved: none keeps everything that is asked among {result.plan_class}"
         case SolveStatus.NO_SOLUTION:
             return f"no plan was found, and nothing is proved: {stop}"
 
 
 def _proven_words(terms: Terms, result: SolveResult) -> str:
+    if len(result.candidates) < 2:
+        return f"proved: no valid one is better among {result.plan_class}"
     if result.proven == len(result.candidates):
         words = f"proved: these {result.proven} plans are the best ones"
         if result.distance > 1:
             words += f" with at least {result.distance} layers elsewhere than in all before"
         shown = result.asked.present_by
-        return f"{words}, in this order" if shown is None else f"{words}, shown by {term_name(terms, shown)}"
+        words += ", in this order" if shown is None else f", shown by {term_name(terms, shown)}"
+        return f"{words}, among {result.plan_class}"
     best = "the first plan is" if result.proven == 1 else f"the first {result.proven} plans are"
-    return f"proved: {best} the best; the others are valid, {stop_words(result.stop)}"
+    words = f"proved: {best} the best among {result.plan_class}"
+    return f"{words}; the others are valid, {stop_words(result.stop)}"

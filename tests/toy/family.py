@@ -183,6 +183,9 @@ class ToyFormulation(Formulation[Tables, Code]):
     def key(self, problem: Problem, code: Code) -> tuple[int, ...]:
         return code
 
+    def plan_class(self, problem: Problem) -> str:
+        return "plans that run each job whole on one unit"
+
     def count(self, problem: Problem) -> int:
         return int(len(problem.platform.units) ** len(problem.networks))
 

@@ -35,7 +35,7 @@ class ExitCode(IntEnum):
     USAGE
         Bad input or usage.
     INFEASIBLE
-        It is proved that there is no plan.
+        It is proved that no plan of those that are looked at is valid; the answer names them.
     NO_ANSWER
         Neither a plan nor a proof within the limits.
     FAILURE

@@ -213,7 +213,7 @@ def _plans_written(
         return write_out(out, lambda: dump_plans(plans, problem, origin))
     if plans:
         return write_out(out, lambda: dump_plan(plans[0], problem, origin))
-    return [] if out is None else [f"{out} is not written: there is no plan"]
+    return [] if out is None else [f"{out} is not written: no plan was found"]
 
 
 @command

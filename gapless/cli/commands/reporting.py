@@ -114,5 +114,5 @@ def _no_plan(problem: Problem, result: SolveResult, out: Path) -> Answer:
         document=lambda: documents.result_document(problem, result),
         view=lambda: tables.result_view(problem, result),
         code=code_of_result(result),
-        notes=[f"{out} is not written: there is no plan"],
+        notes=[f"{out} is not written: no plan was found"],
     )

@@ -43,7 +43,7 @@ ParetoOption = Annotated[
     solving_option(
         metavar="TERMS",
         help="Instead of the best plans all trade-offs of two or three terms, e.g. period,energy: every plan "
-        "that no other is better than. A time limit is for all of them together.",
+        "that no other of its class is better than. A time limit is for all of them together.",
     ),
 ]
 StrictRulesOption = Annotated[

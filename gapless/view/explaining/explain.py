@@ -132,6 +132,7 @@ class _Explainer:
             bindings=bindings,
             next_best=other,
             proven=proven,
+            plan_class=self._problem.plan_class,
             sets=sets,
             left_out=left_out,
             backend=inquiry.backend,
@@ -163,7 +164,7 @@ class _Explainer:
         def why(infeasible: Problem, deadline: Deadline) -> str:
             found = self._inquiry.contradiction(infeasible, deadline, but=(rule,))
             if found is None:
-                return "no plan keeps everything that is asked"
+                return "none keeps everything that is asked"
             texts = [self._slack.get(item.name, item.text) for item in found]
             return f"contradicts: {'; '.join(texts)}" if texts else nothing
 
@@ -182,7 +183,7 @@ class _Explainer:
         others = (i for i, found in enumerate(result.candidates) if self._is_other(found.plan))
         place = next(others, None)
         if place is None:
-            reason = "there is no other valid plan" if result.exhausted else "no other plan was found"
+            reason = "there is no other valid one" if result.exhausted else "no other plan was found"
             other = Alternative(plan=None, reason=reason, proven=sure and result.exhausted)
         else:
             proven = (sure and result.proven > place) or (optimal and values[place] == values[0])

@@ -23,7 +23,8 @@ class Alternative:
     reason
         What it breaks (rule, limit, fact of the device), or why there is none; empty for a valid plan.
     proven
-        Whether it is proven that no plan of its kind has better values (or that there is none).
+        Whether it is proven that no plan of its kind, of `Explanation.plan_class`, has better values (or that
+        there is none).
     """
 
     plan: Plan | None
@@ -136,7 +137,9 @@ class Explanation:
     next_best
         The best other plan. It is better than the explained plan where that is not an optimum.
     proven
-        Whether it is proven that no plan has better values than the explained one.
+        Whether it is proven that no plan of `plan_class` has better values than the explained one.
+    plan_class
+        Which plans were looked at, and all proofs are about (`Problem.plan_class`).
     left_out
         What there was no time to look at, in words.
     backend
@@ -153,6 +156,7 @@ class Explanation:
     bindings: tuple[Binding, ...]
     next_best: Alternative
     proven: bool = False
+    plan_class: str = ""
     sets: tuple[SetReason, ...] = ()
     left_out: tuple[str, ...] = ()
     backend: str = ""

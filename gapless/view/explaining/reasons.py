@@ -117,7 +117,8 @@ def _standing(problem: Problem, explanation: Explanation) -> str:
     if other.plan is not None and other.values is not None and other.values < explanation.values:
         words = difference_words(infos, terms, explanation.values, other.values)
         return f"It is not the best plan: {presenter_of(problem).plan_name(other.plan)} has {words}."
-    known = "No plan is better (proved)" if explanation.proven else "No better plan was found (not proved)"
+    proved = f"Proved: no valid one is better among {explanation.plan_class}"
+    known = proved if explanation.proven else "No better plan was found (not proved)"
     if other.values is None:
         return f"{known}; {other.reason}."
     if other.values == explanation.values:

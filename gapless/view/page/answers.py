@@ -41,7 +41,7 @@ class Answers:
 _STATUS = {
     SolveStatus.OPTIMAL: ("proved best", "good"),
     SolveStatus.FEASIBLE: ("found, not proved", "warn"),
-    SolveStatus.INFEASIBLE: ("proved: no plan", "bad"),
+    SolveStatus.INFEASIBLE: ("proved: none valid", "bad"),
     SolveStatus.NO_SOLUTION: ("nothing found", "bad"),
 }
 
@@ -55,7 +55,7 @@ def answers(subject: Subject) -> Answers | None:
     values = [value for a in found for value in (a.objective, a.bound) if value is not None]
     low, high = min(values, default=0), max(values, default=0)
     return Answers(
-        words=_words(found, term, best_bound(subject)),
+        words=_words(found, term, best_bound(subject), subject.problem.plan_class),
         ranges=tuple(_reach(a, term, low, high) for a in found if not a.failure) if high > low else (),
         ends=(amount(term.dimension, low), amount(term.dimension, high)),
         table=_table(found, term),
@@ -63,19 +63,24 @@ def answers(subject: Subject) -> Answers | None:
     )
 
 
-def _words(found: tuple[SolverAnswer, ...], term: TermInfo, bound: tuple[int, str] | None) -> str:
+def _words(
+    found: tuple[SolverAnswer, ...], term: TermInfo, bound: tuple[int, str] | None, plan_class: str
+) -> str:
     """Return who is best, and by how much heuristics miss what exact backends have found."""
     known = [a for a in found if a.objective is not None]
     if not known:
-        return "No backend has found a plan."
+        none = [a.label for a in found if a.status == SolveStatus.INFEASIBLE]
+        proof = f" Proved by {', '.join(none)}: none is valid among {plan_class}." if none else ""
+        return f"No backend has found a plan.{proof}"
     best = min(a.objective for a in known if a.objective is not None)
     first = [a.label for a in known if a.objective == best]
     words = [f"Least {term.label}: {amount(term.dimension, best)} ({', '.join(first)})"]
     proved = [a.label for a in known if a.status == SolveStatus.OPTIMAL]
     if proved:
-        words.append(f"proved by {', '.join(proved)}")
+        words.append(f"proved by {', '.join(proved)} among {plan_class}")
     elif bound is not None and bound[0] < best:
-        words.append(f"not proved; no plan has less than {amount(term.dimension, bound[0])} ({bound[1]})")
+        least = f"{amount(term.dimension, bound[0])} ({bound[1]})"
+        words.append(f"not proved; no valid one has less than {least} among {plan_class}")
     else:
         words.append("not proved")
     missed = [a for a in known if a.guarantee != Guarantee.EXACT and (a.objective or 0) > best > 0]

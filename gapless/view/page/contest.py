@@ -13,7 +13,7 @@ from ...solvers.sources import Source
 from ...sweeps.contest import InstanceAnswer, InstanceComparison
 from ...sweeps.standings import Case, Profile, cases, profiles, standings
 from ...version import __version__
-from ..contest_words import COLUMNS, MEANINGS, head_words, standing_cells
+from ..contest_words import COLUMNS, MEANINGS, standing_cells, summary_words
 from ..words import all_terms, counted, gap, seconds, term_name, term_value
 from .curves import SIZE, CurveLine, CurveMark, spaced
 from .page import environment
@@ -32,7 +32,7 @@ _TERMS = ("bound, gap", "exact, heuristic")
 _STATUS = {
     SolveStatus.OPTIMAL: ("proved best", "good"),
     SolveStatus.FEASIBLE: ("found, not proved", "warn"),
-    SolveStatus.INFEASIBLE: ("proved: no plan", "warn"),
+    SolveStatus.INFEASIBLE: ("proved: none valid", "warn"),
     SolveStatus.NO_SOLUTION: ("nothing found", "bad"),
 }
 _FAILED = ("failed", "bad")
@@ -137,7 +137,7 @@ def contest_page(found: InstanceComparison, *, title: str = "", command: str = "
 
 
 def _summary(found: InstanceComparison) -> Iterator[str]:
-    yield f"{head_words(found)}."
+    yield from summary_words(found)
     if found.interrupted:
         yield "The comparison was interrupted: what is shown is what was answered until then."
     ranked = [one for one in standings(found) if one.answered]

@@ -13,6 +13,7 @@ from ...formulations.files import save
 from ...version import __version__
 from ..coordination_words import (
     bound_cells,
+    bound_class,
     bound_columns,
     bound_title,
     condition_words,
@@ -96,6 +97,7 @@ def coordination_page(
             networks=[(network, f"c{index % 8}") for index, network in enumerate(first.records[0].networks)],
             policies=_policies(first.records),
             bound=None if bound is None else _bound(bound),
+            bound_class="" if bound is None else bound_class(bound),
             applications=_applications(first.records),
             legend=capital(legend(first.records)),
             window=span_seconds(round(WINDOW_US)),

@@ -27,7 +27,9 @@ class Reasoning:
     values
         Values of the objective terms, in words.
     proven
-        Whether it is proved that no plan is better.
+        Whether it is proved that no plan of the class is better.
+    plan_class
+        Which plans were looked at.
     cuts, units, demands, sets
         What is otherwise with other cuts, units, demands or sets of units.
     next_best
@@ -38,6 +40,7 @@ class Reasoning:
 
     values: str
     proven: bool
+    plan_class: str
     cuts: Table
     units: Table
     demands: Table
@@ -59,6 +62,7 @@ def reasoning(subject: Subject) -> Reasoning | None:
             f"{term_name(infos, term)} {term_value(infos, term, value)}" for term, value in pairs
         ),
         proven=known.proven,
+        plan_class=known.plan_class,
         cuts=_cuts(subject, known),
         units=_units(subject, known),
         demands=_demands(infos, known),

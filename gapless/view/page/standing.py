@@ -39,12 +39,14 @@ def standing(subject: Subject) -> Standing:
     objective = subject.problem.objective
     infos, term = subject.problem.formulation.terms, objective.terms[0]
     value = subject.score.value(term)
-    known = subject.explanation
+    known, plan_class = subject.explanation, subject.problem.plan_class
     better = [a for a in subject.answers if a.objective is not None and a.objective < value]
     if objective.period_slack_permille is None and better:
         return _beaten(min(better, key=lambda answer: answer.objective or 0), infos[term], value)
     if known is not None and known.proven:
-        return Standing(label="proved best", text="Proved: no plan is better.", kind="good")
+        return Standing(
+            label="proved best", text=f"Proved: no valid one is better among {plan_class}.", kind="good"
+        )
     if known is not None and known.next_best.values is not None and known.next_best.values < known.values:
         return Standing(label="not the best", text="A better plan is known: see below.", kind="bad")
     return _bounded(subject, infos[term], value)
@@ -63,14 +65,15 @@ def _bounded(subject: Subject, term: TermInfo, value: int) -> Standing:
     if bound is not None and bound[0] >= value:
         optimal = [a.label for a in subject.answers if a.status == SolveStatus.OPTIMAL]
         by = ", ".join(optimal) or bound[1]
-        return Standing(label="proved best", text=f"Proved by {by}: no plan has less {name}.", kind="good")
+        text = f"Proved by {by}: no valid one has less {name} among {subject.problem.plan_class}."
+        return Standing(label="proved best", text=text, kind="good")
     if bound is None or not value:
         text = "Found, not proved: nothing is known about how much better a plan can be."
         return Standing(label="not proved", text=text, kind="warn")
     gap = 100 * (value - bound[0]) / value
     text = (
-        f"Found, not proved: no plan has less {name} than {amount(term.dimension, bound[0])} ({bound[1]}), "
-        f"so at most {gap:.1f} % could be gained."
+        f"Found, not proved; at most {gap:.1f} % could be gained: no valid one has less {name} than "
+        f"{amount(term.dimension, bound[0])} ({bound[1]}) among {subject.problem.plan_class}."
     )
     return Standing(label=f"gap {gap:.1f} %", text=text, kind="warn")
 

@@ -26,6 +26,7 @@ from ..sweep_words import (
     BACKEND_COLUMNS,
     amount_words,
     backend_cells,
+    class_words,
     gain_words,
     price_words,
     rate_words,
@@ -45,7 +46,7 @@ _MOST_ROWS = 300
 _KINDS = (
     ("proved best", SolveStatus.OPTIMAL, "c2", "good"),
     ("found, not proved", SolveStatus.FEASIBLE, "c1", "warn"),
-    ("proved: no plan", SolveStatus.INFEASIBLE, "c3", "warn"),
+    ("proved: none valid", SolveStatus.INFEASIBLE, "c3", "warn"),
     ("nothing found", SolveStatus.NO_SOLUTION, "c7", "bad"),
     ("failed", FAILED, "c4", "bad"),
 )
@@ -176,6 +177,8 @@ def _summary(found: SweepResult) -> Iterator[str]:
     rows = found.rows
     proved = sum(record.proved for record in records(rows))
     yield f"{len(rows):,} of {found.total:,} plans, {proved:,} of them proved; {len(found.failed):,} failed."
+    if words := class_words(rows):
+        yield words
     if found.interrupted:
         yield "The sweep was interrupted: what is shown is what was answered until then."
     spent = sum(row.total_s for row in rows)

@@ -49,10 +49,13 @@ GLOSSARY = (
         "Networks that press hard on the shared memory are of high contention; when two of them run at once, "
         "both get slower.",
     ),
-    ("bound, gap", "Limit that no plan can beat, proved by a solver; how far the plan is from it."),
+    (
+        "bound, gap",
+        "Limit, proved by a solver, that no plan of its class can beat; how far the plan is from it.",
+    ),
     (
         "exact, heuristic",
-        "A backend that can prove that nothing is better; one that only looks for good plans.",
+        "A backend that can prove that no plan of its class is better; one that only looks for good plans.",
     ),
     ("receipt", "What was asked of an engine (backend, threads, cores), and what it granted."),
     ("baseline", "What a plan has to beat: each unit alone, all cores, replicas."),

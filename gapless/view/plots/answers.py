@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...api.comparison import Comparison
@@ -120,7 +121,9 @@ def _draw_answers(
     rows(axes, [*results, *failed])
     axes.set_xlim(0, 1.65 * most)
     axes.set_xlabel(f"{info.label}{unit}, less is better")
-    axes.set_title("Blue: proved optimal. Orange: not proved. Black mark: proved bound")
+    classes = dict.fromkeys(result.plan_class for result in results.values())
+    about = wrap(f"proofs are among {next(iter(classes))}", 90) if len(classes) == 1 else []
+    axes.set_title("\n".join(["Blue: proved optimal. Orange: not proved. Black mark: proved bound", *about]))
     return axes
 
 

@@ -12,6 +12,7 @@ from ...sweeps.instances import InstanceSet
 from ...sweeps.standings import Profile, profiles, standings
 from ..contest_words import COLUMNS, MEANINGS, head_words, standing_cells
 from ..layout import indented, plain_table
+from ..sweep_words import class_words
 
 _RATIOS = (1.0, 1.01, 1.1, 2.0, 10.0, 100.0)
 _MOST_FAILED = 10
@@ -34,7 +35,8 @@ def contest_view(found: InstanceComparison) -> RenderableType:
     parts: list[RenderableType] = [head]
     for table in tables:
         parts += ["", indented(table)]
-    parts.append(Text(words, style="dim"))
+    about = class_words(one.row for one in found.answers)
+    parts.append(Text(f"{words}\n{about}" if about else words, style="dim"))
     for profile in profiles(found):
         parts += ["", *_profile(profile)] if any(profile.lines.values()) else []
     parts += [Text(f"contradiction: {text}", style="bold red") for text in found.disagreements]

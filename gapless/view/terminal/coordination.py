@@ -15,6 +15,7 @@ from ...formulations.coordination.simulation import Conditions
 from ...solvers.coordination.policies import SHIPPED, policy_names
 from ..coordination_words import (
     bound_cells,
+    bound_class,
     bound_columns,
     bound_title,
     condition_words,
@@ -87,7 +88,8 @@ def bound_view(found: CoordinationBound) -> RenderableType:
     table = plain_table("who", *bound_columns(found), numbers=bound_columns(found))
     for cells in bound_cells(found):
         table.add_row(*cells)
-    return Group(Text(bound_title(found), style="bold"), "", indented(table))
+    about = Text(bound_class(found), style="dim")
+    return Group(Text(bound_title(found), style="bold"), "", indented(table), about)
 
 
 def deadlines_view(runs: Sequence[Coordination]) -> RenderableType:

@@ -57,11 +57,12 @@ def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> 
 
 
 def _looked_words(explanation: Explanation) -> str:
-    """Return how long the other plans were looked for."""
+    """Return among which plans proofs hold, and how long the other plans were looked for."""
+    about = f"looked among {explanation.plan_class}"
     taken, limit = f"{seconds(explanation.looked_s)} by {explanation.backend}", explanation.limit_s
     if limit is None:
-        return f"looked for {taken}"
-    return f"looked for {taken}, limit {limit:g} s; what is not proved may improve with more (--time-limit)"
+        return f"{about}, for {taken}"
+    return f"{about}, for {taken}, limit {limit:g} s; what is not proved may improve with more (--time-limit)"
 
 
 def _section(name: str, what: str, table: Table) -> list[RenderableType]:
@@ -149,7 +150,7 @@ def _bindings(problem: Problem, explanation: Explanation) -> Table:
 def _without(problem: Problem, explanation: Explanation, binding: Binding) -> Text:
     if binding.binds:
         return _words(problem, explanation, binding.without)
-    words = "no plan is better" if binding.without.proven else "nothing better was found (not proved)"
+    words = "none is better" if binding.without.proven else "nothing better was found (not proved)"
     return Text(words, style="dim")
 
 

@@ -11,7 +11,15 @@ from ...sweeps.findings import FAILED, Contest, Growth, contests, disagreements,
 from ...sweeps.run import SweepResult
 from ...sweeps.spec import Sweep
 from ..layout import indented, plain_table
-from ..sweep_words import BACKEND_COLUMNS, amount_words, backend_cells, gain_words, price_words, topic_words
+from ..sweep_words import (
+    BACKEND_COLUMNS,
+    amount_words,
+    backend_cells,
+    class_words,
+    gain_words,
+    price_words,
+    topic_words,
+)
 from ..words import share
 
 _MOST = 6
@@ -39,6 +47,7 @@ def sweep_view(found: SweepResult) -> RenderableType:
             parts.append(Text(f"  ... and {len(tables) - _MOST} more tables: see the page"))
     if found.rows:
         parts += ["", Text("Who proves what", style="bold"), indented(_backends(found))]
+        parts += [Text(words, style="dim")] if (words := class_words(found.rows)) else []
     parts += [Text(f"contradiction: {text}", style="bold red") for text in disagreements(found.rows)]
     return Group(*parts, *_failures(found))
 

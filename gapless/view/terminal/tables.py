@@ -73,6 +73,8 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
         handled = ", ".join(f"{name} ({how})" for name, how in result.handling.items())
         parts.append(Text(f"rules: {handled}", style="dim"))
     parts += _conflict(problem, result)
+    if result.status is SolveStatus.INFEASIBLE:
+        parts += outside_view(problem)
     if result.best is not None:
         parts += ["", *best_plan(problem, result.best)]
     return Group(*parts)
@@ -157,11 +159,17 @@ def _conflict(problem: Problem, result: SolveResult) -> list[RenderableType]:
     return parts
 
 
+def outside_view(problem: Problem) -> list[RenderableType]:
+    """Return what other plans there may be where it is proved that there is none of the class."""
+    words = problem.formulation.outside(problem)
+    return [Text(words)] if words else []
+
+
 def conflict_view(conflict: Conflict) -> list[RenderableType]:
     """Return why there is no plan."""
     items = [Text(f"  - {item.text}  [{item.name}]") for item in conflict.items]
     if len(conflict.items) == 1:
-        return [Text("There is no plan because of this alone:"), *items]
+        return [Text("There is no such plan because of this alone:"), *items]
     if not conflict.irreducible:
         more = "The time was not enough to find out which of them do already; give a longer limit."
         return [Text("These cannot all hold together:"), *items, Text(more)]
@@ -180,7 +188,7 @@ def comparison_view(comparison: Comparison) -> Group:
     parts: list[RenderableType] = [title(problem), "", indented(_backends(comparison)), ""]
     parts += map(_failure_line, comparison.failures)
     parts += [Text(f"DISAGREEMENT  {text}", style="bold red") for text in comparison.disagreements]
-    parts.append(_verdict(comparison.results))
+    parts.append(_verdict(problem, comparison.results))
     first = term_name(problem.formulation.terms, problem.objective.terms[0])
     legend = (
         f"above: how much more {first} than the best plan here; gap: how far the plan may be from the "
@@ -197,7 +205,9 @@ def comparison_view(comparison: Comparison) -> Group:
         parts += ["", pace]
     if best is None or best.best is None:
         explained = next((result for result in comparison.results if result.conflict), None)
-        return Group(*parts, *(_conflict(problem, explained) if explained else ()))
+        infeasible = any(result.status is SolveStatus.INFEASIBLE for result in comparison.results)
+        parts += _conflict(problem, explained) if explained else ()
+        return Group(*parts, *(outside_view(problem) if infeasible else ()))
     return Group(*parts, "", *best_plan(problem, best.best))
 
 
@@ -261,16 +271,18 @@ def _failure_line(failure: BackendFailure) -> Text:
     return text.append(str(failure.error), style="not bold default")
 
 
-def _verdict(results: Sequence[SolveResult]) -> Text:
+def _verdict(problem: Problem, results: Sequence[SolveResult]) -> Text:
+    """Return who has a proof of what, and among which plans proofs and bounds hold."""
     proven = [r for r in results if r.status in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE)]
     if not proven:
-        return Text("No backend has a proof.", style="yellow")
+        about = f" Bounds are of {problem.plan_class}." if any(r.bound is not None for r in results) else ""
+        return Text(f"No backend has a proof.{about}", style="yellow")
     names = ", ".join(result.label for result in proven)
-    what = "that there is no plan" if proven[0].status is SolveStatus.INFEASIBLE else "the same optimum"
+    none = proven[0].status is SolveStatus.INFEASIBLE
+    what = "that none is valid" if none else "the optimum" if len(proven) == 1 else "the same optimum"
     if len(proven) == 1:
-        what = "the optimum" if proven[0].status is SolveStatus.OPTIMAL else what
-        return Text(f"Proved by {names}: {what}.")
-    return Text(f"{len(proven)} backends prove {what}: {names}.", style="green")
+        return Text(f"Proved by {names}: {what} among {problem.plan_class}.")
+    return Text(f"{len(proven)} backends prove {what} among {problem.plan_class}: {names}.", style="green")
 
 
 def check_view(problem: Problem, plan: Plan, score: Score | None, violations: Sequence[Violation]) -> Group:
@@ -279,6 +291,8 @@ def check_view(problem: Problem, plan: Plan, score: Score | None, violations: Se
     networks = ", ".join(network.name for network in problem.networks)
     head.append(f"  [{plan}] for {networks} on {problem.platform.name}", style="not bold default")
     parts: list[RenderableType] = [head, *map(_violation, violations)]
+    if violations:
+        parts.append(Text(f"Looked at are {problem.plan_class}.", style="dim"))
     if score is not None:
         table = plain_table("what", "value", numbers=("value",))
         infos = problem.formulation.terms

@@ -35,7 +35,7 @@ _TRUST_STYLE = {Trust.HIGH: "green", Trust.LIMITED: "yellow", Trust.NONE: "bold 
 
 _LOOP_STOPS = {
     LoopStop.SETTLED: "Settled: the best has stood the last round, and nothing is predicted to be faster",
-    LoopStop.EXHAUSTED: "Ended: no plan is left that was not measured",
+    LoopStop.EXHAUSTED: "Ended: no plan was found that was not measured",
     LoopStop.ROUNDS: "All rounds are done",
     LoopStop.BUDGET: "The time was used up",
     LoopStop.INTERRUPTED: "Interrupted; go on with --resume",

@@ -73,7 +73,8 @@ def test_the_page_has_every_plan(problem: gapless.Problem, front: gapless.Pareto
 
 
 def test_words(problem: gapless.Problem, front: gapless.ParetoFront) -> None:
-    assert status_words(front) == f"proved: these {len(front.points)} plans are all trade-offs"
+    trade_offs = f"these {len(front.points)} plans are all trade-offs"
+    assert status_words(front) == f"proved: {trade_offs} among plans with at most one chunk per unit"
     first = replace(front.points[0], proven=False, bound=front.points[0].values[0] // 2)
     short = replace(front, points=(first, *front.points[1:]), complete=False)
     assert "there may be more" in status_words(short)

@@ -66,7 +66,7 @@ def test_demands_and_rivals_are_shown(cli: Cli, tmp_path: Path) -> None:
     assert run.code == ExitCode.OK
     assert "max_units: at most 1 units are used  yes    period 2.000 ms (-80.0 %)" in run.out
     assert "gpu   no    1 layer: fc  contradicts: at most 1 units are used" in run.out
-    assert "next best plan: there is no other valid plan" in run.out
+    assert "next best plan: there is no other valid one" in run.out
 
 
 def test_a_workload_is_explained(cli: Cli, tmp_path: Path) -> None:

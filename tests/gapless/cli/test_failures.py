@@ -173,7 +173,7 @@ def test_a_feasible_answer_shows_bound_and_gap(cli: Cli, monkeypatch: pytest.Mon
     run = cli("plan", SPARSE)
     assert run.code == 0
     assert "not proved to be the best one: stopped by the time limit" in run.out
-    assert "no plan has less period than 7.000 ms" in run.out
+    assert "no valid one has less period than 7.000 ms" in run.out
     assert "8.47 %" in cli("compare", SPARSE, "--backends", "fake").out
 
 

@@ -27,7 +27,7 @@ def test_a_front_is_shown_and_written(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "front.json"
     run = cli("plan", SPARSE, "--pareto", "period,units", "--out", out)
     assert run.code == 0
-    assert "proved: these 4 plans are all trade-offs" in run.out
+    assert "proved: these 4 plans are all trade-offs among plans with at most one chunk" in run.out
     assert f"wrote {out}" in run.err
     document = cli("plan", SPARSE, "--pareto", "period,units", "--json").document
     assert document["format"] == "gapless.pareto"
@@ -69,7 +69,7 @@ def test_bad_input(cli: Cli, words: list[str], said: str) -> None:
 def test_no_plan_at_all(cli: Cli) -> None:
     run = cli("plan", SPARSE, "--pareto", "period,units", "--max-period-us", "10")
     assert run.code == 3
-    assert "proved: there is no plan" in run.out
+    assert "proved: none is valid among plans with at most one chunk" in run.out
 
 
 def test_limits_of_the_latency_hold(cli: Cli) -> None:

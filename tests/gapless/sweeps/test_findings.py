@@ -112,5 +112,5 @@ def test_proofs_that_contradict_each_other() -> None:
     ]
     first, second = disagreements(rows)
     assert first.startswith("task 2: b proves that period is at least 1050, but a has the valid plan")
-    assert second.startswith("task 3: c proves that there is no plan, but a")
+    assert second.startswith("task 3: c proves that none is valid, but a")
     assert disagreements(rows[:1]) == ()

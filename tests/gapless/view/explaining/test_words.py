@@ -54,7 +54,8 @@ def test_an_explanation_in_words() -> None:
     assert why.proven
     assert why.summary == (
         "b sets the pace with 4.000 ms; a is busy for 25.0 % of that. "
-        "No plan is better (proved); the next best one has period 5.000 ms (+25.0 %)."
+        "Proved: no valid one is better among plans with at most one chunk per unit; the next best one has "
+        "period 5.000 ms (+25.0 %)."
     )
     assert a.otherwise.reason == "only it can run 'pick' (TopK, Gather)"
     assert b.unsupported == (("net", "pick", ("TopK", "Gather")),)
@@ -113,7 +114,7 @@ def test_rules_of_both_kinds_bind() -> None:
     assert bound["one_unit"].without.plan == BEST
     assert bound["one_unit"].text == "everything on one unit"
     assert not bound["pin(pick, a)"].binds
-    assert (why.next_best.plan, why.next_best.reason) == (None, "there is no other valid plan")
+    assert (why.next_best.plan, why.next_best.reason) == (None, "there is no other valid one")
     assert {unit.otherwise.reason for unit in why.units[1:]} == {"contradicts: everything on one unit"}
 
 
@@ -136,8 +137,8 @@ def test_a_unit_that_can_run_nothing_is_told_without_a_question() -> None:
     assert why.units[1].otherwise.reason == "it cannot run any layer"
     assert why.units[0].otherwise.reason.startswith("only it can run")
     assert why.summary == (
-        "Everything runs on a, one request every 8.000 ms. No plan is better (proved); "
-        "there is no other valid plan."
+        "Everything runs on a, one request every 8.000 ms. Proved: no valid one is better among plans with "
+        "at most one chunk per unit; there is no other valid one."
     )
 
 
@@ -187,7 +188,7 @@ def test_shipped_tables_are_explained_with_proofs(name: str) -> None:
     assert why.next_best.proven
     assert why.next_best.plan is not None
     assert all(unit.otherwise.proven for unit in why.units)
-    assert "No plan is better (proved)" in why.summary
+    assert "Proved: no valid one is better" in why.summary
 
 
 @pytest.mark.usefixtures("counted_time")

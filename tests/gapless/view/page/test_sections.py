@@ -96,7 +96,10 @@ def test_the_standing_is_proved_bounded_or_beaten() -> None:
     subject = samples.measured()
     assert standing(subject).kind == "good"
     alone = replace(subject, explanation=None)
-    assert standing(alone).text == "Proved by native, exhaustive: no plan has less period."
+    assert standing(alone).text == (
+        "Proved by native, exhaustive: no valid one has less period among plans with "
+        "at most one chunk per unit."
+    )
     assert standing(replace(alone, answers=())).label == "not proved"
     first = alone.answers[0]
     weak = replace(first, bound=7000, status="feasible")
@@ -187,7 +190,7 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
         "gave no answer",
     ]
     assert column(found.table, "gap") == ["26.27 %", "23.60 %", "-", "-"]
-    assert "no plan has less than 901.000 ms (cpsat)" in found.words
+    assert "no valid one has less than 901.000 ms (cpsat)" in found.words
     assert [(one.plan, one.bound) for one in found.ranges][2] == (None, None)
     assert found.ranges[1].plan == 100.0
     assert found.ranges[0].bound == 0.0
