@@ -48,8 +48,8 @@ class LayerGraph:
     layer_bytes
         Bytes that each layer takes of the memory of its unit.
     edges
-        (a, b): the part of b is that of a or a later one. A tensor of the forward pass goes along, one of the
-        backward pass the other way.
+        (a, b): the part of b is that of a or a later one. Layers of the forward pass, and gradients that no
+        forward layer of their colour places.
     tensors
         The tensors that cost something.
     together
@@ -201,20 +201,21 @@ def build_graph(problem: Problem) -> LayerGraph:
         for layer, row in enumerate(problem.costs.of(network.name).layer_us)
     )
     costs = data.tensor_us or ((0,) * len(units),) * len(network.tensors)
+    together = data.colours + tuple((cut - 1, cut) for cut in network.forbidden_cuts)
     return LayerGraph(
         network=network.name,
         layers=network.layer_names,
         units=platform.unit_names,
         layer_us=layer_us,
         layer_bytes=tuple(layer.weight_bytes for layer in network.layers),
-        edges=tuple(sorted(set(_edges(problem)))),
+        edges=tuple(sorted(_edges(problem, together))),
         tensors=tuple(
             pins
             for tensor, us in zip(network.tensors, costs, strict=True)
             if any((pins := _pins(tensor.source, tensor.targets, us, len(network.layers))).us)
             and len(pins.layers) + pins.outside > 1
         ),
-        together=data.colours + tuple((cut - 1, cut) for cut in network.forbidden_cuts),
+        together=together,
         unit_memory=tuple(unit.memory_bytes for unit in platform.units),
         device_memory=platform.memory_bytes,
         exclusive=platform.exclusive,
@@ -226,16 +227,30 @@ def _pins(source: int, targets: Sequence[int], us: tuple[int, ...], count: int) 
     return Pins(layers=layers, outside=source < 0 or count in targets, us=us)
 
 
-def _edges(problem: Problem) -> Iterator[tuple[int, int]]:
-    """Yield which layer's part is not before which other's."""
+def _edges(problem: Problem, together: tuple[tuple[int, ...], ...]) -> set[tuple[int, int]]:
+    """Return which layer's part is not before which other's.
+
+    The forward pass is ordered. A gradient is where a forward layer of its colour is, whatever its edges say;
+    those without one are ordered by the edges between gradients.
+    """
     backward, count = set(partition_of(problem).backward), len(problem.network.layers)
-    for tensor in problem.network.tensors:
-        for target in tensor.targets:
-            if tensor.source >= 0 and target < count:
-                if tensor.source in backward:
-                    yield target, tensor.source
-                elif target not in backward:
-                    yield tensor.source, target
+    edges = {
+        (tensor.source, target)
+        for tensor in problem.network.tensors
+        for target in tensor.targets
+        if tensor.source >= 0 and target < count
+    }
+    forward = {edge for edge in edges if backward.isdisjoint(edge)}
+    if not backward:
+        return forward
+    plain = blocks_of(count, forward, together)
+    led = {block for layer, block in enumerate(plain.of) if layer not in backward}
+    own = {edge for edge in edges if backward.issuperset(edge) and not {plain.of[e] for e in edge} <= led}
+    for way in ({(reader, maker) for maker, reader in own}, own):
+        blocks = blocks_of(count, forward | way, together)
+        if len({blocks.of[plain.members[block][0]] for block in led}) == len(led):
+            return forward | way
+    return forward  # neither way goes with the forward pass
 
 
 def partition_of(problem: Problem) -> Partition:
