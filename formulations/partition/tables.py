@@ -11,6 +11,7 @@ from ..blocks import Blocks, blocks_of
 from ..limits import capped
 from ..partitions import Partition
 from ..problem import Problem
+from ..weights import Weights
 
 Code = tuple[int, ...]
 """A plan by index: the unit of each layer."""
@@ -45,8 +46,8 @@ class LayerGraph:
         Names, to come back from indices.
     layer_us
         Time by [layer][unit]; None: cannot run there.
-    layer_bytes
-        Bytes that each layer takes of the memory of its unit.
+    weights
+        Bytes that layers take of the memory of their unit.
     edges
         (a, b): the part of b is that of a or a later one. Layers of the forward pass, and gradients that no
         forward layer of their colour places.
@@ -64,7 +65,7 @@ class LayerGraph:
     layers: tuple[str, ...]
     units: tuple[str, ...]
     layer_us: tuple[tuple[int | None, ...], ...]
-    layer_bytes: tuple[int, ...]
+    weights: Weights
     edges: tuple[tuple[int, int], ...]
     tensors: tuple[Pins, ...]
     together: tuple[tuple[int, ...], ...]
@@ -102,7 +103,9 @@ class LayerGraph:
         tensors already.
         """
         room = min((capacity for capacity in self.unit_memory if capacity is not None), default=None)
-        if room is not None and sum(self.layer_bytes) > room:
+        if room is not None and self.weights.whole > room:
+            return self
+        if self.device_memory is not None and self.weights.copied > self.device_memory:
             return self
         pairs = [
             (self.blocks.members[block][0], self.blocks.members[other][0])
@@ -122,9 +125,9 @@ class LayerGraph:
         return tuple(found)
 
     @cached_property
-    def block_bytes(self) -> tuple[int, ...]:
-        """Bytes of each block."""
-        return tuple(sum(self.layer_bytes[layer] for layer in members) for members in self.blocks.members)
+    def block_weights(self) -> Weights:
+        """Bytes of blocks."""
+        return self.weights.grouped(self.blocks.of, self.blocks.count)
 
     @cached_property
     def block_pins(self) -> tuple[Pins, ...]:
@@ -207,7 +210,7 @@ def build_graph(problem: Problem) -> LayerGraph:
         layers=network.layer_names,
         units=platform.unit_names,
         layer_us=layer_us,
-        layer_bytes=tuple(layer.weight_bytes for layer in network.layers),
+        weights=network.weights,
         edges=tuple(sorted(_edges(problem, together))),
         tensors=tuple(
             pins
