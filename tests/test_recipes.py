@@ -30,9 +30,10 @@ TERM = {
             "        self.period_us = max(busy)\n",
             "        self.period_us = max(busy)\n        self.cuts = len(parts) - 1\n",
         ),
+        ("class Term(StrEnum):\n", "class Term(StrEnum):\n    CUTS = 'cuts'\n"),
         (
             "TERMS = table(\n    (\n",
-            "TERMS = table(\n    (\n        TermInfo(\n            name='cuts',\n            field='cuts',\n"
+            "TERMS = table(\n    (\n        TermInfo(\n            name=Term.CUTS,\n            field='cuts',\n"
             "            dimension=Dimension.COUNT,\n            text='cuts of the network',\n"
             "            label='cuts',\n        ),\n",
         ),
@@ -83,6 +84,38 @@ QUANTITY = {
         ),
     ),
 }
+
+FAMILIES = {
+    "cooperation": ("GroupTerm", "GroupValues"),
+    "flow_shop": ("FlowTerm", "WorkloadValues"),
+    "jobs": ("JobTerm", "JobValues"),
+    "partition": ("PartTerm", "PartValues"),
+    "pipelines": ("PipelineTerm", "PipelineValues"),
+    "task_graph": ("ScheduleTerm", "ScheduleValues"),
+}
+"""The other families: the class of their terms."""
+
+ASK_NATIVE = """
+import json, sys
+from importlib import import_module
+from gapless.formulations.errors import UnsupportedFeatureError
+from gapless.solvers.protocol import SolveOptions
+from gapless.solvers.registry import backends_for
+from gapless.solvers.session import solve
+
+home = "gapless.solvers." + sys.argv[1]
+plain = import_module(home + ".samples").samples().plain
+first = plain.objective.terms[0]
+found = {}
+for name in ("native", *import_module(home).FAMILY.backends):
+    for order in (("new",), (first, "new")):
+        problem = plain.with_objective(",".join(order))
+        try:
+            found[name + " " + order[0]] = str(solve(problem, name, explain=False).status)
+        except UnsupportedFeatureError as error:
+            found[name + " " + order[0]] = sorted(error.missing)
+print(json.dumps(found))
+"""
 
 ASK = """
 import json, sys
