@@ -16,9 +16,11 @@ from gapless.solvers.sources import Source
 pytestmark = pytest.mark.slow
 
 RULES: dict[str, RuleFunction] = {
-    "factors": lambda view: 10**17 * view.busy_us("big") <= 10**17 * view.busy_us("gpu") + 10**19,
+    "factors": lambda view: (10**17 + 1) * view.busy_us("big") <= (10**17 + 3) * view.busy_us("gpu") + 10**19,
     "constant": lambda view: view.busy_us("big") <= 10**20,
-    "a choice": lambda view: (10**18 * view.busy_us("big") <= 10**20) | view.uses("gpu"),
+    "a choice": lambda view: (
+        ((10**18 + 1) * view.busy_us("big") + view.busy_us("gpu") <= 10**20) | view.uses("gpu")
+    ),
 }
 
 
