@@ -35,12 +35,13 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
         yield known
     from . import FAMILY  # which names this module
 
-    if FAMILY.support.missing(problem):
+    support = FAMILY.support
+    if support is None or support.missing(problem):
         return
     from .solving import solve_chunking  # loads numpy
 
     limited = SolveOptions(time_limit_s=_SHARE * options.time_limit_s, seed=options.seed)
-    claim = solve_chunking(problem, limited, FAMILY.support)
+    claim = solve_chunking(problem, limited, support)
     code = problem.formulation.code(problem, claim.plans[0]) if claim.plans else known.code
     if code is not None and examined(problem, code)[1]:
         code = known.code

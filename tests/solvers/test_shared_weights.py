@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,9 @@ def tight(problem: Problem, seed: int) -> Problem:
         networks=tuple(sharing(network, rng) for network in problem.networks),
         platform=replace(problem.platform, memory_bytes=None, units=units),
     )
-    best = solve(problem, "exhaustive").best.plan
-    numbers = problem.formulation.numbers(problem, problem.formulation.code(problem, best))
+    best = solve(problem, "exhaustive").best
+    assert best is not None
+    numbers: Any = problem.formulation.numbers(problem, problem.formulation.code(problem, best.plan))
     needs = numbers.loaded_bytes if hasattr(numbers, "loaded_bytes") else numbers.peak_bytes
     if seed % 2:
         return replace(problem, platform=replace(problem.platform, memory_bytes=needs - rng.randint(1, 25)))
