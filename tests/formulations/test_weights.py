@@ -26,9 +26,9 @@ def drawn(seed: int) -> tuple[Network, list[dict[str, int]]]:
         shared[layers] = shared.get(layers, 0) + size
         for layer in layers:
             held[layer][f"shared {number}"] = size
-    layers = tuple(Layer(name=f"l{at}", weight_bytes=sum(own.values())) for at, own in enumerate(held))
+    chain = tuple(Layer(name=f"l{at}", weight_bytes=sum(own.values())) for at, own in enumerate(held))
     found = tuple(SharedWeights(bytes=size, layers=own) for own, size in shared.items())
-    return Network(name="net", layers=layers, shared=found), held
+    return Network(name="net", layers=chain, shared=found), held
 
 
 def bytes_of(held: list[dict[str, int]]) -> int:

@@ -9,9 +9,9 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
 from gapless.solvers.chunking.drawn import random_problem
 from gapless.solvers.chunking.samples import sample_problem
-from gapless.solvers.protocol import SolveOptions, StartMode
+from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve
-from gapless.solvers.sources import Source
+from gapless.solvers.sources import Source, StartMode
 
 pytestmark = pytest.mark.slow
 
