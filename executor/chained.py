@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import InvalidInputError
-from ..formulations.network import Layer, ModelRef, Network, Tensor
+from ..formulations.network import Layer, ModelRef, Network, SharedWeights, Tensor
 from ..formulations.validation import MAX_NAME_LENGTH
 from .callable_layers import CallableModel
 from .callables import CallablePipeline, sample_of
@@ -247,6 +247,7 @@ def _network(
     layers: list[Layer] = []
     uses: dict[str, tuple[int, int, list[int]]] = {}  # bytes, source, targets
     forbidden: list[int] = []
+    shared: list[SharedWeights] = []
     for member, offset in zip(members, offsets, strict=False):
         network = member.model.network
         layers += [
@@ -254,6 +255,7 @@ def _network(
             for layer in network.layers
         ]
         forbidden += [cut + offset for cut in network.forbidden_cuts]
+        shared += network.shifted_weights(offset)
         for tensor in network.tensors:
             source = tensor.source + offset if tensor.source >= 0 else -1
             _, _, targets = uses.setdefault(member.outer(tensor.name), (tensor.bytes, source, []))
@@ -268,6 +270,7 @@ def _network(
             for tensor, (size, source, targets) in uses.items()
         ),
         forbidden_cuts=tuple(forbidden),
+        shared=tuple(shared),
         source=ref.locator,
         models=(ref,),
     )

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import InvalidModelError
-from ..formulations.network import Layer, Network, Tensor
+from ..formulations.network import Layer, Network, SharedWeights, Tensor
 from ..formulations.validation import MAX_NAME_LENGTH
 from .comparing import Decision
 from .model import Model, Piece, TensorSpec, check_range, decision_of, with_samples
@@ -146,6 +146,7 @@ def _network(models: Sequence[Model], prefixes: Sequence[str], name: str) -> Net
     layers: list[Layer] = []
     tensors: list[Tensor] = []
     forbidden: list[int] = []
+    shared: list[SharedWeights] = []
     for model, prefix, offset in zip(models, prefixes, offsets, strict=False):
         network = model.network
         layers += [
@@ -156,11 +157,13 @@ def _network(models: Sequence[Model], prefixes: Sequence[str], name: str) -> Net
             _moved(tensor, prefix, offset, len(network.layers), offsets[-1]) for tensor in network.tensors
         ]
         forbidden += [cut + offset for cut in network.forbidden_cuts]
+        shared += network.shifted_weights(offset)
     return Network(
         name=name,
         layers=tuple(layers),
         tensors=tuple(tensors),
         forbidden_cuts=tuple(forbidden),
+        shared=tuple(shared),
         source="; ".join(dict.fromkeys(filter(None, (model.network.source for model in models)))),
         models=tuple(ref for model in models for ref in model.network.models),
     )

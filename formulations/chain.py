@@ -17,6 +17,7 @@ from .hardware import Platform
 from .network import Network
 from .plan import Chunk, Plan
 from .scores import Violation
+from .weights import Weights
 
 Part = tuple[int, int, int]
 """A chunk by index: first layer, one past the last, unit."""
@@ -38,8 +39,8 @@ class Chain:
         Number of layers before a boundary that the unit cannot run, by [unit][boundary 0..n].
     transfer_in_us, transfer_out_us
         By [boundary 0..n][unit].
-    weight_prefix
-        Weight bytes of the layers before a boundary, by [boundary 0..n].
+    weights
+        Weight bytes of its layers.
     working_bytes
         Bytes of the tensors in memory while a layer runs, by [layer].
     unit_memory
@@ -61,7 +62,7 @@ class Chain:
     blocked: tuple[tuple[int, ...], ...]
     transfer_in_us: TransferRows
     transfer_out_us: TransferRows
-    weight_prefix: tuple[int, ...]
+    weights: Weights
     working_bytes: tuple[int, ...]
     unit_memory: tuple[int | None, ...]
     device_memory: int | None
@@ -104,8 +105,7 @@ class Chain:
 
     def memory_bytes(self, start: int, stop: int) -> int:
         """Return the bytes a chunk needs: its weights, and the most live tensors of any layer."""
-        weights = self.weight_prefix[stop] - self.weight_prefix[start]
-        return weights + max(self.working_bytes[start:stop])
+        return self.weights.between(start, stop) + max(self.working_bytes[start:stop])
 
     def fits(self, start: int, stop: int, unit: int) -> bool:
         """Return whether a chunk stays within the memory of its unit."""
@@ -164,7 +164,7 @@ def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Ch
         blocked=tuple(tuple(accumulate((t is None for t in col), initial=0)) for col in columns),
         transfer_in_us=costs.transfer_in_us or no_transfer,
         transfer_out_us=costs.transfer_out_us or no_transfer,
-        weight_prefix=tuple(accumulate((layer.weight_bytes for layer in network.layers), initial=0)),
+        weights=network.weights,
         working_bytes=network.working_bytes,
         unit_memory=tuple(unit.memory_bytes for unit in platform.units),
         device_memory=platform.memory_bytes,

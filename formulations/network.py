@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
 from .validation import STRICT, Defects
+from .weights import Weights
 
 MAX_LAYERS = 2_000
 """Most layers of one network that planners accept which say nothing else; larger graphs are grouped first."""
@@ -27,7 +28,7 @@ class Layer:
     name
         Name of the layer, unique in its network.
     weight_bytes
-        Size of its constant weights in bytes.
+        Size of its constant weights in bytes, also of those that other layers read, too.
     flops
         Floating-point operations of one run, or None when unknown.
     op_types
@@ -88,6 +89,32 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedWeights:
+    """Weights that several layers read; a chunk with some of them holds one copy.
+
+    Attributes
+    ----------
+    bytes
+        Their size in bytes, which is part of the `weight_bytes` of each of these layers.
+    layers
+        Indices of the layers that read them, ascending.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    bytes: int
+    layers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"weights shared by the layers {', '.join(map(str, self.layers))}")
+        defects.check_count("bytes", self.bytes, least=1)
+        defects.check_counts("layers", self.layers)
+        if len(self.layers) < 2 or list(self.layers) != sorted(set(self.layers)):
+            defects.add("layers must be at least two, ascending, each named once")
+        defects.raise_as(InvalidProblemError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRef:
     """Which model a network was read from, so that a plan for it can be executed.
 
@@ -139,6 +166,8 @@ class Network:
     order
         Its layers by their numbers in the model, or in the table that it was first, where they are in another
         order than there (`reordered`). Empty: in that order.
+    shared
+        Weights that several layers read. Empty: there are none, or it is not known which.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -150,6 +179,7 @@ class Network:
     source: str = ""
     models: tuple[ModelRef, ...] = ()
     order: tuple[int, ...] = ()
+    shared: tuple[SharedWeights, ...] = ()
 
     def __post_init__(self) -> None:
         defects = Defects(f"network {self.name!r}")
@@ -167,9 +197,38 @@ class Network:
                 defects.add(f"forbidden cut {cut} is not between 1 and {count - 1}")
         if self.order and sorted(self.order) != [*range(count)]:
             defects.add(f"its order must name each of the layers 0 to {count - 1} once")
+        self._check_shared(defects)
         held = sum(layer.weight_bytes for layer in self.layers) + sum(t.bytes for t in self.tensors)
         defects.check_count("the size of all weights and tensors together, in bytes,", held)
         defects.raise_as(InvalidProblemError)
+
+    def _check_shared(self, defects: Defects) -> None:
+        defects.check_unique("sets of layers that share weights", [each.layers for each in self.shared])
+        read = [0] * len(self.layers)
+        for each in self.shared:
+            if each.layers[-1] >= len(self.layers):
+                defects.add(
+                    f"shared weights name layer {each.layers[-1]}; the last one is {len(self.layers) - 1}"
+                )
+                return
+            for index in each.layers:
+                read[index] += each.bytes
+        for layer, size in zip(self.layers, read, strict=True):
+            if size > layer.weight_bytes:
+                defects.add(
+                    f"layer {layer.name!r} shares {size} bytes of weights, but has {layer.weight_bytes}"
+                )
+
+    @property
+    def weights(self) -> Weights:
+        """Bytes of the weights of its layers: what they share counts once in a chunk."""
+        return _weights(self.layers, self.shared)
+
+    def shifted_weights(self, offset: int) -> tuple[SharedWeights, ...]:
+        """Return what its layers share where so many others stand before them."""
+        return tuple(
+            replace(each, layers=tuple(layer + offset for layer in each.layers)) for each in self.shared
+        )
 
     @property
     def layer_names(self) -> tuple[str, ...]:
@@ -209,6 +268,10 @@ class Network:
             tensors=tuple(sorted(moved, key=lambda tensor: tensor.source)),
             forbidden_cuts=tuple(sorted({cut for low, high in ends for cut in range(low + 1, high + 1)})),
             order=() if numbers == tuple(range(count)) else numbers,
+            shared=tuple(
+                replace(each, layers=tuple(sorted(place[layer] for layer in each.layers)))
+                for each in self.shared
+            ),
         )
 
     @property
@@ -225,6 +288,15 @@ class Network:
 @cache
 def _legal_cuts(count: int, forbidden: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(set(range(1, count)) - set(forbidden)))
+
+
+@cache
+def _weights(layers: tuple[Layer, ...], shared: tuple[SharedWeights, ...]) -> Weights:
+    own = [layer.weight_bytes for layer in layers]
+    for each in shared:
+        for layer in each.layers:
+            own[layer] -= each.bytes
+    return Weights(tuple(accumulate(own, initial=0)), tuple((each.bytes, each.layers) for each in shared))
 
 
 @cache

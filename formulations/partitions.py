@@ -32,7 +32,7 @@ class Partition:
     colours
         Sets of layers that are in one part.
     backward
-        The layers of the backward pass. They run through the parts the other way round.
+        The layers of the backward pass: they are where the forward layers of their colours are.
     instant
         The layers that take no time, wherever they can run: in the table of costs, which has positive times
         only, what is written for them does not count.

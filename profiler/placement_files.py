@@ -81,7 +81,7 @@ def import_placement(path: str | Path) -> Problem:
 
     Times are read as seconds and rounded to microseconds; a time below one counts as one, and what takes no
     time anywhere takes none. A node that is not supported on accelerators runs on a CPU. Parts are convex on
-    CPUs, too, and the backward pass runs through the parts in the opposite order.
+    CPUs, too, in the forward pass; the backward pass follows it, whichever way its edges point.
 
     Parameters
     ----------

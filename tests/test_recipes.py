@@ -30,10 +30,12 @@ TERM = {
             "        self.period_us = max(busy)\n",
             "        self.period_us = max(busy)\n        self.cuts = len(parts) - 1\n",
         ),
+        ("class Term(StrEnum):\n", "class Term(StrEnum):\n    CUTS = 'cuts'\n"),
         (
             "TERMS = table(\n    (\n",
-            "TERMS = table(\n    (\n        TermInfo(\n            name='cuts',\n            field='cuts',\n"
-            "            dimension=Dimension.COUNT,\n            text='cuts of the network',\n"
+            "TERMS = table(\n    (\n        TermInfo(\n            name=Term.CUTS,\n"
+            "            field='cuts',\n            dimension=Dimension.COUNT,\n"
+            "            text='cuts of the network',\n"
             "            label='cuts',\n        ),\n",
         ),
         (
@@ -84,6 +86,37 @@ QUANTITY = {
     ),
 }
 
+_BEFORE = "TERMS = table(\n    (\n"
+FAMILIES = {
+    "cooperation": ("GroupTerm", "period_us", _BEFORE),
+    "flow_shop": ("FlowTerm", "period_us", _BEFORE),
+    "jobs": ("JobTerm", "makespan_us", '        (JobTerm.MAKESPAN, "makespan_us"'),
+    "partition": ("PartTerm", "period_us", _BEFORE),
+    "pipelines": ("PipelineTerm", "period_us", _BEFORE),
+    "task_graph": ("ScheduleTerm", "latency_us", _BEFORE),
+}
+"""The other families: the class of their terms, what the new one is worth, and where it goes."""
+
+ASK_NATIVE = """
+import json, sys
+from importlib import import_module
+from gapless.formulations.errors import UnsupportedFeatureError
+from gapless.solvers.session import solve
+
+home = "gapless.solvers." + sys.argv[1]
+plain = import_module(home + ".samples").samples().plain
+first = plain.objective.terms[0]
+found = {}
+for name in ("native", *import_module(home).FAMILY.backends):
+    for place, order in (("new", "new"), ("after", first + ",new")):
+        problem = plain.with_objective(order)
+        try:
+            found[name + " " + place] = str(solve(problem, name, explain=False).status)
+        except UnsupportedFeatureError as error:
+            found[name + " " + place] = sorted(error.missing)
+print(json.dumps(found))
+"""
+
 ASK = """
 import json, sys
 import gapless
@@ -120,7 +153,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def follow(copy: Path, tmp_path: Path, edits: Mapping[str, tuple[tuple[str, str], ...]], what: str) -> Any:
+def follow(
+    copy: Path, tmp_path: Path, edits: Mapping[str, tuple[tuple[str, str], ...]], what: str, ask: str = ASK
+) -> Any:
     """Follow a recipe in a copy, and return what each backend answers."""
     folder = tmp_path / "sources"
     shutil.copytree(copy, folder, symlinks=True)
@@ -133,7 +168,7 @@ def follow(copy: Path, tmp_path: Path, edits: Mapping[str, tuple[tuple[str, str]
             text = text.replace(old, new)
         path.write_text(text)
     run = subprocess.run(
-        [sys.executable, "-c", ASK, what],
+        [sys.executable, "-c", ask, what],
         cwd=folder,
         env={"PYTHONPATH": str(folder), "PATH": ""},
         capture_output=True,
@@ -151,6 +186,28 @@ def test_a_new_objective_term(copy: Path, tmp_path: Path) -> None:
     assert oracle[0] == "optimal"
     assert found.pop("native") == ["objective cuts"]
     assert found == dict.fromkeys(found, oracle)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_native_algorithms_refuse_a_new_term(copy: Path, tmp_path: Path, family: str) -> None:
+    terms, field, place = FAMILIES[family]
+    us = "Dimension.MICROSECONDS"
+    new = (
+        f"        TermInfo(name={terms}.NEW, field={field!r}, dimension={us}, text='new', label='new'),\n"
+        if place == _BEFORE
+        else f"        ({terms}.NEW, {field!r}, {us}, 'new', 'new'),\n"
+    )
+    member = f"class {terms}(StrEnum):\n"
+    edits = {
+        f"formulations/{family}/quantities.py": (
+            (member, f"{member}    NEW = 'new'\n"),
+            (place, place + new if place == _BEFORE else new + place),
+        )
+    }
+    found = follow(copy, tmp_path, edits, family, ASK_NATIVE)
+    assert found.pop("native new") == ["objective new"]
+    assert found.pop("native after") == ["objective new"]
+    assert all(answer in ("optimal", "feasible", ["objective new"]) for answer in found.values())
 
 
 def test_a_new_quantity_of_rules(copy: Path, tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ def divided(
         replace(layer, op_types=tuple(dict.fromkeys(texts[index] for index in members)))
         for layer, members in zip(grouping.layers, grouping.operators, strict=True)
     )
-    return Network(name=name, layers=layers, tensors=grouping.tensors, source=source), grouping
+    return Network(
+        name=name, layers=layers, tensors=grouping.tensors, shared=grouping.shared, source=source
+    ), grouping
 
 
 def _attributes(attribute: AttributeProto) -> tuple[str, str | int]:

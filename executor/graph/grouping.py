@@ -9,8 +9,9 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ...formulations.errors import InvalidModelError
-from ...formulations.network import MAX_LAYERS, Layer, Tensor
+from ...formulations.network import MAX_LAYERS, Layer, SharedWeights, Tensor
 from ..names import distinct, safe_name
+from .tensor_data import weight_bytes
 
 if TYPE_CHECKING:
     from .flops import OperatorCost
@@ -53,6 +54,8 @@ class Grouping:
         What crosses their borders, inputs and outputs of the model included.
     operators
         Indices of the operators of each layer, ascending: layer by layer a topological order.
+    shared
+        Weights that several layers read.
     obstacles
         Where and why several layers had to become one, in words.
     """
@@ -60,6 +63,7 @@ class Grouping:
     layers: tuple[Layer, ...]
     tensors: tuple[Tensor, ...]
     operators: tuple[tuple[int, ...], ...]
+    shared: tuple[SharedWeights, ...]
     obstacles: tuple[str, ...]
 
 
@@ -110,6 +114,7 @@ def group(
         _check_count(groups, granularity)
     return Grouping(
         layers=_layers(graph, costs, groups),
+        shared=_shared(graph, groups),
         tensors=_tensors(graph, groups),
         operators=tuple(groups),
         obstacles=obstacles,
@@ -249,6 +254,19 @@ def _tensors(graph: OperatorGraph, groups: Sequence[tuple[int, ...]]) -> tuple[T
             size = graph.specs[name].bytes if name in graph.specs else _UNKNOWN_BYTES
             found.append(Tensor(name=name, bytes=size, source=source, targets=tuple(sorted(targets))))
     return tuple(found)
+
+
+def _shared(graph: OperatorGraph, groups: Sequence[tuple[int, ...]]) -> tuple[SharedWeights, ...]:
+    """Return the weights that several layers read: those of the same layers as one."""
+    readers: dict[str, dict[int, None]] = {}
+    for layer, members in enumerate(groups):
+        for name in (name for index in members for name in graph.operators[index].weights):
+            readers.setdefault(name, {})[layer] = None
+    found: dict[tuple[int, ...], int] = {}
+    for name, layers in readers.items():
+        if len(layers) > 1 and (size := weight_bytes(graph.weights[name])):
+            found[tuple(layers)] = found.get(tuple(layers), 0) + size
+    return tuple(SharedWeights(bytes=size, layers=layers) for layers, size in sorted(found.items()))
 
 
 def _layers(

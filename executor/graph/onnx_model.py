@@ -226,6 +226,7 @@ def load_onnx(
         layers=grouping.layers,
         tensors=grouping.tensors,
         source=f"ONNX file {safe_name(prepared.path.name)}",
+        shared=grouping.shared,
         models=(
             ModelRef(
                 locator=locator or str(prepared.path),
@@ -307,8 +308,8 @@ def _warnings(graph: OperatorGraph, idle: Sequence[str]) -> Iterator[str]:
     shared = sum(weight_bytes(graph.weights[name]) for name, count in users.items() if count > 1)
     if shared > _NOTABLE_BYTES:
         yield (
-            f"{shared / 1e6:.1f} MB of weights are used by several operators: each layer that uses them "
-            "counts them, and each chunk has its own copy"
+            f"{shared / 1e6:.1f} MB of weights are used by several operators: each chunk that uses them has "
+            "one copy"
         )
 
 

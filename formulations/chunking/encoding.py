@@ -18,7 +18,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 from ..chain import Chain, Part
-from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, any_of, count, linear
+from ..expr import FALSE, BoolExpr, BoolVar, Const, Expr, VariableKey, any_of, count, linear
 from ..model import Constraint, Digits, Encoded, Model, Values
 from ..problem import Problem
 from .quantities import Quantity
@@ -171,8 +171,8 @@ class _Boundary:
         ]
 
     def _weights(self, unit: int) -> Expr:
-        prefix = self.chain.weight_prefix
-        return linear((prefix[layer + 1] - prefix[layer], x) for layer, x in self._of(self.on, unit))
+        on = dict(self._of(self.on, unit))
+        return self.chain.weights.expr(lambda at: on.get(at, Const(0)), lambda at: on.get(at, FALSE))
 
     def _working(self, unit: int) -> Expr:
         """Return the most live tensors of any layer on a unit; 0 when it is not used.
@@ -202,8 +202,10 @@ class _Boundary:
             found[Quantity.MEMORY, (unit,)] = self._weights(unit) + working[unit]
         for cut in range(1, chain.layer_count):
             found[Quantity.CUT, (cut,)] = linear((1, literal) for _, literal in self._at(self.start, cut))
-        # Every layer is somewhere, so the weights of the whole network are.
-        peak = linear(((1, most) for most in working), chain.weight_prefix[chain.layer_count])
+        # Every layer is somewhere, so the weights of the whole network are: unless units share some.
+        weights = map(self._weights, range(chain.unit_count)) if chain.weights.shared else ()
+        held = 0 if chain.weights.shared else chain.weights.whole
+        peak = linear(((1, part) for part in (*working, *weights)), held)
         return found | total_definitions(chain, peak)
 
     def _busy_us(self, unit: int) -> Expr:

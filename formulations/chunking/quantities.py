@@ -179,7 +179,7 @@ class PlanValues(PlanNumbers):
 
 
 def _most_bytes(chain: Chain, *_: int) -> int:
-    return chain.weight_prefix[chain.layer_count] + max(chain.working_bytes, default=0)
+    return chain.weights.whole + max(chain.working_bytes, default=0)
 
 
 def _most_busy_us(chain: Chain, *_: int) -> int:

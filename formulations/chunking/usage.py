@@ -45,8 +45,7 @@ def _changes(problem: Problem, trace: History, plan: Plan) -> Iterator[tuple[int
 
 
 def _weights(problem: Problem, start: int, stop: int) -> int:
-    prefix = chain_of(problem).weight_prefix
-    return prefix[stop] - prefix[start]
+    return chain_of(problem).weights.between(start, stop)
 
 
 def _by_request(trace: History) -> list[list[Interval]]:

@@ -191,7 +191,7 @@ def most_memory_bytes(groups: Groups, *_: int) -> int:
     chain, data, sizes = groups.chain, groups.data.devices, groups.boundary_bytes
     steps = chain.layer_count if groups.data.steps else 1
     own = max(chain.working_bytes, default=0) + (data.in_slots + data.out_slots) * max(sizes)
-    return chain.weight_prefix[chain.layer_count] + steps * (own + data.resident_bytes + 1)
+    return chain.weights.copied + steps * (own + data.resident_bytes + 1)
 
 
 def _most_energy_nj(groups: Groups) -> int:

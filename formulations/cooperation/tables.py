@@ -330,7 +330,7 @@ class Groups:
 
     def weight_bytes(self, start: int, stop: int) -> int:
         """Return the weights of a chunk."""
-        return self.chain.weight_prefix[stop] - self.chain.weight_prefix[start]
+        return self.chain.weights.between(start, stop)
 
     def memory_bytes(self, start: int, stop: int, rows: Rows) -> tuple[int, ...]:
         """Return the bytes of each device: all weights of the chunk, and its share of the tensors.

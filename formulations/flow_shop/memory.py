@@ -50,17 +50,14 @@ def chunk_bytes(shop: FlowShop, request: int, start: int, stop: int) -> int:
     chain = shop.chain(request)
     needs = chain.memory_bytes(start, stop)
     if shop.workload.load_policy is LoadPolicy.RESIDENT:
-        needs -= chain.weight_prefix[stop] - chain.weight_prefix[start]
+        needs -= chain.weights.between(start, stop)
     return needs
 
 
 def _resident_bytes(shop: FlowShop, schedule: Schedule) -> int:
     """Return the weights of every layer on every unit that runs it."""
-    held: set[tuple[int, int, int]] = set()
+    held: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for request, cuts in enumerate(schedule.cuts):
         for unit, ends in enumerate(pairwise(cuts)):
-            held.update((shop.chain_of[request], unit, layer) for layer in range(*ends))
-    return sum(
-        shop.chains[chain].weight_prefix[layer + 1] - shop.chains[chain].weight_prefix[layer]
-        for chain, _, layer in held
-    )
+            held[shop.chain_of[request], unit].update(range(*ends))
+    return sum(shop.chains[chain].weights.of(layers) for (chain, _), layers in held.items())

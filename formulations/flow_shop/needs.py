@@ -161,7 +161,7 @@ def most_bytes(shop: FlowShop) -> int:
         copies = requests
         if shop.workload.load_policy is LoadPolicy.RESIDENT:
             copies = min(requests, shop.unit_count)
-        total += copies * chain.weight_prefix[-1] + requests * max(chain.working_bytes, default=0)
+        total += copies * chain.weights.copied + requests * max(chain.working_bytes, default=0)
     return total
 
 

@@ -12,6 +12,7 @@ two. The rows are "at least" conditions; chunks must not idle, or they would wai
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, any_of, linear
 from ..workload import LoadPolicy
@@ -75,8 +76,11 @@ class Occupancy:
         """Return the bytes of resident weights."""
         if not self._resident:
             return linear(())
-        sizes = {(c, k, j): self._slicing.weight_bytes(i, j) for c, k, j, i in self._pieces()}
-        return linear((size, self._held(*key)) for key, size in sizes.items())
+        request_of = {(chain, unit): request for chain, unit, _, request in self._pieces()}
+        return linear(
+            (1, self._slicing.piece_weights(request).expr(held := partial(self._held, *key), held))
+            for key, request in request_of.items()
+        )
 
     def _needs(self, cell: Cell) -> Iterator[BoolExpr]:
         """Yield "a chunk needs the largest working set of its pieces", and weights that it brings along."""

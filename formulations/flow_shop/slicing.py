@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from ..expr import FALSE, TRUE, BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, linear
 from ..model import Constraint, Values
+from ..weights import Weights
 from .quantities import FlowQuantity
 from .tables import Cuts, FlowShop
 from .values import WorkloadValues
@@ -146,15 +147,15 @@ class Slicing:
 
     def weights(self, request: int, unit: int) -> Expr:
         """Return the weight bytes of the chunk of a request on a unit."""
-        return linear(
-            (self.weight_bytes(request, piece), self.on(request, unit, piece))
-            for piece in self.pieces(request)
+        return self.piece_weights(request).expr(
+            lambda piece: self.on(request, unit, piece), lambda piece: self.on(request, unit, piece) >= 1
         )
 
-    def weight_bytes(self, request: int, piece: int) -> int:
-        """Return the weight bytes of a piece."""
-        chain = self.shop.chain(request)
-        return chain.weight_prefix[chain.cuts[piece + 1]] - chain.weight_prefix[chain.cuts[piece]]
+    def piece_weights(self, request: int) -> Weights:
+        """Return the weights of the pieces of a request."""
+        cuts = self.shop.chain(request).cuts
+        of = [piece for piece, (start, stop) in enumerate(pairwise(cuts)) for _ in range(start, stop)]
+        return self.shop.chain(request).weights.grouped(of, len(cuts) - 1)
 
     def working_bytes(self, request: int, piece: int) -> int:
         """Return the most live tensors of any layer of a piece."""

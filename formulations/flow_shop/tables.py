@@ -182,7 +182,7 @@ class FlowShop:
     def most_bytes(self) -> int:
         """An upper bound on the bytes that any plan needs at any instant."""
         return sum(
-            chain.weight_prefix[-1] * self.unit_count
+            chain.weights.copied * self.unit_count
             + self.unit_count * max(chain.working_bytes, default=0)
             + max(boundary, default=0)
             for chain, boundary in ((self.chains[i], self.boundary_bytes[i]) for i in self.chain_of)

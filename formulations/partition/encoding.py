@@ -17,7 +17,7 @@ it needs parts, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from math import gcd
 
@@ -34,6 +34,7 @@ from ..expr import (
 )
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
+from ..weights import Weights
 from .literals import PartLiterals
 from .quantities import PartQuantity as Q
 from .tables import Code, chain_of
@@ -196,20 +197,21 @@ class OrderEncoding(PartLiterals):
         rows: list[BoolExpr] = []
         for kind, units in enumerate(self.kinds):
             capacity = self.graph.unit_memory[units[0]]
-            if capacity is None or capacity >= sum(self.bytes):
+            if capacity is None or capacity >= self.weights.whole:
                 continue
-            step = max(1, -(-capacity // _MOST_BYTES)) if _large(capacity, self.bytes) else 1
-            most = sum(size // step for size in self.bytes)
+            step = max(1, -(-capacity // _MOST_BYTES)) if _large(capacity, self.weights) else 1
             for part in self.parts:
-                held = linear(
-                    (size // step, self._inside(block, part)) for block, size in enumerate(self.bytes)
-                )
-                rows.append(self._chosen(part, kind, held - capacity // step, most) <= 0)
+                held = self._bytes(part, step=step) - capacity // step
+                rows.append(self._chosen(part, kind, held, self.weights.whole // step) <= 0)
         return rows
 
     def _device_memory(self) -> list[BoolExpr]:
         capacity = self.graph.device_memory
-        return [Const(0)] if capacity is not None and sum(self.bytes) > capacity else []
+        if capacity is None or self.weights.copied <= capacity:
+            return []
+        if self.weights.whole > capacity:
+            return [Const(0)]
+        return [linear((1, self._bytes(part)) for part in self.parts) <= capacity]
 
     def _conflicts(self) -> list[BoolExpr]:
         return [
@@ -261,14 +263,11 @@ class OrderEncoding(PartLiterals):
             for block, members in enumerate(self.blocks.members):
                 on = self._on(block, kind)
                 found |= {(Q.ON, (layer, unit)): on for layer in members}
-            held = {
-                part: linear((size, self._inside(block, part)) for block, size in enumerate(self.bytes))
-                for part in self.parts
-            }
+            held = {part: self._bytes(part) for part in self.parts}
             of_part = {
                 Q.BUSY: [self._loads[part, kind] for part in self.parts],
                 Q.TRANSFER: [self._sent[part, kind] for part in self.parts],
-                Q.MEMORY: [self._chosen(part, kind, held[part], sum(self.bytes)) for part in self.parts],
+                Q.MEMORY: [self._chosen(part, kind, held[part], self.weights.whole) for part in self.parts],
             }
             found |= {(name, (unit,)): max_of([Const(0), *amounts]) for name, amounts in of_part.items()}
             found[Q.USES, (unit,)] = self._uses(unit)
@@ -317,6 +316,7 @@ class OrderEncoding(PartLiterals):
         return found
 
 
-def _large(capacity: int, sizes: Sequence[int]) -> bool:
+def _large(capacity: int, weights: Weights) -> bool:
     """Return whether a capacity is large even in the largest unit that all sizes are multiples of."""
+    sizes = (*weights.own, *(size for size, _ in weights.shared))
     return capacity // max(1, gcd(*sizes)) > _MOST_BYTES

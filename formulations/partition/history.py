@@ -77,7 +77,7 @@ def usage(problem: Problem, trace: History) -> Usage:
     return usage_of(
         _changes(problem, trace),
         ((event.request, *event.span_us) for event in trace.events),
-        base=sum(graph_of(problem).layer_bytes) * len(trace.streams),
+        base=sum(PartValues(graph_of(problem), _code(problem, s)).peak_bytes for s in trace.streams),
         requests=len(trace.output_us),
     )
 

@@ -34,7 +34,7 @@ class PartLiterals:
         self.kind_of = {unit: kind for kind, units in enumerate(self.kinds) for unit in units}
         self.parts = range(min(graph.unit_count, problem.limits.max_units or graph.unit_count))
         self.times = [[row[units[0]] for units in self.kinds] for row in graph.block_us]
-        self.bytes, self.pins = graph.block_bytes, graph.block_pins
+        self.weights, self.pins = graph.block_weights, graph.block_pins
         self.bounds = self._bounds()
         self.known_us = self._known_us(known)
         self.windows = self._windows()
@@ -72,6 +72,12 @@ class PartLiterals:
             ends = [(1, self._later(block, part)), (-1, self._later(block, part + 1))]
             self._number_in[key] = linear(ends)
         return self._number_in[key]
+
+    def _bytes(self, part: int, *, step: int = 1) -> Expr:
+        """Return the bytes of a part, in units of `step` bytes."""
+        return self.weights.expr(
+            lambda block: self._inside(block, part), lambda block: self._inside(block, part) >= 1, step=step
+        )
 
     def _kind(self, part: int, kind: int) -> BoolExpr:
         return BoolVar("t", (part, kind)) if len(self.kinds) > 1 else Const(1)

@@ -105,7 +105,7 @@ class PartitionOperation(StreamOperation):
 def _check_forward(problem: Problem) -> None:
     if partition_of(problem).backward:
         raise InvalidInputError(
-            "its backward layers run through the parts the other way round: plans of training can be found "
+            "its backward layers go with their forward layers: plans of training can be found "
             "and judged, but not run or simulated"
         )
 

@@ -83,10 +83,12 @@ class PartValues(PlanNumbers):
         self.graph, self.code = graph, code
         self.compute_us = dict.fromkeys(sorted(set(code)), 0)
         self.transfer_us = dict.fromkeys(self.compute_us, 0)
-        self.memory_bytes = dict.fromkeys(self.compute_us, 0)
         for layer, unit in enumerate(code):
             self.compute_us[unit] += graph.layer_us[layer][unit] or 0
-            self.memory_bytes[unit] += graph.layer_bytes[layer]
+        self.memory_bytes = {
+            unit: graph.weights.of(layer for layer, own in enumerate(code) if own == unit)
+            for unit in self.compute_us
+        }
         for pins in graph.tensors:
             holders = {code[layer] for layer in pins.layers}
             if pins.outside or len(holders) > 1:
@@ -140,7 +142,7 @@ QUANTITIES = table(
             name=PartQuantity.MEMORY,
             text="bytes of the layers of the unit",
             indices=(_UNIT,),
-            most=lambda graph, *_: sum(graph.layer_bytes),
+            most=lambda graph, *_: graph.weights.whole,
             read=lambda plan, unit: plan.memory_bytes.get(unit, 0),
         ),
         QuantityInfo(name=PartQuantity.PERIOD, text="largest load of a unit", most=_most_us),

@@ -11,6 +11,7 @@ from ..blocks import Blocks, blocks_of
 from ..limits import capped
 from ..partitions import Partition
 from ..problem import Problem
+from ..weights import Weights
 
 Code = tuple[int, ...]
 """A plan by index: the unit of each layer."""
@@ -45,11 +46,11 @@ class LayerGraph:
         Names, to come back from indices.
     layer_us
         Time by [layer][unit]; None: cannot run there.
-    layer_bytes
-        Bytes that each layer takes of the memory of its unit.
+    weights
+        Bytes that layers take of the memory of their unit.
     edges
-        (a, b): the part of b is that of a or a later one. A tensor of the forward pass goes along, one of the
-        backward pass the other way.
+        (a, b): the part of b is that of a or a later one. Layers of the forward pass, and gradients that no
+        forward layer of their colour places.
     tensors
         The tensors that cost something.
     together
@@ -64,7 +65,7 @@ class LayerGraph:
     layers: tuple[str, ...]
     units: tuple[str, ...]
     layer_us: tuple[tuple[int | None, ...], ...]
-    layer_bytes: tuple[int, ...]
+    weights: Weights
     edges: tuple[tuple[int, int], ...]
     tensors: tuple[Pins, ...]
     together: tuple[tuple[int, ...], ...]
@@ -102,7 +103,9 @@ class LayerGraph:
         tensors already.
         """
         room = min((capacity for capacity in self.unit_memory if capacity is not None), default=None)
-        if room is not None and sum(self.layer_bytes) > room:
+        if room is not None and self.weights.whole > room:
+            return self
+        if self.device_memory is not None and self.weights.copied > self.device_memory:
             return self
         pairs = [
             (self.blocks.members[block][0], self.blocks.members[other][0])
@@ -122,9 +125,9 @@ class LayerGraph:
         return tuple(found)
 
     @cached_property
-    def block_bytes(self) -> tuple[int, ...]:
-        """Bytes of each block."""
-        return tuple(sum(self.layer_bytes[layer] for layer in members) for members in self.blocks.members)
+    def block_weights(self) -> Weights:
+        """Bytes of blocks."""
+        return self.weights.grouped(self.blocks.of, self.blocks.count)
 
     @cached_property
     def block_pins(self) -> tuple[Pins, ...]:
@@ -201,20 +204,21 @@ def build_graph(problem: Problem) -> LayerGraph:
         for layer, row in enumerate(problem.costs.of(network.name).layer_us)
     )
     costs = data.tensor_us or ((0,) * len(units),) * len(network.tensors)
+    together = data.colours + tuple((cut - 1, cut) for cut in network.forbidden_cuts)
     return LayerGraph(
         network=network.name,
         layers=network.layer_names,
         units=platform.unit_names,
         layer_us=layer_us,
-        layer_bytes=tuple(layer.weight_bytes for layer in network.layers),
-        edges=tuple(sorted(set(_edges(problem)))),
+        weights=network.weights,
+        edges=tuple(sorted(_edges(problem, together))),
         tensors=tuple(
             pins
             for tensor, us in zip(network.tensors, costs, strict=True)
             if any((pins := _pins(tensor.source, tensor.targets, us, len(network.layers))).us)
             and len(pins.layers) + pins.outside > 1
         ),
-        together=data.colours + tuple((cut - 1, cut) for cut in network.forbidden_cuts),
+        together=together,
         unit_memory=tuple(unit.memory_bytes for unit in platform.units),
         device_memory=platform.memory_bytes,
         exclusive=platform.exclusive,
@@ -226,16 +230,30 @@ def _pins(source: int, targets: Sequence[int], us: tuple[int, ...], count: int) 
     return Pins(layers=layers, outside=source < 0 or count in targets, us=us)
 
 
-def _edges(problem: Problem) -> Iterator[tuple[int, int]]:
-    """Yield which layer's part is not before which other's."""
+def _edges(problem: Problem, together: tuple[tuple[int, ...], ...]) -> set[tuple[int, int]]:
+    """Return which layer's part is not before which other's.
+
+    The forward pass is ordered. A gradient is where a forward layer of its colour is, whatever its edges say;
+    those without one are ordered by the edges between gradients.
+    """
     backward, count = set(partition_of(problem).backward), len(problem.network.layers)
-    for tensor in problem.network.tensors:
-        for target in tensor.targets:
-            if tensor.source >= 0 and target < count:
-                if tensor.source in backward:
-                    yield target, tensor.source
-                elif target not in backward:
-                    yield tensor.source, target
+    edges = {
+        (tensor.source, target)
+        for tensor in problem.network.tensors
+        for target in tensor.targets
+        if tensor.source >= 0 and target < count
+    }
+    forward = {edge for edge in edges if backward.isdisjoint(edge)}
+    if not backward:
+        return forward
+    plain = blocks_of(count, forward, together)
+    led = {block for layer, block in enumerate(plain.of) if layer not in backward}
+    own = {edge for edge in edges if backward.issuperset(edge) and not {plain.of[e] for e in edge} <= led}
+    for way in ({(reader, maker) for maker, reader in own}, own):
+        blocks = blocks_of(count, forward | way, together)
+        if len({blocks.of[plain.members[block][0]] for block in led}) == len(led):
+            return forward | way
+    return forward  # neither way goes with the forward pass
 
 
 def partition_of(problem: Problem) -> Partition:

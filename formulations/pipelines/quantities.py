@@ -213,7 +213,7 @@ def _most_period_us(cluster: Cluster) -> int:
 def most_memory_bytes(cluster: Cluster, *_: int) -> int:
     """Return an upper bound on the bytes that a device needs."""
     chain, data, sizes = cluster.chain, cluster.data, cluster.boundary_bytes
-    held = chain.weight_prefix[chain.layer_count] + max(chain.working_bytes, default=0)
+    held = chain.weights.whole + max(chain.working_bytes, default=0)
     return held + (data.in_slots + data.out_slots) * max(sizes) + data.resident_bytes
 
 

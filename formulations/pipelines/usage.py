@@ -59,6 +59,6 @@ def _changes(cluster: Cluster, trace: History) -> Iterator[tuple[int, int]]:
 
 def _resident(cluster: Cluster, start: int, stop: int) -> int:
     """Return what a chunk keeps on its device all the time: weights, slots of queues, the runtime."""
-    data, sizes, weights = cluster.data, cluster.boundary_bytes, cluster.chain.weight_prefix
+    data, sizes = cluster.data, cluster.boundary_bytes
     waiting = data.in_slots * sizes[start] + data.out_slots * sizes[stop]
-    return weights[stop] - weights[start] + waiting + data.resident_bytes
+    return cluster.chain.weights.between(start, stop) + waiting + data.resident_bytes

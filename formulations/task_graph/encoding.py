@@ -172,17 +172,18 @@ class _Starts:
         return any_of(own[unit] for own in self.chosen if unit in own)
 
     def _bytes(self, unit: int) -> Expr:
-        return linear(
-            (self.tables.bytes[task], own[unit]) for task, own in enumerate(self.chosen) if unit in own
-        )
+        on = {task: own[unit] for task, own in enumerate(self.chosen) if unit in own}
+        return self.tables.weights.expr(lambda task: on.get(task, FALSE), lambda task: on.get(task, FALSE))
 
     def _memory(self) -> Iterator[BoolExpr]:
-        whole = sum(self.tables.bytes)
+        weights, most = self.tables.weights, self.tables.device_memory
         for unit, capacity in enumerate(self.tables.unit_memory):
-            if capacity is not None and capacity < whole:
+            if capacity is not None and capacity < weights.whole:
                 yield self._bytes(unit) <= capacity
-        if self.tables.device_memory is not None and whole > self.tables.device_memory:
+        if most is not None and weights.whole > most:
             yield FALSE
+        elif most is not None and weights.copied > most:
+            yield linear((1, self._bytes(unit)) for unit in range(self.tables.unit_count)) <= most
 
     def _limits(self) -> dict[str, list[BoolExpr]]:
         limits, found = self.problem.limits, dict[str, list[BoolExpr]]()

@@ -77,9 +77,17 @@ def usage(problem: Problem, trace: History) -> Usage:
     return usage_of(
         _changes(problem, trace),
         ((event.request, *event.span_us) for event in trace.events),
-        base=sum(tables_of(problem).bytes),
+        base=sum(_held_bytes(problem, stream) for stream in trace.streams),
         requests=len(trace.output_us),
     )
+
+
+def _held_bytes(problem: Problem, stream: Stream) -> int:
+    """Return the weights on all units; what several tasks of a unit share is there once."""
+    tables, of_unit = _by_layer(problem), dict[str, set[int]]()
+    for chunk, own in zip(stream.chunks, _layers(stream), strict=True):
+        of_unit.setdefault(chunk.unit, set()).update(tables.tasks.of[layer] for layer in own)
+    return sum(tables.weights.of(tasks) for tasks in of_unit.values())
 
 
 def _runs(problem: Problem, stream: Stream) -> list[_Run]:

@@ -78,10 +78,12 @@ class ScheduleValues(PlanNumbers):
             end + tables.exit_us[task][code.units[task]] for task, end in enumerate(self.task_end_us)
         )
         self.busy_us = dict.fromkeys(sorted(set(code.units)), 0)
-        self.memory_bytes = dict.fromkeys(self.busy_us, 0)
         for task, unit in enumerate(code.units):
             self.busy_us[unit] += tables.time_us[task][unit] or 0
-            self.memory_bytes[unit] += tables.bytes[task]
+        self.memory_bytes = {
+            unit: tables.weights.of(task for task, own in enumerate(code.units) if own == unit)
+            for unit in self.busy_us
+        }
         self.work_us = sum(self.busy_us.values())
         self.units = len(self.busy_us)
         self.peak_bytes = sum(self.memory_bytes.values())
@@ -121,7 +123,7 @@ QUANTITIES = table(
             name=ScheduleQuantity.MEMORY,
             text="bytes of the layers of the unit",
             indices=(_UNIT,),
-            most=lambda tables, *_: sum(tables.bytes),
+            most=lambda tables, *_: tables.weights.whole,
             read=lambda plan, unit: plan.memory_bytes.get(unit, 0),
         ),
         QuantityInfo(

@@ -11,6 +11,7 @@ from ..blocks import Blocks, blocks_of
 from ..limits import capped
 from ..problem import Problem
 from ..task_graphs import TaskGraph
+from ..weights import Weights
 
 Square = tuple[tuple[int, ...], ...]
 """Microseconds by [from][to]."""
@@ -45,8 +46,8 @@ class TaskTables:
         The layers of each task, and the order between tasks.
     time_us
         Time by [task][unit]; None: cannot run there.
-    bytes
-        Bytes that each task takes of the memory of its unit.
+    weights
+        Bytes that tasks take of the memory of their unit.
     before
         For each task those that it reads from, with the time of what they send by [from][to]: one tensor
         after another.
@@ -64,7 +65,7 @@ class TaskTables:
     units: tuple[str, ...]
     tasks: Blocks
     time_us: tuple[tuple[int | None, ...], ...]
-    bytes: tuple[int, ...]
+    weights: Weights
     before: tuple[tuple[tuple[int, Square], ...], ...]
     entry_us: tuple[tuple[int, ...], ...]
     exit_us: tuple[tuple[int, ...], ...]
@@ -166,7 +167,7 @@ def build_tables(problem: Problem) -> TaskTables:
         units=platform.unit_names,
         tasks=tasks,
         time_us=tuple(_sum_us([layer_us[layer] for layer in own]) for own in tasks.members),
-        bytes=tuple(sum(network.layers[layer].weight_bytes for layer in own) for own in tasks.members),
+        weights=network.weights.grouped(tasks.of, tasks.count),
         before=_before(problem, tasks),
         entry_us=entry_us,
         exit_us=exit_us,

@@ -53,7 +53,7 @@ def layer_graph(
     colours
         Layers of one colour are in one part.
     backward
-        Layers of the backward pass, which runs through the parts the other way round.
+        Layers of the backward pass: they are where the forward layers of their colours are.
     network, platform
         Names.
     source

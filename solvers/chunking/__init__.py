@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
-from ...formulations.chunking.quantities import Term
+from ...formulations.chunking.quantities import Term as T
 from ..families import Drawn, Family, Usual
 from ..protocol import EXACT
 
+_TERMS = frozenset(
+    (T.PERIOD, T.GAPNESS, T.PAPER_GAPNESS, T.LATENCY, T.BUBBLES, T.PEAK_MEMORY, T.IDLE, T.ENERGY, T.UNITS)
+)
+"""What the native algorithms compute of plans that are not finished (`ranking.py`)."""
+
 FAMILY = Family(
-    support=replace(EXACT, terms=frozenset(map(str, Term))),
+    support=replace(EXACT, terms=_TERMS),
     native="solving:solve_chunking",
     set_bounds="cheap_bounds:cheap_bounds",
     starts="start:starts_of",

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...formulations.chain import Chain
+from ..weights import weights_between
 from .ordering import Flags, Ints, runs
 
 _GROUP = 1_500_000
@@ -305,13 +306,12 @@ class Tables:
 
 def _bytes_between(chain: Chain, cuts: Ints) -> Ints:
     """Return the bytes of a chunk by [start][stop] boundary; 0 where stop <= start."""
-    weights = np.array(chain.weight_prefix, dtype=np.int64)[cuts]
     working = np.array(chain.working_bytes, dtype=np.int64)
     peaks = np.maximum.reduceat(working, cuts[:-1])
     size = len(cuts)
     live = np.zeros((size, size), dtype=np.int64)
     live[:-1, 1:] = np.maximum.accumulate(np.triu(np.broadcast_to(peaks, (size - 1, size - 1))), axis=1)
-    return np.triu(weights[None, :] - weights[:, None] + live, 1)
+    return np.triu(weights_between(chain.weights, cuts) + live, 1)
 
 
 def _groups(sizes: Ints) -> Iterable[tuple[int, int]]:

@@ -319,7 +319,7 @@ class _Details:
         sent = groups.boundary_bytes
         live, always = [], []
         for start, stop in self._spans:
-            weights = chain.weight_prefix[stop] - chain.weight_prefix[start]
+            weights = chain.weights.between(start, stop)
             slots = data.in_slots * sent[start] + data.out_slots * sent[stop]
             live.append(chain.memory_bytes(start, stop) - weights)
             always.append(weights + data.resident_bytes + slots)

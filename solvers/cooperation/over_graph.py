@@ -23,6 +23,7 @@ from ...formulations.judge import score
 from ...formulations.network import Layer, Network, Tensor
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...formulations.weights import Weights
 from ..down_sets import TooManySetsError
 from ..protocol import NEVER as NO_DEADLINE
 from ..protocol import Deadline
@@ -99,7 +100,7 @@ def _refuse(problem: Problem) -> None:
     """
     groups = groups_of(problem)
     chain = groups.chain
-    most_bytes = chain.weight_prefix[-1] + max(chain.working_bytes)
+    most_bytes = chain.weights.copied + max(chain.working_bytes)
     capacities = [c for c in (*chain.unit_memory, chain.device_memory) if c is not None]
     reasons = {
         "rules name its layers": problem.rules,
@@ -193,7 +194,7 @@ def _tables(groups: Groups, lattice: Lattice) -> _Tables:
             blocked=tuple(blocked),
             transfer_in_us=no_copies,
             transfer_out_us=no_copies,
-            weight_prefix=lattice.amounts([node.weight_bytes for node in nodes]),
+            weights=Weights(lattice.amounts([node.weight_bytes for node in nodes])),
             unit_memory=(None,) * chain.unit_count,
             device_memory=None,
             cuts=tuple(range(places)),
@@ -219,7 +220,7 @@ def _of_chunks(
     layers = tuple(
         Layer(
             name=_name([spatial.nodes[n].name for n, own in enumerate(labels) if own == chunk]),
-            weight_bytes=chain.weight_prefix[stop] - chain.weight_prefix[start],
+            weight_bytes=chain.weights.between(start, stop),
             flops=sum(spatial.nodes[n].flops for n, own in enumerate(labels) if own == chunk),
         )
         for chunk, (start, stop) in enumerate(spans)

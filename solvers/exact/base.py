@@ -22,8 +22,8 @@ from ..protocol import (
 )
 from ..sources import Source
 from .lowering import Lowering
-from .port import Port, Query
-from .search import Search, add_model
+from .port import LargeNumbersError, Port, Query
+from .search import Search, add_model, too_large
 from .space import Space
 
 _RELAXED_SHARE, _RELAXED_S = 0.2, 10.0
@@ -93,7 +93,10 @@ class ExactBackend(ABC):
             given=start.at_least,
             at_least=at_least,
         )
-        return replace(search.run(), startup_s=startup_s)
+        try:
+            return replace(search.run(), startup_s=startup_s)
+        except LargeNumbersError as error:
+            raise too_large(f"the objective {problem.objective}", error) from None
 
     def bound_below(
         self, encoded: Encoded[Any], known: int | None, options: SolveOptions, deadline: Deadline

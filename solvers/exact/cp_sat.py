@@ -14,13 +14,13 @@ from ...formulations.model import Structure, Task, Values
 from ..protocol import EXACT, Capabilities, SolveOptions
 from .base import ExactBackend
 from .flat import Flattener, Row, Sense
-from .port import Port, PortAnswer, Query, Verdict, reader_of
+from .port import LargeNumbersError, Port, PortAnswer, Query, Verdict, reader_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 _FREE = 2**62
-"""A side of a row that is not there."""
+"""A side of a row that is not there, and the largest sum of a row: CP-SAT adds and compares in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +129,7 @@ class _CpSatPort:
         model = self._model.clone()
         self._post(model, rows)
         terms = [(factor, column) for column, factor in objective.terms.items()]
+        self._check_sum(terms, objective.constant)
         model.minimize(self._sum(terms) + objective.constant)
         if query.hint is not None:
             # All columns, or the solver would have to find most of them.
@@ -141,6 +142,7 @@ class _CpSatPort:
     def _sync(self) -> None:
         """Bring columns and rows that the flattener has made since the last time into the model."""
         for column in self._flat.columns[len(self._columns) :]:
+            _check(max(abs(column.low), abs(column.high)))
             self._columns.append(self._model.new_int_var(column.low, column.high, column.name))
         self._post(self._model, self._flat.rows[self._defined :])
         self._defined = len(self._flat.rows)
@@ -149,9 +151,16 @@ class _CpSatPort:
         for row in rows:
             least = -_FREE if row.least is None else row.least
             most = _FREE if row.most is None else row.most
+            self._check_sum(row.terms, row.least or 0, row.most or 0)
             posted = model.add_linear_constraint(self._sum(row.terms), least, most)
             if row.conditions:
                 posted.only_enforce_if(*(self._literal(literal) for literal in row.conditions))
+
+    def _check_sum(self, terms: Sequence[tuple[int, int]], *more: int) -> None:
+        """Raise `LargeNumbersError` if a sum can leave 64 bits."""
+        columns = self._flat.columns
+        most = (abs(f) * max(abs(columns[c].low), abs(columns[c].high)) for f, c in terms)
+        _check(sum(most) + max(map(abs, more)))
 
     def _sum(self, terms: Sequence[tuple[int, int]]) -> Any:
         chosen = [self._columns[column] for _, column in terms]
@@ -211,6 +220,11 @@ class _CpSatPort:
             values=self._reader(solver.value),
             bound=_integral(solver.best_objective_bound),
         )
+
+
+def _check(most: int) -> None:
+    if most >= _FREE:
+        raise LargeNumbersError(f"sums up to {most:.1e}")
 
 
 def _integral(bound: float) -> int:

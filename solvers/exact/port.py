@@ -12,6 +12,10 @@ from ...formulations.model import Task, Values
 from ..protocol import Deadline
 
 
+class LargeNumbersError(ArithmeticError):
+    """A condition or an objective whose sums leave the numbers that a solver can count with."""
+
+
 class Verdict(StrEnum):
     """What a solver knows after one question.
 

@@ -22,7 +22,7 @@ from itertools import takewhile
 from math import inf
 from typing import Generic
 
-from ...formulations.errors import BackendFailedError, MalformedPlanError
+from ...formulations.errors import BackendFailedError, MalformedPlanError, UnsupportedFeatureError
 from ...formulations.model import CodeT, Model, Values
 from ...formulations.problem import Problem
 from ..protocol import (
@@ -37,18 +37,36 @@ from ..protocol import (
 from ..sources import Source
 from .levels import TermLevel
 from .lowering import Lowering
-from .port import Port, PortAnswer, Query, Scheduler, Verdict
+from .port import LargeNumbersError, Port, PortAnswer, Query, Scheduler, Verdict
 from .space import Key, Space
 
 _PUBLISH_EVERY_S = 0.2
 
 
+def too_large(what: str, error: LargeNumbersError) -> UnsupportedFeatureError:
+    """Return what is said of numbers that a solver cannot count with."""
+    return UnsupportedFeatureError(
+        f"{what} needs {error}, which leave the 64 bits that this solver counts in: use smaller factors, or "
+        "another backend (native, z3)",
+        {"numbers beyond 64 bits"},
+    )
+
+
 def add_model(model: Model, lowering: Lowering, port: Port, deadline: Deadline) -> None:
-    """Give all constraints of a model to a solver, or stop early when the time is up."""
+    """Give all constraints of a model to a solver, or stop early when the time is up.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The numbers of a constraint are too large for the solver.
+    """
     for constraint in model.constraints:
         if deadline.passed:
             break  # the search stops before its first question
-        port.add(lowering.truth(constraint.expr))
+        try:
+            port.add(lowering.truth(constraint.expr))
+        except LargeNumbersError as error:
+            raise too_large(f"the rule or limit {constraint.name!r}", error) from None
     for sharing in model.sharing:
         if deadline.passed:
             break

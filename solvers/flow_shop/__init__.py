@@ -1,7 +1,27 @@
 """Native algorithms for workloads: bounds, slicing, ordering, alignment and joint local search."""
 
+from ...formulations.flow_shop.quantities import FlowTerm as T
 from ..families import Drawn, Family, Usual
 from ..protocol import Guarantee, RuleHandling, Support
+
+_TERMS = frozenset(
+    (
+        T.PERIOD,
+        T.GAPNESS,
+        T.LATENCY,
+        T.BUBBLES,
+        T.PEAK_MEMORY,
+        T.IDLE,
+        T.MAKESPAN,
+        T.BOTTLENECK,
+        T.WORK,
+        T.CONTENTION,
+        T.DISPLACEMENT,
+        T.ENERGY,
+        T.UNITS,
+    )
+)
+"""What the native algorithms compute."""
 
 FAMILY = Family(
     support=Support(
@@ -9,6 +29,7 @@ FAMILY = Family(
         rules=RuleHandling.CHECKED,
         opaque_rules=RuleHandling.CHECKED,
         gives_bound=True,
+        terms=_TERMS,
     ),
     native="solving:solve_flow_shop",
     starts="start:starts_of",

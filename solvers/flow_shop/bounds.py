@@ -317,9 +317,9 @@ class TermBounds:
         pieces = []
         for chain in self._shop.chains:
             for start, stop in pairwise(chain.cuts):
-                weights = chain.weight_prefix[stop] - chain.weight_prefix[start]
+                weights = chain.weights.between(start, stop)
                 pieces.append(chain.memory_bytes(start, stop) - (weights if resident else 0))
-        held = sum(chain.weight_prefix[-1] for chain in self._shop.chains) if resident else 0
+        held = sum(chain.weights.whole for chain in self._shop.chains) if resident else 0
         return held + max(pieces)
 
     def _contention(self) -> int:

@@ -90,7 +90,7 @@ class Company:
         if room is None:
             return least, None
         if self._shop.workload.load_policy is LoadPolicy.RESIDENT:
-            room -= sum(chain.weight_prefix[-1] for chain in self._shop.chains)
+            room -= sum(chain.weights.whole for chain in self._shop.chains)
         for number, kind in enumerate(self._kinds):
             cuts, last = kind.ways.arrays.cuts.tolist(), kind.ways.arrays.last
             sizes = np.array([chunk_bytes(self._shop, kind.requests[0], *ends) for ends in pairwise(cuts)])

@@ -1,7 +1,11 @@
 """Native algorithms for single requests: list schedules, annealing, and a bound by prices."""
 
+from ...formulations.jobs.quantities import JobTerm as T
 from ..families import Drawn, Family, Usual
 from ..protocol import Guarantee, RuleHandling, Support
+
+_TERMS = frozenset((T.MAKESPAN, T.LATE, T.LATENESS, T.LATENCY, T.WORK))
+"""What the native algorithms compute."""
 
 FAMILY = Family(
     support=Support(
@@ -9,6 +13,7 @@ FAMILY = Family(
         rules=RuleHandling.CHECKED,
         opaque_rules=RuleHandling.CHECKED,
         gives_bound=True,
+        terms=_TERMS,
     ),
     native="solving:solve_jobs",
     starts="start:starts_of",

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ...formulations.partition.tables import Code, LayerGraph
 from ...formulations.problem import Problem
+from ...formulations.weights import Weights
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,8 +40,8 @@ class Arrays:
         By [kind][block]; 0 where it cannot run.
     barred
         By [kind][block]: whether it cannot run there.
-    bytes
-        By block.
+    weights
+        Bytes of blocks.
     capacity
         By kind; None: no limit.
     pin_tensor, pin_block
@@ -57,7 +58,7 @@ class Arrays:
     most_parts: int
     time: Ints
     barred: npt.NDArray[np.bool_]
-    bytes: Ints
+    weights: Weights
     capacity: tuple[int | None, ...]
     pin_tensor: Ints
     pin_block: Ints
@@ -131,7 +132,7 @@ def build_arrays(problem: Problem, graph: LayerGraph) -> Arrays:
         most_parts=min(graph.unit_count, problem.limits.max_units or graph.unit_count),
         time=np.array([[time or 0 for time in row] for row in rows], dtype=np.int64),
         barred=np.array([[time is None for time in row] for row in rows]),
-        bytes=np.array(graph.block_bytes, dtype=np.int64),
+        weights=graph.block_weights,
         capacity=tuple(graph.unit_memory[unit] for unit in first),
         pin_tensor=np.repeat(np.arange(len(pins)), [len(tensor.layers) for tensor in pins]),
         pin_block=np.array([block for tensor in pins for block in tensor.layers], dtype=np.int64),

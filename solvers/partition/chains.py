@@ -64,7 +64,8 @@ class _Table:
     """Down-sets by work, and what is in each of them.
 
     `open` says of which tensors a down-set holds some pins but not all, and `open_us` what these cost by kind
-    of units. A part from a down-set D to E pays for the tensors that are open in E, but of those that are
+    of units; `bytes` are those that one block alone has, `readers` how many blocks read each of the shared
+    weights. A part from a down-set D to E pays for the tensors that are open in E, but of those that are
     open in D only for the ones of which E holds more pins.
     """
 
@@ -74,6 +75,7 @@ class _Table:
     time: Ints
     barred: Ints
     bytes: Ints
+    readers: Ints
     pins: npt.NDArray[np.int32]
     open: npt.NDArray[np.bool_]
     open_us: Ints
@@ -87,7 +89,14 @@ class _Table:
         raw = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in sets), dtype=np.uint8)
         raw = raw.reshape(len(sets), width)
         amounts = np.vstack(
-            [bounds.work.block, np.ones(count), arrays.bytes, *arrays.time, *arrays.barred]
+            [
+                bounds.work.block,
+                np.ones(count),
+                arrays.weights.own,
+                *arrays.time,
+                *arrays.barred,
+                *_readers(arrays),
+            ]
         ).T.astype(np.float64)
         # Sums of whole numbers below 2**53 are exact in floats, which are multiplied much faster.
         whole = np.concatenate(
@@ -113,12 +122,20 @@ class _Table:
             words=raw.view(np.uint64),
             work=done,
             time=np.array(others[:kinds]),
-            barred=np.array(others[kinds:]),
+            barred=np.array(others[kinds : 2 * kinds]),
             bytes=held_bytes,
+            readers=np.array(others[2 * kinds :]),
             pins=np.concatenate(pins),
             open=np.concatenate(divided),
             open_us=np.concatenate(divided_us).T,
         )
+
+
+def _readers(arrays: Arrays) -> list[list[int]]:
+    """Return which blocks read each of the shared weights."""
+    return [
+        [int(block in blocks) for block in range(arrays.block_count)] for _, blocks in arrays.weights.shared
+    ]
 
 
 def _unpacked(raw: npt.NDArray[np.uint8], count: int, deadline: Deadline) -> Iterator[npt.NDArray[np.uint8]]:
@@ -214,7 +231,10 @@ class _Chains:
         able = time[stops] - time[index] <= self.most_us
         able &= table.barred[kind][stops] == table.barred[kind][index]
         if capacity is not None:
-            able &= table.bytes[stops] - table.bytes[index] <= capacity
+            needs = table.bytes[stops] - table.bytes[index]
+            for (size, _), readers in zip(self.arrays.weights.shared, table.readers, strict=True):
+                needs = needs + size * (readers[stops] > readers[index])
+            able &= needs <= capacity
         stops = stops[able]
         own = table.words[index]
         held: Ints = stops[((table.words[stops] & own) == own).all(axis=1)]

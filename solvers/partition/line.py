@@ -147,7 +147,10 @@ def _measured(arrays: Arrays, order: Order, places: Ints, kind: int, measure: Me
     found[along(arrays.barred[kind].astype(np.int64)) > 0] = NEVER
     capacity = arrays.capacity[kind]
     if capacity is not None:
-        found[along(arrays.bytes) > capacity] = NEVER
+        held = along(np.array(arrays.weights.own, dtype=np.int64))
+        for size, blocks in arrays.weights.shared:
+            held += size * (along(np.isin(np.arange(arrays.block_count), blocks).astype(np.int64)) > 0)
+        found[held > capacity] = NEVER
     found[np.tri(len(places), dtype=bool)] = NEVER
     return found
 

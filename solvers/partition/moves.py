@@ -24,15 +24,16 @@ class Parts:
     def __init__(self, arrays: Arrays, line: Line) -> None:
         self._arrays, self.kinds = arrays, line.kinds
         self._time, self._cost = arrays.time.tolist(), arrays.cost.tolist()
-        self._barred, self._bytes = arrays.barred.tolist(), arrays.bytes.tolist()
+        self._barred = arrays.barred.tolist()
         self._outside = arrays.outside.tolist()
         self.part_of = [0] * arrays.block_count
-        self.loads, self.held = [0] * len(line.kinds), [0] * len(line.kinds)
+        self.loads = [0] * len(line.kinds)
+        self.held: list[set[int]] = [set(blocks) for _, blocks in line.parts]
+        self.bytes = [arrays.weights.of(blocks) for blocks in self.held]
         for part, (kind, blocks) in enumerate(line.parts):
             for block in blocks:
                 self.part_of[block] = part
                 self.loads[part] += self._time[kind][block]
-                self.held[part] += self._bytes[block]
         self._count: list[dict[int, int]] = []
         for tensor, blocks in enumerate(arrays.pins):
             count: dict[int, int] = {}
@@ -65,7 +66,7 @@ class Parts:
 
     def _targets(self, block: int, part: int) -> Sequence[int]:
         """Return the parts that a block can move to: not before what it needs, not behind what needs it."""
-        blocks, bytes_more = self._arrays.graph.blocks, self._bytes[block]
+        blocks, weights = self._arrays.graph.blocks, self._arrays.weights
         low = max((self.part_of[other] for other in blocks.before[block]), default=0)
         high = min((self.part_of[other] for other in blocks.after[block]), default=len(self.loads) - 1)
         if low == high:
@@ -74,7 +75,9 @@ class Parts:
         for target in range(low, high + 1):
             kind = self.kinds[target]
             capacity = self._arrays.capacity[kind]
-            fits = capacity is None or self.held[target] + bytes_more <= capacity
+            fits = capacity is None or (
+                self.bytes[target] + weights.more(block, self.held[target]) <= capacity
+            )
             if target != part and fits and not self._barred[kind][block]:
                 found.append(target)
         return found
@@ -97,8 +100,11 @@ class Parts:
         self.part_of[block] = target
         self.loads[part] += less
         self.loads[target] += more
-        self.held[part] -= self._bytes[block]
-        self.held[target] += self._bytes[block]
+        weights = self._arrays.weights
+        self.held[part].remove(block)
+        self.bytes[part] -= weights.more(block, self.held[part])
+        self.bytes[target] += weights.more(block, self.held[target])
+        self.held[target].add(block)
         for tensor in self._arrays.tensors_of[block]:
             count = self._count[tensor]
             count[target] = count.get(target, 0) + 1

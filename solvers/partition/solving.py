@@ -96,6 +96,9 @@ class Plans:
         others = {name for name in problem.limits.in_use() if name not in _KNOWN_LIMITS}
         if self._first is not PartTerm.PERIOD or problem.rules or others or not self.pool.codes:
             return
+        room = self.arrays.graph.device_memory
+        if room is not None and self.arrays.weights.copied > room:
+            return  # copies of shared weights may not fit, which chains of down-sets do not know
         least = self._value(self.pool.codes[0])
         try:
             line = best_chain(self.arrays, self.bounds, least - 1, deadline)

@@ -1,10 +1,18 @@
 """Native algorithms for pipelines over devices: programs over sets of devices, and an exact search."""
 
+from dataclasses import replace
+
+from ...formulations.pipelines.quantities import PipelineTerm as T
 from ..families import Drawn, Family, Usual
 from ..protocol import EXACT
 
+_TERMS = frozenset(
+    (T.THROUGHPUT, T.PERIOD, T.LATENCY, T.GAPNESS, T.DEVICES, T.ENERGY, T.TRAFFIC, T.PEAK_MEMORY)
+)
+"""What the native algorithms compute."""
+
 FAMILY = Family(
-    support=EXACT,
+    support=replace(EXACT, terms=_TERMS),
     native="solving:solve_pipelines",
     starts="start:starts_of",
     backends={

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formulations.pipelines.tables import Cluster
+from ..weights import weights_between
 
 Ints = npt.NDArray[np.integer]
 
@@ -173,13 +174,12 @@ def _compute_us(cluster: Cluster, device: int, memory: Ints, cuts: Ints) -> Ints
 def _memory_bytes(cluster: Cluster) -> Ints:
     """Return the bytes of each chunk by [start][stop] (`Cluster.memory_bytes`); of empty ones nothing."""
     chain, data = cluster.chain, cluster.data
-    weights, sizes = (np.asarray(row, np.int64) for row in (chain.weight_prefix, cluster.boundary_bytes))
-    count = chain.layer_count
+    sizes, count = np.asarray(cluster.boundary_bytes, np.int64), chain.layer_count
     live = np.zeros((count + 1, count + 1), np.int64)
     live[:, 1:] = np.where(np.triu(np.ones((count + 1, count), bool)), np.asarray(chain.working_bytes), 0)
     np.maximum.accumulate(live, axis=1, out=live)
     waiting = data.in_slots * sizes[:, None] + data.out_slots * sizes[None, :]
-    return weights[None, :] - weights[:, None] + live + waiting + data.resident_bytes
+    return weights_between(chain.weights, np.arange(count + 1)) + live + waiting + data.resident_bytes
 
 
 def merged(arrays: KindArrays, most_states: int, most_cells: int, most_work: int) -> KindArrays:

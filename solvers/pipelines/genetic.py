@@ -78,7 +78,7 @@ def _most_genes(cluster: Cluster) -> int:
     """Return S_max: all memory over the size of the network; the devices, where memory is no limit."""
     chain = cluster.chain
     sizes = [size for size in chain.unit_memory if size is not None]
-    whole = chain.weight_prefix[-1]
+    whole = chain.weights.whole
     if len(sizes) < cluster.device_count or not whole:
         return cluster.device_count
     return max(1, min(cluster.device_count, sum(sizes) // whole))

@@ -1,7 +1,11 @@
 """Native algorithms for layers side by side: list schedules, moves along the critical path, bounds."""
 
+from ...formulations.task_graph.quantities import ScheduleTerm as T
 from ..families import Drawn, Family, Usual
 from ..protocol import Guarantee, RuleHandling, Support
+
+_TERMS = frozenset((T.LATENCY, T.WORK, T.UNITS))
+"""What the native algorithms compute."""
 
 FAMILY = Family(
     support=Support(
@@ -9,6 +13,7 @@ FAMILY = Family(
         rules=RuleHandling.CHECKED,
         opaque_rules=RuleHandling.CHECKED,
         gives_bound=True,
+        terms=_TERMS,
     ),
     native="solving:solve_schedule",
     starts="start:starts_of",

@@ -52,7 +52,7 @@ def list_schedule(
         Those that may be used; None: all.
     """
     busy: list[list[tuple[int, int]]] = [[] for _ in tables.units]
-    room = [*tables.unit_memory]
+    room, held = [*tables.unit_memory], [set[int]() for _ in tables.units]
     unit_of, end, start = [0] * tables.task_count, [0] * tables.task_count, [0] * tables.task_count
     for task in order:
         best: tuple[bool, int, int, int, int] | None = None
@@ -60,7 +60,7 @@ def list_schedule(
             if units is not None and unit not in units:
                 continue
             free = room[unit]
-            full = free is not None and free < tables.bytes[task]
+            full = free is not None and free < tables.weights.more(task, held[unit])
             ready = tables.entry_us[task][unit]
             for other, square in tables.before[task]:
                 ready = max(ready, end[other] + square[unit_of[other]][unit])
@@ -74,7 +74,8 @@ def list_schedule(
         _, _, end[task], start[task], unit = best
         unit_of[task] = unit
         left = room[unit]
-        room[unit] = None if left is None else left - tables.bytes[task]
+        room[unit] = None if left is None else left - tables.weights.more(task, held[unit])
+        held[unit].add(task)
         for near in {unit, *tables.exclusive[unit]}:
             insort(busy[near], (start[task], end[task]))
     return tables.ordered(unit_of, sorted(order, key=lambda task: (start[task], task)))

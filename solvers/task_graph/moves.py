@@ -137,7 +137,7 @@ class Moves:
         for unit in now.busy:
             capacity = self._tables.unit_memory[unit]
             if capacity is not None:
-                held = sum(self._tables.bytes[task] for task, own in enumerate(now.units) if own == unit)
+                held = self._tables.weights.of(task for task, own in enumerate(now.units) if own == unit)
                 excess += max(0, held - capacity)
         if self._broken is not None and not excess:
             excess = self._broken(self._tables.ordered(now.units, now.order))
