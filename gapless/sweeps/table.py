@@ -68,6 +68,8 @@ class SweepRow:
         Why there is no answer.
     plan_source, bound_source
         Where the plan and the bound come from (`Source`); empty without one.
+    start_s
+        Seconds of the search that making the start took.
     """
 
     task: int
@@ -107,6 +109,7 @@ class SweepRow:
     error: str
     plan_source: str = ""
     bound_source: str = ""
+    start_s: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -168,6 +171,7 @@ def row_of(
         error=answer.error,
         plan_source=str(answer.plan_source or ""),
         bound_source=str(answer.bound_source or ""),
+        start_s=answer.start_s,
     )
 
 

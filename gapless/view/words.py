@@ -11,7 +11,7 @@ from ..formulations.terms import Dimension, TermInfo
 from ..formulations.tiers import TOLERANCE, tiers
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
-from ..solvers.sources import Source
+from ..solvers.sources import Source, StartMode
 
 Terms = Mapping[str, TermInfo]
 """Objective terms of a formulation by name (`Formulation.terms`)."""
@@ -202,6 +202,11 @@ def objective_words(terms: Terms, objective: Objective) -> str:
 def stop_words(stop: StopReason) -> str:
     """Return why a backend stopped."""
     return _STOPPED_BY[stop]
+
+
+def start_words(start: StartMode | None, start_s: float) -> str:
+    """Return what a search began with, and the seconds of its time that making that took; "-": nothing."""
+    return f"{start}, {seconds(start_s)}" if start is StartMode.NATIVE else "-"
 
 
 SOURCES = {Source.OWN: "itself", Source.START: "the start", Source.SHARED: "others"}
