@@ -169,3 +169,10 @@ def test_any_trace_can_be_drawn(trace: History, width: int) -> None:
         for (unit, some), (same, every) in zip(part.rows, whole.rows, strict=True):
             assert unit == same
             assert set(some) <= set(every)
+
+
+def test_blocks_that_are_not_seen_are_counted() -> None:
+    problem = gapless.table_problem([[1000.0, 1], [1, 1000]], ["a", "b"], network="net")
+    shown = timeline(gapless.simulate(problem, gapless.plan(problem).plan, requests=400))
+    assert any("blocks not seen" in line.plain for line in _covered(shown, 20))
+    assert _covered(shown, 1_000_000) == []
