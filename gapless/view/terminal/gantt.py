@@ -55,6 +55,7 @@ class _Chart:
         most = max((len(events) for _, events in whole.rows), default=0)
         part = steady(whole, cells * len(whole.outputs_ns) // max(1, _BLOCK_WIDTH * most))
         yield from _lines(part, label, cells)
+        yield from _covered(part, cells)
         yield from _notes(whole, part)
 
 
@@ -85,7 +86,7 @@ def _lines(shown: Timeline, label: int, cells: int) -> list[Text]:
             lines.append(Text(f" {above[number]}", style="bold"))
         name = unit if len(unit) <= label else unit[: label - 1] + "~"
         lines.append(Text(f" {name:<{label}} ").append_text(_row(shown, row, events, cells)))
-    return [*lines, Text(" " * (label + 2) + _axis(shown, cells), style="dim"), *_covered(shown, cells)]
+    return [*lines, Text(" " * (label + 2) + _axis(shown, cells), style="dim")]
 
 
 def _names(shown: Timeline) -> tuple[str, ...]:
