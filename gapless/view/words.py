@@ -209,7 +209,7 @@ def start_words(start: StartMode | None, start_s: float) -> str:
     return f"{start}, {seconds(start_s)}" if start is StartMode.NATIVE else "-"
 
 
-SOURCES = {Source.OWN: "itself", Source.START: "the start", Source.SHARED: "others"}
+SOURCES = {Source.OWN: "itself", Source.START: "the start"}
 """Who found a plan or proved a bound, in tables."""
 
 
