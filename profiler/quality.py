@@ -24,6 +24,10 @@ MOST_FAR = 1 / 2
 """Share of measurements that tell nothing from which on a profile is given up."""
 
 
+ANY_NOISE = 2.0
+"""The same where a profile is never given up."""
+
+
 def defects(summary: Summary) -> tuple[str, ...]:
     """Return what is unsteady about a measurement, in words; empty for a good one."""
     found = []
@@ -34,9 +38,12 @@ def defects(summary: Summary) -> tuple[str, ...]:
     return tuple(found)
 
 
-def steadiest(measure: Callable[[], Timing], *, retries: int) -> Timing:
-    """Measure, and again while it is unsteady; return the measurement that spreads and drifts least."""
-    best = measure()
+def steadiest(measure: Callable[[], Timing], *, retries: int, known: Timing | None = None) -> Timing:
+    """Measure, and again while it is unsteady; return the measurement that spreads and drifts least.
+
+    `known`: an earlier measurement that is among those to choose from.
+    """
+    best = measure() if known is None else min(known, measure(), key=_unsteadiness)
     for _ in range(retries):
         if not defects(best.busy):
             break
@@ -66,8 +73,10 @@ def compare_references(
     )
     if len(far) >= most_far * len(times_us) and far:
         raise NoisyMeasurementError(
-            f"{what}; end what else runs on this machine, let it cool down, fix its clock frequency, "
-            "or allow more time for each item, and profile again"
+            f"{what}; end what else runs on this machine, let it cool down or fix its clock frequency, and "
+            "profile again with --resume, which measures again what was unsteady; give more time to each "
+            "item with --item-seconds, or take the numbers as they are with --accept-noise (in Python: "
+            "ProfileOptions, min_seconds_per_item and most_far)"
         )
     return (what,) if most_us / least_us > WARN else ()
 

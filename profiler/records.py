@@ -132,6 +132,7 @@ class RecordedBench:
     warnings: list[str] = field(default_factory=list)
     reused: int = 0
     _known: set[str] = field(default_factory=set)
+    _references: dict[str, set[str]] = field(default_factory=dict)
 
     def start(self, unit: str) -> None:
         """Have a unit ready for work; errors as for `Bench.start`."""
@@ -150,6 +151,8 @@ class RecordedBench:
             What the units that make load run: the same, or something else.
         occasion
             Tells apart measurements that are meant to be taken more than once.
+
+        What an earlier profile left unsteady is measured again, and the steadier one is kept.
         """
         effort = effort_on(self._unit(unit), self.effort)
         what = {"occasion": occasion, "effort": asdict(effort), "retries": self.retries}
@@ -163,13 +166,22 @@ class RecordedBench:
             return self.bench.timing(unit, probe.prepared, effort=effort, beside=load)
 
         key = self._key(probe, [unit, *beside], what)
+        is_new = key not in self._known
         kept = self._find(key, TIMING)
-        if kept is None:
-            kept = steadiest(measure, retries=self.retries)
+        if occasion:
+            same = self._key(probe, [unit, *beside], {**what, "occasion": ""})
+            self._references.setdefault(unit, set()).update((key, same))
+        if kept is None or (is_new and defects(kept.busy)):
+            kept = steadiest(measure, retries=self.retries, known=kept)
             self.ledger.keep(KIND, key, dump(kept, TIMING))
         self.warnings += [f"{text}: {defect}" for defect in defects(kept.busy)]
         self.progress.advance(text)
         return kept
+
+    def forget_references(self, unit: str) -> None:
+        """Have what was measured of a unit more than once measured again when the profile is resumed."""
+        for key in self._references.get(unit, ()):
+            self.ledger.keep(KIND, key, "")
 
     def operators(self, unit: str, probe: Probe) -> tuple[OperatorTime, ...] | None:
         """Return the times of the operators inside a probe; None: the engine cannot tell."""
@@ -184,9 +196,9 @@ class RecordedBench:
 
     def _find(self, key: str, schema: Schema[Document]) -> Document | None:
         text = self.ledger.find(KIND, key)
-        self.reused += text is not None and key not in self._known
+        self.reused += bool(text) and key not in self._known
         self._known.add(key)
-        return None if text is None else parse(text.encode(), schema, name=f"ledger entry {key[:12]}")
+        return None if not text else parse(text.encode(), schema, name=f"ledger entry {key[:12]}")
 
     def _key(self, probe: Probe, units: Sequence[str], what: dict[str, object]) -> str:
         engines = dict.fromkeys(self.engines.get(unit, self.setting.engine) for unit in units)

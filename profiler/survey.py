@@ -13,7 +13,13 @@ from ..executor.engines.registry import engine_words, engines_on
 from ..executor.model import Model
 from ..executor.progress import Ledger, Report
 from ..formulations.costs import CostTable, Provenance
-from ..formulations.errors import ConversionError, ExecutionError, PlacementError, UnitLostError
+from ..formulations.errors import (
+    ConversionError,
+    ExecutionError,
+    NoisyMeasurementError,
+    PlacementError,
+    UnitLostError,
+)
 from ..formulations.hardware import Platform
 from ..formulations.network import Network
 from ..formulations.plan import Chunk
@@ -289,7 +295,11 @@ class Survey:
                     self._time_reference(unit, timed)
         for unit, timed in found.items():
             busy = [one.timing.busy for one in timed.references]
-            self.notes += compare_references(unit, busy, most_far=self.options.most_far)
+            try:
+                self.notes += compare_references(unit, busy, most_far=self.options.most_far)
+            except NoisyMeasurementError:
+                self.bench.forget_references(unit)
+                raise
         return found
 
     def _time_reference(self, unit: str, timed: Timed) -> None:

@@ -48,7 +48,7 @@ def solve_by_units(
     present
         Brings candidates into the order in which they are shown.
     """
-    deadline = Deadline(options.time_limit_s)
+    deadline = Deadline(options.time_limit_s, options.clock)
     family = family_of(problem.formulation.name)
     bounds: dict[Part, int] = {} if family.set_bounds is None else family.load(family.set_bounds)(problem)
     parts = sorted(problem.parts, key=lambda part: bounds.get(part, 0))
@@ -153,6 +153,7 @@ def _merged(
         plan_class=problem.plan_class,
         runtime_s=sum(part.runtime_s for part in parts),
         startup_s=sum(part.startup_s for part in parts),
+        start_s=sum(part.start_s for part in parts),
         candidates=present(problem, ranked[:top]),
         objective=values[0] if values else None,
         values=values,

@@ -6,7 +6,6 @@ the judge takes none of the time of the search. A plan that the judge refuses is
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from ..formulations.errors import InvalidPlanError
 from ..formulations.judge import score
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from .protocol import Claim, unwatched
+from .protocol import Claim, Clock, unwatched
 from .result import Milestone, SolveResult
 from .sources import Source
 
@@ -42,18 +41,23 @@ class Recorder:
         What is solved; time counts from now.
     publish
         Who else is told.
+    clock
+        That of the search (`SolveOptions.clock`); None: one of its own.
     """
 
-    def __init__(self, problem: Problem, publish: Callable[[Claim], None] = unwatched) -> None:
+    def __init__(
+        self, problem: Problem, publish: Callable[[Claim], None] = unwatched, clock: Clock | None = None
+    ) -> None:
         self._problem, self._tell = problem, publish
-        self._started = time.monotonic()
+        self.clock = clock or Clock()
+        self._started = self.clock.now()
         self._notes: list[_Note] = []
         self._values: tuple[int, ...] | None = None
         self._bound = 0
 
     def publish(self, claim: Claim) -> None:
         """Note a claim, and pass it on (`SolveOptions.publish`)."""
-        at_s = round(time.monotonic() - self._started, 6)
+        at_s = round(self.clock.now() - self._started, 6)
         # The slack mode asks two questions, and its first plans and bounds are about the other one.
         if self._problem.objective.period_slack_permille is None:
             self._note(at_s, claim)
@@ -83,7 +87,7 @@ class Recorder:
 
         Bounds that the answer itself refutes are left out.
         """
-        best, end_s = result.objective, result.startup_s + result.runtime_s
+        best, end_s = result.objective, result.runtime_s
         found: list[Milestone] = []
         for note in self._notes:
             value = None if note.plan is None else self._judged(note.plan)
@@ -119,16 +123,26 @@ def _add(found: list[Milestone], at_s: float, plan: _Known, bound: _Known) -> No
         )
 
 
+def credited(one: Milestone) -> int | None:
+    """Return the value of the best plan that counts as a backend's own; None: there is none.
+
+    A plan that was handed over (`Source.START`) is nobody's find. It counts from when the backend itself has
+    proved that no plan is better.
+    """
+    confirmed = one.bound == one.value and one.bound_source is Source.OWN
+    return one.value if one.plan_source is not Source.START or confirmed else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast a backend came to a good plan; None: it never did, or nothing is known to measure by.
+    """How fast a backend came to a good plan of its own (`credited`); None: never, or nothing to measure by.
 
     Attributes
     ----------
     first_plan_s
-        Seconds from the question to its first valid plan.
+        Seconds of the search until its first valid plan.
     near_best_s
-        Seconds to its first plan within 1 % of the best that is known.
+        Seconds until its first plan within 1 % of the best that is known.
     primal_integral_s
         Area under its primal gap over time (`primal_integral_s`).
     """
@@ -152,7 +166,7 @@ def pace_of(course: Sequence[Milestone], best: int | None, horizon_s: float) -> 
     """
     if best is None:
         return Pace()
-    times = [(one.at_s, one.value) for one in course if one.value is not None]
+    times = [(one.at_s, value) for one in course if (value := credited(one)) is not None]
     return Pace(
         first_plan_s=next((at_s for at_s, _ in times), None),
         near_best_s=next((at_s for at_s, value in times if value <= (1 + NEAR) * best), None),
@@ -168,9 +182,10 @@ def primal_gap(value: int | None, best: int) -> float:
 
 
 def primal_integral_s(course: Sequence[Milestone], best: int, horizon_s: float) -> float:
-    """Return the area under the primal gap from the question until a time, in seconds; less is better.
+    """Return the area under the primal gap over the time of a search, in seconds; less is better.
 
-    0: the best plan was there at once; `horizon_s`: there was none at all. From T. Berthold, "Measuring the
+    0: the best plan was there at once; `horizon_s`: there was none at all. Plans that were handed over count
+    as `credited` says. From T. Berthold, "Measuring the
     impact of primal heuristics", Operations Research Letters 41 (2013), 611-614, with the best known value in
     the place of the optimum.
     """
@@ -183,5 +198,5 @@ def _steps(course: Sequence[Milestone], horizon_s: float) -> Iterator[tuple[floa
     for milestone in course:
         stop = min(milestone.at_s, horizon_s)
         yield start, stop, value
-        start, value = stop, milestone.value
+        start, value = stop, credited(milestone)
     yield start, max(start, horizon_s), value

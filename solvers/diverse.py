@@ -121,7 +121,7 @@ class _Search:
         self._settling = difference.settling(problem) if self._ruled else ()
         # A heuristic has no longer list that would hold plans far from its best one.
         self._steered = self._ruled and (not self._cheap or (not self._exact and options.distance > 1))
-        self._deadline = Deadline(options.time_limit_s)
+        self._deadline = Deadline(options.time_limit_s, options.clock)
         self._chosen: list[Candidate] = []
         self._lists: list[SolveResult] = []
         self._asked = self._proven = 0
@@ -251,6 +251,7 @@ class _Search:
             stop=StopReason.COMPLETE if exhausted or proven == self._options.top else self._stop(),
             runtime_s=sum(found.runtime_s for found in self._lists),
             startup_s=sum(found.startup_s for found in self._lists),
+            start_s=sum(found.start_s for found in self._lists),
             candidates=present(self._problem, ranked),
             objective=values[0] if values else None,
             values=values,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -46,12 +44,17 @@ class NativeBackend:
         """Say yes: numpy is a requirement of the package."""
         return Availability(ok=True, version=f"numpy {np.__version__}, Python {platform.python_version()}")
 
+    def warm_up(self, formulation: str) -> None:
+        """Load the algorithm."""
+        family = family_of(formulation)
+        for home in (family.native, family.set_bounds):
+            if home is not None:
+                family.load(home)
+
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Find the best plans, or good ones and a bound."""
         family = family_of(problem.formulation.name)
         assert family.native is not None
         assert family.support is not None
-        started = time.monotonic()
         solve: Solve = family.load(family.native)
-        loading_s = time.monotonic() - started
-        return replace(solve(problem, options.later(loading_s), family.support), startup_s=loading_s)
+        return solve(problem, options, family.support)

@@ -26,7 +26,7 @@ from ..formulations.nearness import meant, shown
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import Rule
-from .protocol import LEAST_S, Backend, Deadline, SolveOptions, SolveStatus, StopReason
+from .protocol import LEAST_S, Backend, Clock, Deadline, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult, relative_gap
 from .session import solve
 
@@ -157,8 +157,8 @@ class ParetoSearch:
         check_terms(problem, terms)
         self._terms, self._fingerprint = tuple(terms), problem.fingerprint
         self._problem = replace(problem, objective=Objective(terms=self._terms))
-        self._options = replace(options or SolveOptions(), top=1, distance=1)
-        self._deadline = Deadline(self._options.time_limit_s)
+        self._options = replace(options or SolveOptions(), top=1, distance=1, clock=Clock())
+        self._deadline = Deadline(self._options.time_limit_s, self._options.clock)
         self._began = time.monotonic()
         self._on_point = on_point
         self._backend = backend

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -204,6 +205,34 @@ class Capabilities:
         return {problem.formulation.label} if support is None else support.missing(problem)
 
 
+class Clock:
+    """The time of a search: it stands still while backends are loaded and warmed up (`Warmed`).
+
+    One clock serves one search at a time: the session stops it, whoever measures the search reads it.
+    """
+
+    def __init__(self) -> None:
+        self._held_s = 0.0
+        self._since: float | None = None
+
+    def now(self) -> float:
+        """Return seconds that passed, from no point in particular."""
+        return (time.monotonic() if self._since is None else self._since) - self._held_s
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let no time pass in a block."""
+        if self._since is not None:  # an outer block does so already
+            yield
+            return
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._held_s += time.monotonic() - self._since
+            self._since = None
+
+
 def unwatched(claim: Claim) -> None:
     """Take no notice of an intermediate claim: what `SolveOptions.publish` does if nothing is said."""
 
@@ -217,8 +246,8 @@ class SolveOptions:
     top
         How many of the best plans are wanted.
     time_limit_s
-        Wall-clock limit in seconds from the call on, or None. Whoever runs in a child process is given a
-        little less, and ended when it does not keep to it (`sandbox.py`).
+        Seconds from when the backend is loaded and warmed up (`Warmed`), or None. A backend in a child
+        process is given a little less, and ended when it does not keep to it (`sandbox.py`).
     memory_limit_bytes
         Address space that a child process may take on top of what it starts with, or None.
     distance
@@ -237,6 +266,8 @@ class SolveOptions:
     publish
         Called with a claim whenever a backend has more to show, so that nothing is lost when it
         is ended at its deadline. What was published last counts.
+    clock
+        The clock of the search, for those that measure it; None: it gets one of its own.
     """
 
     top: int = 1
@@ -249,6 +280,7 @@ class SolveOptions:
     max_rejections: int = 10_000
     at_least: int | None = None
     publish: Callable[[Claim], None] = unwatched
+    clock: Clock | None = None
 
     def later(self, seconds: float) -> SolveOptions:
         """Return the options when so much of the time is used up; a limit stays greater than 0."""
@@ -264,24 +296,30 @@ class Deadline:
     ----------
     limit_s
         Seconds from now, or None for never.
+    clock
+        Whose seconds; None: those of the machine.
     """
 
-    def __init__(self, limit_s: float | None) -> None:
-        self._end = None if limit_s is None else time.monotonic() + limit_s
+    def __init__(self, limit_s: float | None, clock: Clock | None = None) -> None:
+        self._clock = clock
+        self._end = None if limit_s is None else self._now() + limit_s
+
+    def _now(self) -> float:
+        return time.monotonic() if self._clock is None else self._clock.now()
 
     @property
     def passed(self) -> bool:
         """Whether the time is up."""
-        return self._end is not None and time.monotonic() >= self._end
+        return self._end is not None and self._now() >= self._end
 
     def within(self, seconds: float) -> bool:
         """Return whether it comes within so many seconds, or has passed."""
-        return self._end is not None and time.monotonic() + seconds >= self._end
+        return self._end is not None and self._now() + seconds >= self._end
 
     @property
     def left_s(self) -> float | None:
         """Seconds that remain (at least 0), or None for no limit."""
-        return None if self._end is None else max(0.0, self._end - time.monotonic())
+        return None if self._end is None else max(0.0, self._end - self._now())
 
 
 class TimeIsUpError(Exception):
@@ -322,8 +360,9 @@ class Claim:
         How each rule was handled, by rule name.
     statistics
         Anything worth telling, by name.
-    startup_s
-        Seconds that went into loading the solver, before it began to search.
+    start_s
+        Seconds of the search that making the start took: what was handed over to the solver before it began
+        (`SolveOptions.start`).
     """
 
     status: SolveStatus
@@ -337,7 +376,7 @@ class Claim:
     exhausted: bool = False
     handling: Mapping[str, RuleHandling] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
-    startup_s: float = field(default=0.0, compare=False)
+    start_s: float = field(default=0.0, compare=False)
 
 
 class Backend(Protocol):
@@ -367,12 +406,30 @@ class Backend(Protocol):
 
 
 @runtime_checkable
-class Prepared(Protocol):
-    """A backend that has an answer before it begins, for when its time is up before it is started."""
+class Warmed(Protocol):
+    """A backend that has something to load before it can solve: modules, a solver, tables of its own.
 
-    def first_claim(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Return what takes no search; called where the backend is not to be loaded, with a time limit."""
+    Any backend may have this method; without it, what `solve` imports is charged to its time.
+    """
+
+    def warm_up(self, formulation: str) -> None:
+        """Load what a solve needs; called before the clock of the solve starts.
+
+        It is called in the process that solves, before each solve: what is loaded already must cost nothing.
+
+        Parameters
+        ----------
+        formulation
+            Name of the formulation of the problem that comes. The problem itself is not given: work on it,
+            such as its encoding, is part of the search, and charged to every backend alike.
+        """
         ...
+
+
+def warm_up(backend: Backend, problem: Problem) -> None:
+    """Load what a backend needs for problems of this formulation."""
+    if isinstance(backend, Warmed):
+        backend.warm_up(problem.formulation.name)
 
 
 def handling_of(problem: Problem, capabilities: Capabilities) -> dict[str, RuleHandling]:

@@ -66,7 +66,7 @@ class Milestone:
     Attributes
     ----------
     at_s
-        Seconds from the question.
+        Seconds of the search.
     value
         Of the first objective term, for its best plan until then; None: it had none.
     bound
@@ -111,7 +111,10 @@ class SolveResult:
     runtime_s
         Wall-clock seconds of the search.
     startup_s
-        Wall-clock seconds before it: starting a child process and loading the solver, where there are any.
+        Wall-clock seconds before it: starting a child process, loading the backend and warming it up. No time
+        limit counts them.
+    start_s
+        Seconds of the search that making the start took; 0 where there was none.
     asked
         The objective.
     distance
@@ -150,6 +153,7 @@ class SolveResult:
     objective: int | None = None
     values: tuple[int, ...] | None = None
     startup_s: float = 0.0
+    start_s: float = 0.0
     bound: int | None = None
     plan_source: Source | None = Source.OWN
     bound_source: Source | None = Source.OWN
@@ -197,7 +201,7 @@ class SolveResult:
             ("exhausted without a proof", self.exhausted and not (optimal or infeasible)),
             ("a conflict in a feasible problem", not infeasible and self.conflict is not None),
             ("an invalid candidate", any(not c.score.valid for c in self.candidates)),
-            ("a negative time", min(self.runtime_s, self.startup_s) < 0),
+            ("a negative time", min(self.runtime_s, self.startup_s, self.start_s) < 0),
         ]
 
     @property

@@ -3,7 +3,7 @@
 The child is forked, because rules are Python closures that cannot be sent to another program; the
 parent never imports a solver, so the child starts clean. Claims come back through a pipe.
 
-A time limit counts from the call on, the start of the child included. The child is told a little less. If
+A time limit counts from when the child is there and its backend is warmed up. It is told a little less. If
 it has no answer shortly after the limit, the last claim that it published is the answer: solvers look at the
 clock when it suits them, and a busy machine gives them no time to do so.
 """
@@ -19,8 +19,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
@@ -31,7 +32,7 @@ from ..formulations import errors
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.problem import Problem
 from ..formulations.processes import end_with_parent
-from .protocol import Backend, Claim, Deadline, Prepared, SolveOptions, SolveStatus, StopReason
+from .protocol import Backend, Claim, Clock, Deadline, SolveOptions, SolveStatus, StopReason, warm_up
 
 T = TypeVar("T")
 
@@ -40,6 +41,9 @@ RESERVE_S, RESERVE_SHARE = 0.1, 0.1
 
 GRACE_S, GRACE_SHARE = 0.05, 0.03
 """How long after the time limit an answer is waited for; share of long limits."""
+
+WARM_UP_S = 300.0
+"""How long a backend may take to be loaded and warmed up."""
 
 REAP_S = 0.05
 """How long the end of a killed child is waited for here; after that a thread does so."""
@@ -59,7 +63,7 @@ def _frozen(held: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 ForkingPickler.register(MappingProxyType, lambda held: (_frozen, (dict(held),)))
 
 
-def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float]:
+def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float, float]:
     """Run one backend in a child process.
 
     Parameters
@@ -69,39 +73,50 @@ def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> t
 
     Returns
     -------
-    Claim, float
-        The claim, and the seconds that all took from the call on. When it overran its time or its memory,
-        the claim is the last one it published, with the reason.
+    Claim, float, float
+        The claim, the seconds until the backend was ready, and those of the search. When it overran its time
+        or its memory, the claim is the last one it published, with the reason.
 
     Raises
     ------
     BackendFailedError
-        It crashed, was killed by someone else, or ended without an answer.
+        It crashed, was killed by someone else, was not ready within `WARM_UP_S`, or ended without an answer.
     GaplessError
         What the backend itself raised.
     """
-    started, limit_s = time.monotonic(), options.time_limit_s
-    late = Deadline(None if limit_s is None else limit_s + max(GRACE_S, GRACE_SHARE * limit_s))
+    called, clock = time.monotonic(), options.clock or Clock()
     last = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.TIME_LIMIT)
-    if limit_s is not None and isinstance(backend, Prepared):
-        last = backend.first_claim(problem, options)
-        options.publish(last)
-    work = _Work(backend=backend, problem=problem, options=options, started=started)
-    with tempfile.TemporaryFile() as output, _Child(partial(_solve, work, output)) as child:
-        for kind, *payload in child.messages(late):
+    told = replace(options, clock=None)
+    with (
+        tempfile.TemporaryFile() as output,
+        _Child(partial(_solve, backend, problem, told, output)) as child,
+    ):
+        with clock.stopped():
+            first = next(child.messages(Deadline(WARM_UP_S)), ("late",))
+        started, limit_s = time.monotonic(), options.time_limit_s
+        startup_s = started - called
+        late = Deadline(None if limit_s is None else limit_s + max(GRACE_S, GRACE_SHARE * limit_s))
+        for kind, *payload in chain([first], child.messages(late)):
             match kind:
+                case "ready":
+                    continue
                 case "published":
                     last = payload[0]
                     options.publish(last)
                 case "done":
-                    return payload[0], time.monotonic() - started
+                    return payload[0], startup_s, time.monotonic() - started
                 case "memory":
-                    return replace(last, stop=StopReason.MEMORY_LIMIT), time.monotonic() - started
+                    last = replace(last, stop=StopReason.MEMORY_LIMIT)
+                    return last, startup_s, time.monotonic() - started
+                case "late":
+                    raise BackendFailedError(
+                        f"backend {backend.name!r} was not loaded and warmed up within {WARM_UP_S:g} s"
+                    )
                 case "lost":
                     raise BackendFailedError(_obituary(backend.name, child.exit_code, output))
                 case _:
                     raise _rebuild(backend.name, *payload)
-    return replace(last, stop=StopReason.TIME_LIMIT), time.monotonic() - started
+    return replace(last, stop=StopReason.TIME_LIMIT), startup_s, time.monotonic() - started
 
 
 def call_in_child(work: Callable[[], T], name: str) -> T:
@@ -215,32 +230,18 @@ def _begin(parent: int, work: Callable[[Connection], None], pipe: Connection) ->
         pipe.send(("error", "", f"{type(error).__name__}: {error}"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What a backend is asked, and when, on the clock that all processes share."""
-
-    backend: Backend
-    problem: Problem
-    options: SolveOptions
-    started: float
-
-
-def _solve(work: _Work, output: IO[bytes], pipe: Connection) -> None:
-    """Solve in a child; what it prints goes to a file."""
-    options = work.options
+def _solve(
+    backend: Backend, problem: Problem, options: SolveOptions, output: IO[bytes], pipe: Connection
+) -> None:
+    """Solve in a child, once the backend is ready; what it prints goes to a file."""
     for stream in (1, 2):  # solvers print; standard output belongs to the caller's document
         os.dup2(output.fileno(), stream)
     _limit_memory(options.memory_limit_bytes)
-    startup_s = max(0.0, time.monotonic() - work.started)
-
-    def timed(claim: Claim) -> Claim:
-        return replace(claim, startup_s=startup_s + claim.startup_s)
-
+    warm_up(backend, problem)
+    pipe.send(("ready",))
     reserve_s = min(RESERVE_S, RESERVE_SHARE * (options.time_limit_s or 0.0))
-    told = replace(
-        options.later(startup_s + reserve_s), publish=lambda claim: pipe.send(("published", timed(claim)))
-    )
-    pipe.send(("done", timed(work.backend.solve(work.problem, told))))
+    told = replace(options.later(reserve_s), publish=lambda claim: pipe.send(("published", claim)))
+    pipe.send(("done", backend.solve(problem, told)))
 
 
 def _limit_memory(most_bytes: int | None) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from ..formulations.errors import (
     BackendDisagreementError,
@@ -29,22 +30,27 @@ from .families import takes_start
 from .protocol import (
     Backend,
     Claim,
+    Clock,
     Deadline,
     RuleHandling,
     SolveOptions,
     SolveStatus,
     StopReason,
     handling_of,
+    warm_up,
 )
 from .registry import backend_names, get_backend
 from .result import Candidate, SolveResult
 from .sandbox import run_isolated
 from .sources import StartMode
 
+T = TypeVar("T")
+
 MAX_TIME_LIMIT_S = 1_000_000
 """Longest time limit: what the operating system's timers take in any unit."""
 
-Runner = Callable[[Backend, Problem, SolveOptions], tuple[Claim, float]]
+Runner = Callable[[Backend, Problem, SolveOptions], tuple[Claim, float, float]]
+"""Returns a claim, the seconds until the backend was ready, and those of the search."""
 
 
 def solve(
@@ -85,14 +91,18 @@ def solve(
         The judge refutes what it claims.
     """
     started, options = time.monotonic(), options or SolveOptions()
-    deadline = Deadline(options.time_limit_s)
-    _check_options(options, problem)
-    worker = get_backend(backend) if isinstance(backend, str) else backend
-    version = _check_backend(worker, problem, strict_rules=strict_rules)
+    clock = options.clock or Clock()
+    with clock.stopped():
+        _check_options(options, problem)
+        worker = get_backend(backend) if isinstance(backend, str) else backend
+        version = _check_backend(worker, problem, strict_rules=strict_rules)
+        alone = isolate or worker.capabilities.isolated or options.memory_limit_bytes is not None
+        run = run_isolated if alone else _run_here
+        if not alone:
+            _contained(worker.name, lambda: warm_up(worker, problem))
     loading_s = time.monotonic() - started
-    options = options.later(loading_s)
-    alone = isolate or worker.capabilities.isolated or options.memory_limit_bytes is not None
-    run = run_isolated if alone else _run_here
+    options = replace(options, clock=clock)
+    deadline = Deadline(options.time_limit_s, clock)
     if problem.objective.period_slack_permille is None:
         result = _solve_once(problem, worker, options, run)
     else:
@@ -174,25 +184,32 @@ def _is_able(name: str, problem: Problem) -> bool:
         return False
 
 
-def _run_here(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float]:
+def _run_here(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float, float]:
     started = time.perf_counter()
     try:
-        claim = backend.solve(problem, options)
-    except GaplessError:
-        raise
+        claim = _contained(backend.name, lambda: backend.solve(problem, options))
     except MemoryError:
         claim = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.MEMORY_LIMIT)
+    return claim, 0.0, time.perf_counter() - started
+
+
+def _contained(name: str, work: Callable[[], T]) -> T:
+    """Return what a backend returns; what it raises that is not ours becomes its failure."""
+    try:
+        return work()
+    except (GaplessError, MemoryError):
+        raise
     except Exception as error:
         raise BackendFailedError(
-            f"backend {backend.name!r} failed: {type(error).__name__}: {error}. Please report this "
+            f"backend {name!r} failed: {type(error).__name__}: {error}. Please report this "
             "with the problem file; other backends are not affected"
         ) from error
-    return claim, time.perf_counter() - started
 
 
 def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run: Runner) -> SolveResult:
     """Slack mode: the least period first, then the terms among all plans close to it."""
-    slack, deadline = problem.objective.period_slack_permille or 0, Deadline(options.time_limit_s)
+    slack = problem.objective.period_slack_permille or 0
+    deadline = Deadline(options.time_limit_s, options.clock)
     asked = replace(problem.objective, period_slack_permille=None)
     fastest = problem.with_objective(Objective(terms=(PERIOD,)))
     first = _solve_once(fastest, backend, replace(options, top=1), run)
@@ -225,6 +242,7 @@ def _solve_slack(problem: Problem, backend: Backend, options: SolveOptions, run:
         fingerprint=problem.fingerprint,
         runtime_s=first.runtime_s + result.runtime_s,
         startup_s=first.startup_s + result.startup_s,
+        start_s=first.start_s + result.start_s,
         statistics=statistics,
     )
 
@@ -246,8 +264,8 @@ def _solve_list(problem: Problem, backend: Backend, options: SolveOptions, run: 
 
     if problem.co_run_costs is not None:
         return solve_by_units(problem, options, solve_part, _present)
-    claim, elapsed_s = run(backend, problem, options)
-    return reconcile(problem, backend, claim, options.top, elapsed_s)
+    claim, startup_s, elapsed_s = run(backend, problem, options)
+    return replace(reconcile(problem, backend, claim, options.top, elapsed_s), startup_s=startup_s)
 
 
 def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapsed_s: float) -> SolveResult:
@@ -260,7 +278,7 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
     top
         How many plans were asked for.
     elapsed_s
-        Seconds from question to answer.
+        Seconds of the search.
 
     Raises
     ------
@@ -294,8 +312,8 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
         asked=problem.objective,
         fingerprint=problem.fingerprint,
         plan_class=problem.plan_class,
-        runtime_s=max(0.0, elapsed_s - claim.startup_s),
-        startup_s=claim.startup_s,
+        runtime_s=elapsed_s,
+        start_s=claim.start_s,
         candidates=_present(problem, ranked),
         objective=values[0] if values else None,
         values=values,

@@ -43,13 +43,10 @@ class Source(StrEnum):
         The backend found or proved it.
     START
         It was handed over before the search began, and the search found nothing better.
-    SHARED
-        Another backend of the same comparison proved it.
     """
 
     OWN = "own"
     START = "start"
-    SHARED = "shared"
 
 
 def label_of(backend: str, start: StartMode | None) -> str:

@@ -13,6 +13,7 @@ from ..measurement import Spread
 from ..runner import Verification
 from .candidates import CandidateKind, TuningCandidate
 from .options import TuningOptions
+from .racing import FEW_ROUNDS
 from .statistics import PredictionQuality
 from .sustained import Sustained
 from .trials import Failure
@@ -76,6 +77,8 @@ class TuningRow:
         Why it could not be executed: it is out, whatever was measured before.
     left_after
         Rung after which it left the race, being clearly slower; None: it stayed to the end.
+    shared_rounds
+        In how many rounds both it and the winner were measured.
     place
         Its place, from 1; candidates that cannot be told apart share one. None: not measured, or it failed.
     """
@@ -100,6 +103,7 @@ class TuningRow:
     failure: Failure | None = None
     left_after: int | None = None
     place: int | None = None
+    shared_rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +209,16 @@ class TuningResult:
     def has_verdict(self) -> bool:
         """Whether the race says who is fastest; without the strongest rival it does not (`Trust.NONE`)."""
         return bool(self.ties) and (self.verdict is None or self.verdict.trust is not Trust.NONE)
+
+    def is_known_tie(self, row: TuningRow) -> bool:
+        """Whether enough rounds say that a row cannot be told from the winner; with few, nothing is known."""
+        return row.candidate.key in self.ties and row.shared_rounds >= FEW_ROUNDS
+
+    @property
+    def all_told(self) -> bool:
+        """Whether each candidate that is not clearly slower than the winner is known to tie with it."""
+        near = [row for row in self.rows[1:] if row.candidate.key in self.ties]
+        return all(map(self.is_known_tie, near))
 
     @property
     def measured(self) -> int:

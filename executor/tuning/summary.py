@@ -99,6 +99,7 @@ def _row(race: Race, candidate: TuningCandidate, periods: racing.Periods, ties: 
             ratio=median(compared),
             comparable_us=median(compared) * median(periods[ties[0]].values()),
             lower_ratio=racing.lower_limit(compared),
+            shared_rounds=len(compared),
         )
     return replace(
         row,

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from .result import TuningResult, TuningRow
 
+FEW_VISITS = "too few visits to tell from the winner"
+"""What became of a candidate that is not clearly slower, but was hardly measured."""
+
 Table = Sequence[Sequence[str]]
 """Rows of cells, all of the same length; the first row names the columns."""
 
@@ -72,7 +75,9 @@ def outcome(row: TuningRow, result: TuningResult) -> str:
         return "measured, without its strongest rival"
     if key in result.ties:
         if key != result.ties[0]:
-            return "ties with the winner"
+            return "ties with the winner" if result.is_known_tie(row) else FEW_VISITS
+        if not result.all_told:
+            return "fastest so far"
         return "wins" if len(result.ties) == 1 else "wins the tie"
     if row.left_after is not None:
         return f"clearly slower after rung {row.left_after + 1}"

@@ -10,7 +10,7 @@ from ..formulations.problem import Problem
 from ..solvers.course import Pace, pace_of
 from ..solvers.protocol import SolveStatus
 from ..solvers.result import SolveResult, relative_gap
-from ..solvers.sources import Source, StartMode, label_of
+from ..solvers.sources import StartMode, label_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +69,13 @@ class Comparison:
         bound = max(bounds, default=None)
         return None if bound is None or (least is not None and bound > least) else bound
 
-    def gap(self, result: SolveResult) -> float | None:
+    def gap_to_best_bound(self, result: SolveResult) -> float | None:
         """Return how far the best plan of a result may be from the optimum, by the bound of all backends.
 
         (objective - bound) / objective of the first term; None without a bound or a plan. Heuristics, which
-        prove nothing themselves, have one as well.
+        prove nothing themselves, have one as well. `SolveResult.gap` is by its own bound.
         """
         return relative_gap(result.objective, self.bound)
-
-    def gap_source(self, result: SolveResult) -> Source | None:
-        """Return where the bound comes from that `gap` measures by: SHARED where the result has none as good.
-
-        None without a gap.
-        """
-        if self.gap(result) is None:
-            return None
-        return result.bound_source if result.bound == self.bound else Source.SHARED
 
     def above_best(self, result: SolveResult) -> float | None:
         """Return how much more of the first term a result has than the best one, as a share of the best.
@@ -100,7 +91,7 @@ class Comparison:
     @property
     def horizon_s(self) -> float:
         """Until when backends are measured: the time limit, or when the last one was done."""
-        ends = (result.startup_s + result.runtime_s for result in self.results)
+        ends = (result.runtime_s for result in self.results)
         return self.time_limit_s or max(ends, default=0.0)
 
     def pace(self, result: SolveResult) -> Pace:

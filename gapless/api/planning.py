@@ -256,8 +256,10 @@ def compare_backends(
     for worker, begun in runs_of(problem, get_backends(backends), options.start):
         if on_backend is not None:
             on_backend(label_of(worker.name, begun))
-        recorder = Recorder(problem, options.publish)
-        asked = replace(options, start=begun or StartMode.NATIVE, publish=recorder.publish)
+        recorder = Recorder(problem, options.publish, options.clock)
+        asked = replace(
+            options, start=begun or StartMode.NATIVE, publish=recorder.publish, clock=recorder.clock
+        )
         try:
             answer = solve(problem, worker, asked, strict_rules=strict_rules)
         except BackendError as error:

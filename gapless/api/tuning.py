@@ -36,6 +36,7 @@ from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
+from ..profiler.quality import ANY_NOISE
 from ..solvers.protocol import SolveOptions
 from .closed_loop import TuningSetup, close_loop
 from .comparison import Comparison
@@ -68,7 +69,7 @@ DEFAULT_TOP = 10
 RIVALS_S = 10.0
 """Longest search for plans of another shape that race beside those that were asked for."""
 
-PROFILING = ProfileOptions(most_far=2.0)
+PROFILING = ProfileOptions(most_far=ANY_NOISE)
 """A noisy profile is no reason to give up: what it proposes is measured, beside the baselines."""
 
 

@@ -16,7 +16,7 @@ from ..formulations.problem import Problem
 from ..formulations.rule_files import RuleDocument
 from ..solvers.course import Pace
 from ..solvers.protocol import SolveStatus, StopReason
-from ..solvers.result import Candidate, Milestone, SolveResult
+from ..solvers.result import Candidate, Milestone, SolveResult, relative_gap
 from ..solvers.sources import Source, StartMode, label_of
 
 _LENIENT: dict[str, Any] = {"extra": "ignore"}
@@ -74,11 +74,11 @@ class WrittenResult:
         Value of the first term for the best plan; null without a plan.
     bound
         No plan of the class has a lower value of the first term; null: nothing is known.
-    gap
+    gap_to_best_bound
         How far the objective can be from the optimum, as a share of the objective, by the best bound of all
-        backends; null: not known.
-    runtime_s, startup_s
-        Seconds of the search, and until it began (older files do not have these apart).
+        backends; null: not known (older files do not say it).
+    runtime_s, startup_s, start_s
+        As in `SolveResult` (older files count the startup in the times of the course).
     candidates
         Its plans, best first.
     proven, exhausted, start, plan_source, bound_source
@@ -99,10 +99,11 @@ class WrittenResult:
     stop: StopReason
     objective: int | None
     bound: int | None
-    gap: float | None
     runtime_s: float
     candidates: tuple[WrittenCandidate, ...]
     startup_s: float = 0.0
+    start_s: float = 0.0
+    gap_to_best_bound: float | None = None
     proven: int = 0
     exhausted: bool = False
     start: StartMode | None = None
@@ -118,6 +119,11 @@ class WrittenResult:
     def label(self) -> str:
         """As that of a `SolveResult`."""
         return label_of(self.backend, self.start)
+
+    @property
+    def gap(self) -> float | None:
+        """As that of a `SolveResult`: by its own bound."""
+        return relative_gap(self.objective, self.bound)
 
     @property
     def pace(self) -> Pace:
@@ -253,6 +259,7 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         plan_class=written.plan_class or problem.plan_class,
         runtime_s=written.runtime_s,
         startup_s=written.startup_s,
+        start_s=written.start_s,
         candidates=candidates,
         objective=written.objective,
         values=min((each.score.values(terms) for each in candidates), default=None),

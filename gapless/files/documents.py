@@ -128,6 +128,7 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "exhausted": result.exhausted,
         "runtime_s": round(result.runtime_s, 6),
         "startup_s": round(result.startup_s, 6),
+        "start_s": round(result.start_s, 6),
         "handling": {name: str(how) for name, how in result.handling.items()},
         "statistics": {name: _finite(value) for name, value in result.statistics.items()},
         "candidates": [candidate_data(problem, candidate) for candidate in result.candidates],
@@ -222,8 +223,7 @@ def comparison_document(
         "results": [
             {
                 **result_data(problem, result),
-                "gap": comparison.gap(result),
-                "gap_source": comparison.gap_source(result),
+                "gap_to_best_bound": comparison.gap_to_best_bound(result),
                 "above_best": comparison.above_best(result),
                 **plain_data(comparison.pace(result)),
                 "course": [plain_data(milestone) for milestone in result.course],

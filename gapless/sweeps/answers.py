@@ -65,8 +65,8 @@ class TaskAnswer:
         All terms of the plan, by name with unit.
     per_second
         Inferences a second; null: has no meaning.
-    runtime_s, startup_s
-        Seconds of the search, and before it.
+    runtime_s, startup_s, start_s
+        As in `SolveResult`.
     plan, plan_id
         The plan in words, and its digest.
     plan_file
@@ -103,6 +103,7 @@ class TaskAnswer:
     per_second: float | None = None
     runtime_s: float = 0.0
     startup_s: float = 0.0
+    start_s: float = 0.0
     plan: str = ""
     plan_id: str = ""
     plan_file: str = ""
@@ -169,6 +170,7 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
         threads=solving.threads,
         start=start_mode(solving.start),
         publish=recorder.publish,
+        clock=recorder.clock,
     )
     result = solve(problem, backend, options, isolate=solving.isolate, explain=False)
     return TaskAnswer(
@@ -193,6 +195,7 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
         plan_class=result.plan_class,
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
+        start_s=result.start_s,
         course=recorder.course(result),
         **_of_plan(problem, result, asked),
         total_s=time.perf_counter() - started,

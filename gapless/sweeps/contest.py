@@ -52,8 +52,8 @@ class InstanceAnswer:
 
     @property
     def end_s(self) -> float:
-        """Seconds from the question to the answer."""
-        return self.row.startup_s + self.row.runtime_s
+        """Seconds of the search."""
+        return self.row.runtime_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def compare_instances(
     objective: str = "",
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
-    start: str = StartMode.NATIVE,
+    start: str = StartMode.NONE,
     seed: int = 0,
     threads: int = 1,
     out: str | Path | None = None,
@@ -139,7 +139,7 @@ def compare_instances(
     time_limit_s, memory_limit_bytes, seed, threads
         As for `plan`, for each problem and backend; without a time limit, workloads get the usual one.
     start
-        As for `compare`.
+        As for `compare`, but "none" unless said: what is compared is each backend's own work.
     out
         Folder in which answers are kept as they come. None: nothing is written.
     resume

@@ -61,11 +61,18 @@ class Case:
         return answer.end_s if is_proof(answer.row) else None
 
     def ratio(self, answer: InstanceAnswer) -> float | None:
-        """Return the value of a plan over the best one; None: no plan, or the best is 0 and it is not."""
-        value, best = answer.row.value, self.best
+        """Return the value of its own plan over the best one; None: none, or the best is 0 and it is not."""
+        value, best = own_value(answer), self.best
         if value is None or best is None:
             return None
         return value / best if best else None if value else 1.0
+
+
+def own_value(answer: InstanceAnswer) -> int | None:
+    """Return the value of the plan that a backend found, or proved to be best; None: it has none."""
+    row = answer.row
+    proved = row.bound == row.value and row.bound_source == Source.OWN
+    return None if row.plan_source == Source.START and not proved else row.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +87,14 @@ class Standing:
         On how many problems it gave an answer, and on how many it failed.
     proven
         On how many it has a proof.
+    given
+        On how many its plan is the one that it was handed over, and not proved to be best. Such a plan counts
+        as none in what follows.
     best, near
         On how many its plan is the best that anybody has, and within 1 % of it.
     above
         Mean distance of its plans from the best, as a share of the best; None: no plans.
-    gap
+    gap_to_best_bound
         Mean gap of its plans by the best bound of all backends; None: none is known.
     own_gap, own_bounds
         Mean gap of its plans by bounds that it proved itself, and on how many problems it has both; None: on
@@ -102,10 +112,11 @@ class Standing:
     answered: int
     failed: int
     proven: int
+    given: int
     best: int
     near: int
     above: float | None
-    gap: float | None
+    gap_to_best_bound: float | None
     own_gap: float | None
     own_bounds: int
     time_s: float | None
@@ -180,10 +191,11 @@ def _standing(backend: str, known: Sequence[Case], failed: int) -> Standing:
         answered=len(own),
         failed=failed,
         proven=sum(case.proved_s(answer) is not None for case, answer in own),
-        best=sum(case.best is not None and answer.row.value == case.best for case, answer in own),
+        given=sum(answer.row.value is not None and own_value(answer) is None for _, answer in own),
+        best=sum(case.best is not None and own_value(answer) == case.best for case, answer in own),
         near=sum(ratio is not None and ratio <= 1 + NEAR for ratio in ratios),
         above=_mean(ratio - 1 for ratio in ratios if ratio is not None),
-        gap=_mean(gap for case, answer in own if (gap := case.gap(answer)) is not None),
+        gap_to_best_bound=_mean(gap for case, answer in own if (gap := case.gap(answer)) is not None),
         own_gap=_mean(own_gaps),
         own_bounds=len(own_gaps),
         time_s=shifted_mean(_taken(everywhere, backend, Case.solved_s)),

@@ -71,6 +71,8 @@ class SweepRow:
         Where the plan and the bound come from (`Source`); empty without one.
     plan_class
         Which plans status and bound are about (`Problem.plan_class`); empty without an answer.
+    start_s
+        Seconds of the search that making the start took.
     """
 
     task: int
@@ -111,6 +113,7 @@ class SweepRow:
     plan_source: str = ""
     bound_source: str = ""
     plan_class: str = ""
+    start_s: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -173,6 +176,7 @@ def row_of(
         plan_source=str(answer.plan_source or ""),
         bound_source=str(answer.bound_source or ""),
         plan_class=answer.plan_class,
+        start_s=answer.start_s,
     )
 
 

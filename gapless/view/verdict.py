@@ -45,8 +45,12 @@ def rivals(result: TuningResult) -> list[str]:
     winner = result.winner
     if winner is None:
         return []
-    tied = [row.candidate.label for row in result.rows if row.candidate.key in result.ties[1:]]
+    near = [row for row in result.rows if row.candidate.key in result.ties[1:]]
+    tied = [row.candidate.label for row in near if result.is_known_tie(row)]
+    open_ = [row.candidate.label for row in near if not result.is_known_tie(row)]
     lines = [f"It ties with {listed(tied)}: the difference is within the noise."] if tied else []
+    if open_:
+        lines.append(f"Too few visits to tell it from {listed(open_)}.")
     if result.baseline_wins and result.has_verdict:
         plan = result.best(CandidateKind.PLAN)
         best = f" (the best one, {plan.candidate.label}, {compared(plan, result)})" if plan else ""
@@ -59,8 +63,11 @@ def rivals(result: TuningResult) -> list[str]:
 
 def compared(row: TuningRow, result: TuningResult, winner: str = "") -> str:
     """Return how a candidate compares with the winner: whoever shares its place is not called slower."""
-    if row.candidate.key in result.ties:
+    if result.is_known_tie(row):
         return f"ties with {winner or 'it'}"
+    if row.candidate.key in result.ties:
+        ratio = "" if row.ratio is None else f" ({row.ratio:.3f} times as long by now)"
+        return f"had too few visits to be told from {winner or 'it'}{ratio}"
     if row.ratio is None:
         return f"was not compared with {winner or 'it'}"
     return f"takes {row.ratio:.3f} times as long{winner and f' as {winner}'}"

@@ -11,7 +11,7 @@ from ..formulations.terms import Dimension, TermInfo
 from ..formulations.tiers import TOLERANCE, tiers
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
-from ..solvers.sources import Source
+from ..solvers.sources import Source, StartMode
 
 Terms = Mapping[str, TermInfo]
 """Objective terms of a formulation by name (`Formulation.terms`)."""
@@ -204,7 +204,12 @@ def stop_words(stop: StopReason) -> str:
     return _STOPPED_BY[stop]
 
 
-SOURCES = {Source.OWN: "itself", Source.START: "the start", Source.SHARED: "others"}
+def start_words(start: StartMode | None, start_s: float) -> str:
+    """Return what a search began with, and the seconds of its time that making that took; "-": nothing."""
+    return f"{start}, {seconds(start_s)}" if start is StartMode.NATIVE else "-"
+
+
+SOURCES = {Source.OWN: "itself", Source.START: "the start"}
 """Who found a plan or proved a bound, in tables."""
 
 

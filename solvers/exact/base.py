@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ...formulations.availability import Availability
 from ...formulations.model import Encoded, Model, Structure
 from ...formulations.problem import Problem
-from ..families import Start, starts_for
+from ..families import Start, family_of, starts_for
 from ..protocol import (
     Capabilities,
     Claim,
@@ -63,27 +63,32 @@ class ExactBackend(ABC):
             problem, top=options.top, relaxation=self.relaxation, known=start.code
         )
 
+    def warm_up(self, formulation: str) -> None:
+        """Load the solver, and what finds plans for it to start from."""
+        self.port(SolveOptions(), Structure.CHOICE)
+        family = family_of(formulation)
+        for home in (family.starts, family.native):
+            if home is not None:
+                family.load(home)
+
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Enumerate the best plans with one model that grows by a cut a plan.
 
         What is known before is published at once: it is the answer if the time is up before there is more.
         """
-        deadline, start = Deadline(options.time_limit_s), Start()
+        began, deadline, start = time.monotonic(), Deadline(options.time_limit_s), Start()
         for start in starts_for(problem, options):
             options.publish(self._known(problem, start))
+        start_s = 0.0 if start == Start() else time.monotonic() - began
         encoded = self.encode(problem, options, start)
-        began = time.monotonic()
         port, lowering = self.port(options, encoded.structure), Lowering(encoded.model)
-        startup_s = time.monotonic() - began
         space = Space(problem, encoded, lowering, self.largest_number)
         known = [bound for bound in (start.at_least, options.at_least) if bound is not None]
         at_least = self.bound_below(encoded, max(known, default=None), options, deadline)
         add_model(encoded.model, lowering, port, deadline)
         search = Search(
             problem=problem,
-            options=replace(
-                options, publish=lambda claim: options.publish(replace(claim, startup_s=startup_s))
-            ),
+            options=replace(options, publish=lambda claim: options.publish(replace(claim, start_s=start_s))),
             capabilities=self.capabilities,
             space=space,
             lowering=lowering,
@@ -94,7 +99,7 @@ class ExactBackend(ABC):
             at_least=at_least,
         )
         try:
-            return replace(search.run(), startup_s=startup_s)
+            return replace(search.run(), start_s=start_s)
         except LargeNumbersError as error:
             raise too_large(f"the objective {problem.objective}", error) from None
 
@@ -138,10 +143,6 @@ class ExactBackend(ABC):
                 break
             known = bound
         return known
-
-    def first_claim(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Return the first of what is known."""
-        return self._known(problem, next(starts_for(problem, options), Start()))
 
     def _known(self, problem: Problem, start: Start) -> Claim:
         """Return what is known before the search as a claim that proves a bound at most."""

@@ -22,6 +22,7 @@ from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import PreparedPiece
 from gapless.profiler.preparing import Preparers
 from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
+from gapless.profiler.quality import ANY_NOISE
 from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.summary import Timing
 from gapless.profiler.survey import Survey
@@ -237,6 +238,37 @@ def test_a_device_that_changes_meanwhile_is_refused_or_warned_of() -> None:
     for wobble in [(1.0, 1.3), (1.0, 1.0, 2.2)]:
         warned = take(bench(wobble={"little": wobble}))
         assert any("unit 'little': the same layers took" in warning for warning in warned.warnings)
+
+
+def test_a_profile_that_was_given_up_can_be_resumed() -> None:
+    shelf, first, second = Shelf(), bench(wobble={"little": (1.0, 5.0, 25.0, 125.0)}), bench()
+    with pytest.raises(NoisyMeasurementError, match=r"--resume.*--item-seconds.*--accept-noise"):
+        take(first, ledger=shelf)
+    with pytest.raises(NoisyMeasurementError):  # as noisy as before: it is tried, not remembered
+        take(bench(wobble={"little": (1.0, 5.0, 25.0, 125.0)}), ledger=shelf)
+    found = take(second, ledger=shelf)
+    assert 0 < len(second.asked) < len(first.asked)
+    assert not [warning for warning in found.warnings if "the same layers took" in warning]
+
+
+def test_what_was_unsteady_is_measured_again_when_a_profile_is_resumed() -> None:
+    class Unsteady(FakeBench):
+        def timing(self, unit: str, prepared: PreparedPiece, **more: Any) -> Timing:
+            found = super().timing(unit, prepared, **more)
+            later = replace(found.busy, late_us=2 * found.busy.early_us)
+            return replace(found, busy=later if unit == "little" else found.busy)
+
+    shelf, again = Shelf(), bench()
+    assert take(Unsteady(layer_us=COSTS), ledger=shelf).warnings
+    found = take(again, ledger=shelf)
+    assert again.asked
+    assert {unit for unit, *_ in again.asked} == {"little"}
+    assert not any("second half" in warning for warning in found.warnings)
+
+
+def test_noise_can_be_accepted() -> None:
+    found = take(bench(wobble={"little": (1.0, 5.0, 25.0, 125.0)}), most_far=ANY_NOISE)
+    assert any("unit 'little': the same layers took" in warning for warning in found.warnings)
 
 
 def test_other_programs_that_disturb_long_runs_do_not_spoil_the_table() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -168,3 +169,25 @@ def test_nothing_is_made_for_nobody() -> None:
         raise AssertionError
 
     Showing(SolveOptions()).offer(made)
+
+
+@pytest.mark.parametrize(
+    ("bound", "bound_source", "first_s"),
+    [
+        (None, None, 5.0),  # given at 0.3 s, an own plan at 5 s
+        (100, Source.OWN, 2.0),  # proved by the backend itself at 2 s
+        (100, Source.START, 5.0),  # the start proved it: that is not the backend's work either
+        (90, Source.OWN, 5.0),
+    ],
+)
+def test_a_plan_that_was_given_is_nobodys_first_plan(
+    bound: int | None, bound_source: Source | None, first_s: float
+) -> None:
+    given = Milestone(at_s=0.3, value=100, plan_source=Source.START)
+    later = replace(given, at_s=2.0, bound=bound, bound_source=bound_source)
+    own = Milestone(at_s=5.0, value=99, plan_source=Source.OWN)
+    pace = pace_of([given, later, own], 99, 10.0)
+    assert pace.first_plan_s == first_s
+    assert pace.primal_integral_s == pytest.approx(first_s + (5.0 - first_s) * 0.01)
+    assert pace_of([given], 100, 10.0).primal_integral_s == 10.0
+    assert pace_of([given], 100, 10.0).first_plan_s is None

@@ -61,8 +61,10 @@ def test_starts_take_a_share_of_every_limit(limit_s: float, monkeypatch: pytest.
 
 def test_a_cold_backend_that_is_ended_has_no_plan() -> None:
     backend = get_backend("cpsat")
-    warm, _ = run_isolated(backend, WORKLOAD, SolveOptions(time_limit_s=0.01))
-    cold, _ = run_isolated(backend, WORKLOAD, SolveOptions(time_limit_s=0.01, start=StartMode.NONE))
+    claims: list[Claim] = []
+    run_isolated(backend, WORKLOAD, SolveOptions(time_limit_s=5, publish=claims.append))
+    warm = claims[0]
+    cold, _, _ = run_isolated(backend, WORKLOAD, SolveOptions(time_limit_s=0.01, start=StartMode.NONE))
     assert (warm.plan_source, bool(warm.plans)) == (Source.START, True)
     assert (cold.plans, cold.bound) == ((), None)
 

@@ -16,7 +16,7 @@ from ...executor.progress import Step
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
 from ...solvers.course import Recorder
-from ...solvers.protocol import Claim
+from ...solvers.protocol import Claim, Clock
 from ...view.words import term_name, term_value
 from .console import shows_progress
 
@@ -144,7 +144,10 @@ class Progress(Line):
         self._backends = tuple(backends)
         self._backend = ""
         self._claim: Claim | None = None
-        self._problem, self._recorder = problem, Recorder(problem)
+        self.clock = Clock()
+        """Of the searches (`SolveOptions.clock`)."""
+        self._began_s = self.clock.now()
+        self._problem, self._recorder = problem, Recorder(problem, clock=self.clock)
 
     @property
     def backend(self) -> str:
@@ -161,10 +164,15 @@ class Progress(Line):
         """All that it has published, with the times."""
         return self._recorder
 
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of the search that is at work."""
+        return self.clock.now() - self._began_s
+
     def start(self, backend: str) -> None:
         """Note that a backend starts."""
-        self._backend, self._claim, self._started = backend, None, time.monotonic()
-        self._recorder = Recorder(self._problem)
+        self._backend, self._claim, self._began_s = backend, None, self.clock.now()
+        self._recorder = Recorder(self._problem, clock=self.clock)
 
     def publish(self, claim: Claim) -> None:
         """Note an intermediate claim."""

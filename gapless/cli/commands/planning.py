@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -129,6 +130,8 @@ def _many_compared(
             f"{name} is about one problem, --instances about many: leave one of them away"
         )
     folder = out or Path("gapless-comparison")
+    if solving.start is None:
+        solving = replace(solving, start="none")
     found = contest_watched(
         instances,
         _listed(backends),

@@ -106,6 +106,23 @@ SteadyOption = Annotated[
 ]
 
 
+ItemSecondsOption = Annotated[
+    float | None,
+    measuring_option(
+        min=0.001,
+        max=60.0,
+        help="Least seconds for each item that is measured; otherwise 0.06. More even noise out.",
+    ),
+]
+AcceptNoiseOption = Annotated[
+    bool,
+    measuring_option(
+        "--accept-noise",
+        help="Write the profile even if the machine was so noisy that it would be given up; notes say so.",
+    ),
+]
+
+
 @command
 @on_boards()
 def profile(
@@ -123,11 +140,17 @@ def profile(
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the profile that is in the folder.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the profile that is in the folder; what was unsteady is taken again.",
+        ),
     ] = False,
     overwrite: OverwriteOption = False,
     side_by_side: SideBySideOption = False,
     steady: SteadyOption = False,
+    item_seconds: ItemSecondsOption = None,
+    accept_noise: AcceptNoiseOption = False,
     batch: BatchSizesOption = None,
     cluster: ClusterFileOption = None,
     local: LocalOption = None,
@@ -140,7 +163,6 @@ def profile(
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry
-    from ...profiler.profile import ProfileOptions
     from ...view.terminal import running as views
     from ..tasks import measuring
 
@@ -153,14 +175,22 @@ def profile(
     if place:
         from ..tasks.clusters import profile_on
 
-        _refuse_on_clusters({"--steady": steady, "--input or --input-range": samples is not None})
+        _refuse_on_clusters(
+            {
+                "--steady": steady,
+                "--item-seconds": item_seconds is not None,
+                "--accept-noise": accept_noise,
+                "--input or --input-range": samples is not None,
+            }
+        )
         if isinstance(subject, list):
             raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
         measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
         return _profiled(measured, notes)
+    options = measuring.profile_options(steady=steady, item_s=item_seconds, accept_noise=accept_noise)
     target = measuring.Target.of(subject, choice, samples)
     with measuring.begun("profile", target.networks, out, entry) as work:
-        found, notes = measuring.profile_watched(target, work, options=ProfileOptions(steady=steady))
+        found, notes = measuring.profile_watched(target, work, options=options)
         notes += run_files.write_found(found, work)
     if isinstance(found, Together):
         return Answer(

@@ -57,12 +57,12 @@ ThreadsOption = Annotated[
 ]
 
 StartOption = Annotated[
-    str,
+    str | None,
     solving_option(
         metavar="native|none|both",
         help="What exact third-party solvers begin with: a plan and a bound of native algorithms, which take "
-        "a share of the time limit, or nothing. both: `compare` asks them twice.",
-        show_default=True,
+        "a share of the time limit, or nothing. both: `compare` asks them twice. Otherwise native; of many "
+        "problems (--instances) none.",
     ),
 ]
 
@@ -78,13 +78,13 @@ class SolvingOptions:
     strict_rules: StrictRulesOption = False
     seed: SeedOption = 0
     threads: ThreadsOption = 1
-    start: StartOption = "native"
+    start: StartOption = None
 
     @property
     def solver_options(self) -> SolveOptions:
         """The same for a backend."""
         from ...solvers.protocol import SolveOptions
-        from ...solvers.sources import start_mode
+        from ...solvers.sources import StartMode, start_mode
 
         return SolveOptions(
             top=self.top,
@@ -93,5 +93,5 @@ class SolvingOptions:
             memory_limit_bytes=None if self.memory_limit is None else self.memory_limit * 2**20,
             seed=self.seed,
             threads=self.threads,
-            start=start_mode(self.start),
+            start=StartMode.NATIVE if self.start is None else start_mode(self.start),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name, shipped_tables
 from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile, ProfileOptions
+from ...profiler.quality import ANY_NOISE, MOST_FAR
 from ...solvers.diverse import check_distance
 from ..base.progress import StepLine
 from ..options.models import parse_emulation, parse_names
@@ -268,6 +269,15 @@ def begun(
     """Begin the run of a command in the folder that --out names; errors as for `begin`."""
     line = ["gapless", *sys.argv[1:]]
     return begin(out, command, subject, entry=entry, simulated=simulated, line=line)
+
+
+def profile_options(*, steady: bool, item_s: float | None, accept_noise: bool) -> ProfileOptions:
+    """Return how to profile, as the options of the command line say it."""
+    usual = ProfileOptions(steady=steady, most_far=ANY_NOISE if accept_noise else MOST_FAR)
+    if item_s is None:
+        return usual
+    longest_s = max(usual.max_seconds_per_item, item_s)
+    return replace(usual, min_seconds_per_item=item_s, max_seconds_per_item=longest_s)
 
 
 def profile_watched(

@@ -6,9 +6,10 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,9 @@ def serve_until(
         watch = stack.enter_context(
             UnitWatch(server.coordinator, sources, report=lambda step: say(step.text))
         )
+        began = time.monotonic()
         stop(seconds)
+        served_s = time.monotonic() - began
         watch.close()
         unanswered = server.close()
         notes = [f"{request} was not answered" for request in unanswered]
@@ -226,7 +229,7 @@ def serve_until(
             else:
                 save_trace(history, trace)
                 notes.append(f"wrote {trace}")
-        return server.coordinator.statistics(), notes
+        return replace(server.coordinator.statistics(), seconds=served_s), notes
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def plan_watched(
     """
     backend = backend or default_backend(problem)
     with Progress(problem, time_limit_s=options.time_limit_s) as progress:
-        watched = replace(options, publish=progress.publish)
+        watched = replace(options, publish=progress.publish, clock=progress.clock)
         progress.start(backend)
         try:
             result = solve(problem, backend, watched, strict_rules=strict_rules)
@@ -116,7 +116,7 @@ def compare_watched(
         try:
             done = compare_backends(
                 problem,
-                replace(options, publish=progress.publish),
+                replace(options, publish=progress.publish, clock=progress.clock),
                 backends=workers,
                 strict_rules=strict_rules,
                 on_backend=progress.start,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ...formulations.terms import TermInfo
 from ...solvers.protocol import Guarantee, SolveStatus, StopReason
-from ...solvers.sources import Source
-from ..words import amount, seconds, stop_words
+from ...solvers.sources import Source, StartMode
+from ..words import amount, seconds, start_words, stop_words
 from .curves import Curves, curves
 from .scale import share
 from .standing import best_bound
@@ -108,7 +108,7 @@ def _table(found: tuple[SolverAnswer, ...], term: TermInfo) -> Table:
         "backend",
         "guarantee",
         "status",
-        *numbers(term.label, "bound", "gap", "time"),
+        *numbers(term.label, "bound", "gap", "to best bound", "time"),
         TableColumn(title="its best plan, or why there is none"),
     )
     best = min((a.objective for a in found if a.objective is not None), default=None)
@@ -126,10 +126,7 @@ def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
             name,
             answer.guarantee or "-",
             failed,
-            "-",
-            "-",
-            "-",
-            "-",
+            *["-"] * 5,
             TableCell(text=answer.failure, kind="text"),
         ]
     status, kind = _STATUS[SolveStatus(answer.status)]
@@ -141,12 +138,23 @@ def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
         TableCell(text=status, kind=kind, note=stopped),
         TableCell(text=amount(term.dimension, answer.objective), note=_handed(answer.plan_source)),
         TableCell(text=amount(term.dimension, answer.bound), note=_handed(answer.bound_source)),
-        "-" if answer.gap is None else f"{100 * answer.gap:.2f} %",
-        TableCell(text=seconds(answer.runtime_s), note=f"start {seconds(answer.startup_s)}"),
+        *(
+            "-" if value is None else f"{100 * value:.2f} %"
+            for value in (answer.gap, answer.gap_to_best_bound)
+        ),
+        TableCell(text=seconds(answer.runtime_s), note=_times(answer)),
         TableCell(text=clipped(answer.plan or "-"), kind="code"),
     ]
 
 
 def _handed(source: Source | None) -> str:
-    """Return that a plan or a bound was there before the search, if it was."""
-    return "from the start" if source is Source.START else ""
+    """Return that a plan or a bound was handed over before the search, if it was."""
+    return "given" if source is Source.START else ""
+
+
+def _times(answer: SolverAnswer) -> str:
+    """Return what the time of a search contains, and what it does not."""
+    begun = (
+        f"start: {start_words(answer.start, answer.start_s)}; " if answer.start is StartMode.NATIVE else ""
+    )
+    return f"{begun}loading {seconds(answer.startup_s)}"

@@ -233,7 +233,17 @@ def _failures(found: InstanceComparison) -> Table:
 def _answers(known: tuple[Case, ...], found: InstanceComparison) -> Table:
     titles = (
         *columns("problem", "backend", "status", "objective"),
-        *numbers("value", "above best", "bound", "gap", "first plan", "within 1 %", "time"),
+        *numbers(
+            "value",
+            "above best",
+            "bound",
+            "gap",
+            "to best bound",
+            "first plan",
+            "within 1 %",
+            "start",
+            "time",
+        ),
     )
     rows = (
         _row(case, case.answers[backend])
@@ -248,16 +258,20 @@ def _row(case: Case, one: InstanceAnswer) -> list[TableCell | str]:
     row, pace, terms = one.row, case.pace(one), all_terms()
     status, kind = _STATUS.get(SolveStatus(row.status), _FAILED)
     ratio = case.ratio(one)
-    lent = " (given)" if row.bound_source == Source.START else ""
+    given_plan, given_bound = (
+        " (given)" if source == Source.START else "" for source in (row.plan_source, row.bound_source)
+    )
     return [
         TableCell(text=clipped(one.instance), kind="name"),
         TableCell(text=one.backend, kind="name"),
         TableCell(text=status, kind=kind),
         term_name(terms, row.term),
-        term_value(terms, row.term, row.value),
+        f"{term_value(terms, row.term, row.value)}{given_plan}",
         "-" if ratio is None else f"{100 * (ratio - 1):.2f} %",
-        f"{term_value(terms, row.term, row.bound)}{lent}",
+        f"{term_value(terms, row.term, row.bound)}{given_bound}",
+        gap(row.gap),
         gap(case.gap(one)),
         *("-" if at is None else seconds(at) for at in (pace.first_plan_s, pace.near_best_s)),
+        f"native, {seconds(row.start_s)}" if row.start_s else "-",
         seconds(one.end_s),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...formulations.terms import Dimension, TermInfo
+from ...solvers.course import credited
 from ...solvers.result import Milestone
 from ...solvers.sources import Source
 from ..words import amount, seconds
@@ -33,7 +34,8 @@ _MOST_MARKS = 60
 class CurveLine:
     """One backend: its name, its shape, and its lines as SVG paths; empty where there is nothing.
 
-    `own` and `borrowed` are its bounds: proved by itself, and handed over before it began.
+    `plans` it found, or proved to be best; `given` it was handed over. `own` and `borrowed` are its bounds:
+    proved by itself, and handed over before it began.
     """
 
     name: str
@@ -41,6 +43,7 @@ class CurveLine:
     plans: str
     own: str
     borrowed: str
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ class Curves:
     lines, marks
         What is drawn.
     across, upwards
-        Ticks of the axes: time from the question, and the first objective term.
+        Ticks of the axes: time of the search, and the first objective term.
     across_name, upwards_name
         Their names.
     table
@@ -87,7 +90,7 @@ def curves(found: Sequence[SolverAnswer], term: TermInfo) -> Curves | None:
         return None
     least = _LOWEST * min(plans)
     bounds = [max(least, one.bound) for a in drawn for one in a.course if one.bound is not None]
-    end_s = max(max(a.startup_s + a.runtime_s, a.course[-1].at_s) for a in drawn)
+    end_s = max(max(a.runtime_s, a.course[-1].at_s) for a in drawn)
     times = Axis.around([*(_time_us(one.at_s) for a in drawn for one in a.course), _time_us(end_s)])
     heights = Axis.around([*plans, *bounds])
     place = _Place(times, heights, least, _time_us(end_s))
@@ -97,7 +100,8 @@ def curves(found: Sequence[SolverAnswer], term: TermInfo) -> Curves | None:
             CurveLine(
                 name=answer.label,
                 shape=shapes[index % len(shapes)],
-                plans=place.path([(one, one.value) for one in answer.course]),
+                plans=place.path([(one, credited(one)) for one in answer.course]),
+                given=place.path([(o, o.value if credited(o) is None else None) for o in answer.course]),
                 own=place.path(_bounds(answer.course, borrowed=False)),
                 borrowed=place.path(_bounds(answer.course, borrowed=True)),
             )
@@ -106,7 +110,7 @@ def curves(found: Sequence[SolverAnswer], term: TermInfo) -> Curves | None:
         marks=tuple(mark for index, answer in enumerate(drawn) for mark in place.marks(index, answer, term)),
         across=spaced(times.named(moment)),
         upwards=_ticks(heights, term.dimension),
-        across_name=f"time from the question{_scale(times)}",
+        across_name=f"time of the search{_scale(times)}",
         upwards_name=f"{term.label}{_scale(heights)}",
         table=_table(found),
     )
@@ -166,7 +170,7 @@ class _Place:
                     "backend": answer.label,
                     what: amount(term.dimension, value),
                     "after": seconds(one.at_s),
-                    "source": "its own" if source is None or source is Source.OWN else str(source),
+                    "source": "given" if source is Source.START else "its own",
                 }
                 told = tuple((name, visible(text)) for name, text in facts.items())
                 found.append(CurveMark(x=x, y=y, line=line, is_bound=what == "bound", facts=told))

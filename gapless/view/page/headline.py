@@ -147,6 +147,8 @@ def _race_words(subject: Subject) -> list[str]:
         return [f"In a race of {result.measured} it {compared(row, result, 'the winner')}."]
     place = "won" if len(result.ties) == 1 else "won a tie in"
     standing = f"It {place} a race of {result.measured}."
+    if not result.all_told:
+        standing = f"It is the fastest so far of the {result.measured} that were measured."
     if not result.has_verdict:
         standing = f"It is the fastest of the {result.measured} of {len(result.rows)} that were measured."
     return [standing, *rivals(result), *_trust_words(result)]

@@ -19,7 +19,7 @@ from ..verdict import (
     sustained_rows,
     sustained_words,
 )
-from ..words import capital, microseconds, observed
+from ..words import capital, counted, microseconds, observed
 from .scale import Axis, Tick
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
@@ -105,7 +105,7 @@ class RaceSection:
     quality, quality_words
         How good predictions were, and why some of it is not known.
     candidates
-        Everybody who was measured.
+        All of them; those that did not run stand last, and the title counts them.
     sustained, sustained_words
         What the finalists did for longer; no words where that was not asked for.
     observed
@@ -260,7 +260,9 @@ def _candidates(result: TuningResult, key: str) -> Table:
     )
     rows = list(_candidate_rows(result, names))
     strong = [index for index, row in enumerate(result.rows) if row.candidate.key == key]
-    return table("Everybody who ran", titles, rows, strong=strong, most=_MOST_ROWS)
+    idle = sum(row.period_us is None for row in result.rows)
+    left = f"; {counted(idle, 'candidate')} did not run" if idle else ""
+    return table(f"All candidates{left}", titles, rows, strong=strong, most=_MOST_ROWS)
 
 
 def _candidate_rows(result: TuningResult, names: Sequence[str]) -> Iterator[list[TableCell | str]]:

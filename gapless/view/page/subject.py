@@ -33,12 +33,13 @@ class SolverAnswer:
         What is known, and why it stopped (`SolveStatus`, `StopReason`); `status` is empty for a failure.
     objective, bound
         Of the first objective term; None: not known. The bound is its own.
-    gap
-        How far the objective may be from the optimum, by the best bound of all answers; None: not known.
+    gap, gap_to_best_bound
+        How far the objective may be from the optimum, by its own bound and by the best one of all answers;
+        None: not known.
     start, plan_source, bound_source
         As in `SolveResult`.
-    runtime_s, startup_s
-        Seconds of the search, and until it began.
+    runtime_s, startup_s, start_s
+        As in `SolveResult`.
     plan
         Its best plan in words; empty without one.
     course
@@ -66,6 +67,8 @@ class SolverAnswer:
     start: StartMode | None = None
     plan_source: Source | None = None
     bound_source: Source | None = None
+    gap_to_best_bound: float | None = None
+    start_s: float = 0.0
 
     @property
     def label(self) -> str:

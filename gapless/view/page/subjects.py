@@ -149,7 +149,11 @@ def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
     failed = ((failure.backend, str(failure.error), failure.start) for failure in comparison.failures)
     return (
         *(
-            replace(answer_of(result, problem), gap=comparison.gap(result), pace=comparison.pace(result))
+            replace(
+                answer_of(result, problem),
+                gap_to_best_bound=comparison.gap_to_best_bound(result),
+                pace=comparison.pace(result),
+            )
             for result in comparison.results
         ),
         *(no_answer(backend, reason, problem, start) for backend, reason, start in failed),
@@ -219,6 +223,7 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
         gap=result.gap,
         runtime_s=result.runtime_s,
         startup_s=result.startup_s,
+        start_s=result.start_s,
         plan="" if result.plan is None else str(result.plan),
         course=result.course,
         start=result.start,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
+from ...solvers.course import credited
 from ...solvers.result import Milestone
 from ...solvers.sources import Source
 from ..words import SCALES
@@ -21,7 +22,8 @@ _LEAST_S = 1e-4
 def plot_courses(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """Draw plans and bounds over time, one colour a backend; the time is logarithmic.
 
-    Solid: the best plan until then. Dashed: the bound that the backend proved; dotted: the one it was given.
+    Solid: the best plan until then that it found, or proved to be best; dash-dotted: one that it was given.
+    Dashed: the bound that the backend proved; dotted: the one it was given.
 
     Parameters
     ----------
@@ -45,8 +47,14 @@ def plot_courses(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     end_s = max(comparison.horizon_s, *(result.course[-1].at_s for result in drawn), 1.1 * first_s)
     for index, result in enumerate(drawn):
         colour, course = PALETTE[index % len(PALETTE)], result.course
-        plans = [None if one.value is None else one.value / scale for one in course]
+        own = [credited(one) for one in course]
+        plans = [None if value is None else value / scale for value in own]
+        given = [
+            one.value / scale if one.value is not None and value is None else None
+            for one, value in zip(course, own, strict=True)
+        ]
         _stairs(axes, course, plans, end_s, color=colour, linestyle="-", label=result.label, marker=".")
+        _stairs(axes, course, given, end_s, color=colour, linestyle="-.", gid="given plan", marker="x")
         for source, style in ((Source.OWN, "--"), (Source.START, ":")):
             bounds = [
                 one.bound / scale if one.bound is not None and one.bound_source is source else None
@@ -56,9 +64,9 @@ def plot_courses(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     axes.set_xscale("log")
     axes.set_xlim(first_s / 1.2, end_s * 1.05)
     plain_decades(axes.xaxis, first_s, end_s)
-    axes.set_xlabel("time from the question (s), logarithmic")
+    axes.set_xlabel("time of the search (s), logarithmic")
     axes.set_ylabel(f"{info.label}{unit}")
-    axes.set_title("Solid: best plan. Dashed: proved bound. Dotted: bound that was handed over")
+    axes.set_title("Solid: best plan, dashed: proved bound. Dash-dotted, dotted: those that were given")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, fontsize=9)
     return axes
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...api.comparison import Comparison
-from ...solvers.course import NEAR, primal_gap
+from ...solvers.course import NEAR, credited, primal_gap
 from ...solvers.result import Milestone
 from ..layout import indented, plain_table
 from ..words import seconds
@@ -19,6 +19,9 @@ WIDTH = 24
 
 _LEVELS = ((0.0, "▁"), (NEAR, "▂"), (0.03, "▃"), (0.1, "▄"), (0.3, "▅"), (1.0, "▇"))
 """Most primal gap of each character; nothing stands where there is no plan."""
+
+GIVEN = "·"
+"""Stands where there is only a plan that the backend was given."""
 
 _SHORTEST_S = 1e-4
 """Where lines begin at the earliest: their scale is logarithmic."""
@@ -43,10 +46,11 @@ def pace_view(comparison: Comparison) -> RenderableType | None:
             Text("".join(_line(result.course, best.objective, start_s, end_s)), no_wrap=True),
         )
     words = (
-        f"times from the question; primal integral: area under the distance to the best plan here, until "
+        f"times from when the backend was loaded; plans that it was given count from when it has proved them "
+        "best; primal integral: area under the distance to the best plan here, until "
         f"{seconds(comparison.horizon_s)} (Berthold 2013); plans over time: from {seconds(start_s)} to "
         f"{seconds(end_s)}, logarithmic: ▁ the best, ▂ within 1 %, ▃ 3 %, ▄ 10 %, ▅ 30 %, ▇ worse, "
-        "nothing: no plan"
+        "·: only what it was given, nothing: no plan"
     )
     return Group(indented(table), Text(words, style="dim"))
 
@@ -63,6 +67,13 @@ def _line(course: tuple[Milestone, ...], best: int, start_s: float, end_s: float
     for place in range(1, WIDTH + 1):
         # A hair later: the last one ends where the last plan came.
         at_s = start_s * math.exp(math.log(end_s / start_s) * place / WIDTH) * 1.000001
-        values = [one.value for one in course if one.at_s <= at_s and one.value is not None]
-        gap = primal_gap(values[-1], best) if values else None
-        yield " " if gap is None else next(sign for most, sign in _LEVELS if gap <= most)
+        had = [one for one in course if one.at_s <= at_s and one.value is not None]
+        value = credited(had[-1]) if had else None
+        gap = None if value is None else primal_gap(value, best)
+        yield (
+            GIVEN
+            if had and gap is None
+            else " "
+            if gap is None
+            else next(s for most, s in _LEVELS if gap <= most)
+        )

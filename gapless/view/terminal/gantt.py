@@ -55,6 +55,7 @@ class _Chart:
         most = max((len(events) for _, events in whole.rows), default=0)
         part = steady(whole, cells * len(whole.outputs_ns) // max(1, _BLOCK_WIDTH * most))
         yield from _lines(part, label, cells)
+        yield from _covered(part, cells)
         yield from _notes(whole, part)
 
 
@@ -95,21 +96,38 @@ def _names(shown: Timeline) -> tuple[str, ...]:
 def _row(shown: Timeline, unit: str, events: tuple[Interval, ...], cells: int) -> Text:
     """Return the blocks of one unit, or of one link; even the shortest takes one cell."""
     fill = "-" if unit in shown.links else "="
-    length = max(1, shown.end_ns - shown.start_ns)
-    spans = []
-    for event in events:
-        start = min(cells - 1, max(0, event.start_ns - shown.start_ns) * cells // length)
-        spans.append((start, min(cells, max(start + 1, (event.end_ns - shown.start_ns) * cells // length))))
     row = Text()
-    following = [*(start for start, _ in spans[1:]), cells][: len(spans)]
-    for event, (start, stop), limit in zip(events, spans, following, strict=True):
+    for event, (start, stop) in zip(events, _spans(shown, events, cells), strict=True):
         row.append("." * (start - len(row)), style="dim")
-        width = min(stop, limit) - start
+        width = stop - start
         # What began before the chart begins has its name further to the left.
         name = shown.name(event) if event.start_ns >= shown.start_ns else ""
         colour = _COLOURS[shown.colour(event) % len(_COLOURS)]
         row.append(f"{name}{fill * width}"[:width], style=f"black on {colour}")
     return row.append("." * (cells - len(row)), style="dim")
+
+
+def _spans(shown: Timeline, events: tuple[Interval, ...], cells: int) -> list[tuple[int, int]]:
+    """Return from which cell to which each block is seen: the next one lies over it; not at all if equal."""
+    length = max(1, shown.end_ns - shown.start_ns)
+    spans = []
+    for event in events:
+        start = min(cells - 1, max(0, event.start_ns - shown.start_ns) * cells // length)
+        spans.append((start, min(cells, max(start + 1, (event.end_ns - shown.start_ns) * cells // length))))
+    following = [*(start for start, _ in spans[1:]), cells][: len(spans)]
+    return [
+        (start, max(start, min(stop, limit))) for (start, stop), limit in zip(spans, following, strict=True)
+    ]
+
+
+def _covered(shown: Timeline, cells: int) -> list[Text]:
+    """Return how many blocks are not seen, because another one lies in the same cell."""
+    spans = (span for _, events in shown.rows for span in _spans(shown, events, cells))
+    hidden = sum(start == stop for start, stop in spans)
+    if not hidden:
+        return []
+    words = f"{counted(hidden, 'block')} not seen: too short for a column, which another block has"
+    return [Text(words, style="dim")]
 
 
 def _axis(shown: Timeline, cells: int) -> str:

@@ -17,7 +17,7 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...solvers.protocol import RuleHandling, SolveStatus, StopReason
 from ...solvers.result import Candidate, Conflict, SolveResult
-from ...solvers.sources import Source, StartMode
+from ...solvers.sources import Source
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
 from ..words import (
@@ -28,6 +28,7 @@ from ..words import (
     objective_words,
     seconds,
     source_words,
+    start_words,
     status_words,
     term_name,
     term_value,
@@ -192,12 +193,14 @@ def comparison_view(comparison: Comparison) -> Group:
     first = term_name(problem.formulation.terms, problem.objective.terms[0])
     legend = (
         f"above: how much more {first} than the best plan here; gap: how far the plan may be from the "
-        f"optimum, {_bound_words(comparison)}; startup: until the search began; limit: what ended it"
+        "optimum, by the bound that the row has itself; to best: "
+        f"{_bound_words(comparison)}; loading: before the clock started; limit: what ended it"
     )
     if _sources_shown(comparison):
         legend += (
-            "; plan by, bound by: who found the plan and proved the bound of the gap: the backend itself, "
-            "native algorithms before it began (the start), or other backends here; (cold): without a start"
+            "; plan by, bound by: who found the plan and proved the bound of the row: the backend itself, "
+            "or native algorithms before it began (the start; it took that much of the time); (cold): "
+            "without a start"
         )
     parts.append(Text(legend, style="dim"))
     pace = pace_view(comparison)
@@ -216,19 +219,16 @@ def _bound_words(comparison: Comparison) -> str:
     infos, term = comparison.problem.formulation.terms, comparison.problem.objective.terms[0]
     bound = comparison.bound
     if bound is None:
-        return "where a bound is proved"
+        return "the same by the best bound, where one is proved"
     equal = [result for result in comparison.results if result.bound == bound]
     own = [result for result in equal if result.bound_source is not Source.START]
     provers = ", ".join(result.label for result in own) or f"the start of {equal[0].label}"
-    return f"by the bound {term_value(infos, term, bound)}, which {provers} proved"
+    return f"the same by the best bound here, {term_value(infos, term, bound)}, which {provers} proved"
 
 
 def _sources_shown(comparison: Comparison) -> bool:
-    """Return whether a backend may have a plan or a bound of the start, or was asked to do without."""
-    return any(
-        Source.START in (result.plan_source, result.bound_source) or result.start is StartMode.NONE
-        for result in comparison.results
-    )
+    """Return whether a backend began with something, or was asked to do without."""
+    return any(result.start is not None for result in comparison.results)
 
 
 def _backends(comparison: Comparison) -> Table:
@@ -236,11 +236,11 @@ def _backends(comparison: Comparison) -> Table:
     names = [term_name(infos, term) for term in terms]
     several = any(len(result.candidates) > 1 for result in comparison.results)
     plans = ("plans",) if several else ()
-    sources = ("plan by", "bound by") if _sources_shown(comparison) else ()
-    times = ("startup", "time", *plans)
-    numbers = (*names, "above", "gap", *times)
+    sources = ("plan by", "bound by", "start") if _sources_shown(comparison) else ()
+    gaps, times = ("gap", "to best"), ("loading", "time", *plans)
+    numbers = (*names, "above", *gaps, *times)
     table = plain_table(
-        "backend", "status", *names, "above", "gap", *sources, *times, "limit", numbers=numbers
+        "backend", "status", *names, "above", *gaps, *sources, *times, "limit", numbers=numbers
     )
     for result in comparison.results:
         values = result.values or (None,) * len(terms)
@@ -250,8 +250,16 @@ def _backends(comparison: Comparison) -> Table:
             Text(_status_name(result.status), style=STATUS_STYLE[result.status]),
             *(term_value(infos, term, value) for term, value in zip(terms, values, strict=True)),
             "-" if above is None else f"{100 * above:.1f} %",
-            gap(comparison.gap(result)),
-            *(_who(source) for source in (result.plan_source, comparison.gap_source(result)) if sources),
+            *(gap(value) for value in (result.gap, comparison.gap_to_best_bound(result))),
+            *(
+                text
+                for text in (
+                    _who(result.plan_source),
+                    _who(result.bound_source),
+                    start_words(result.start, result.start_s),
+                )
+                if sources
+            ),
             seconds(result.startup_s),
             seconds(result.runtime_s),
             *(str(len(result.candidates)) for _ in plans),

@@ -145,7 +145,7 @@ def _winner_line(result: TuningResult, winner: TuningRow, median_us: float) -> T
     deployment = winner.candidate.deployment
     rate = (len(deployment.streams) if deployment.rounds else 1) * 1e6 / median_us
     what = "is the fastest" if len(result.ties) == 1 else "wins a tie"
-    if not result.has_verdict:
+    if not result.has_verdict or not result.all_told:
         what = "is the fastest so far"
     return Text.assemble(
         (winner.candidate.label, "bold green" if result.has_verdict else "yellow"),

@@ -131,6 +131,29 @@ def test_a_plan_that_is_slower_than_a_baseline_is_never_recommended() -> None:
     assert plan.lower_ratio > 1
 
 
+@pytest.mark.parametrize(("rounds", "known"), [(1, False), (3, False), (4, True)])
+def test_a_tie_is_said_only_where_there_were_enough_visits(rounds: int, known: bool) -> None:
+    from gapless.view.verdict import compared, rivals
+
+    # After one round even a plan that takes 3.75 times as long is not clearly slower.
+    times = [[15, 4], [15, 4]] if rounds == 1 else [[10, 10], [10, 10]]
+    truth = table_problem(times, ["a", "b"], network="net")
+    plans = [Plan(chunks=(Chunk(network="net", start=0, stop=2, unit=unit),)) for unit in "ab"]
+    result = tuned(
+        SimulatedRunner(truth),
+        candidates=plan_candidates(plans, tables={"t": truth}),
+        options=TuningOptions(rungs=(Rung(seconds=0.05, rounds=rounds),)),
+    )
+    other = result.rows[1]
+    assert (other.shared_rounds, other.candidate.key in result.ties) == (rounds, True)
+    assert (other.ratio or 0) == pytest.approx(3.75 if rounds == 1 else 1.0)
+    words = [*rivals(result), compared(other, result), outcome(other, result)]
+    assert any("too few visits" in word.lower() for word in words) is not known
+    assert any("ties with" in word or "within the noise" in word for word in words) is known
+    assert result.all_told is known
+    assert outcome(result.rows[0], result) == ("wins the tie" if known else "fastest so far")
+
+
 def test_of_a_tie_the_fewest_units_win() -> None:
     truth = table_problem([[10, 99, 5], [99, 10, 5]], ["a", "b", "c"], network="net")
     one, two = (

@@ -36,9 +36,9 @@ def test_a_plan_is_held_against_the_best_plan_and_the_best_bound() -> None:
     assert worse.objective is not None
     assert found.bound == best.objective
     assert worse.gap is None
-    assert found.gap(worse) == (worse.objective - best.objective) / worse.objective
+    assert found.gap_to_best_bound(worse) == (worse.objective - best.objective) / worse.objective
     assert found.above_best(worse) == (worse.objective - best.objective) / best.objective
-    assert (found.gap(best), found.above_best(best)) == (0.0, 0.0)
+    assert (found.gap_to_best_bound(best), found.above_best(best)) == (0.0, 0.0)
 
 
 def test_a_refuted_bound_is_none() -> None:
@@ -48,5 +48,5 @@ def test_a_refuted_bound_is_none() -> None:
     unproven = replace(best, status=SolveStatus.FEASIBLE, bound=None, proven=0, exhausted=False)
     refuted = replace(found, results=(lie, unproven))
     assert refuted.bound is None
-    assert refuted.gap(lie) is None
+    assert refuted.gap_to_best_bound(lie) is None
     assert replace(found, results=()).bound is None

@@ -21,8 +21,8 @@ def test_standings_of_an_exact_backend_and_a_heuristic() -> None:
     assert exact.above == pytest.approx((0 + 10 / 50) / 2)
     assert mine.above == pytest.approx((0.01 + 0) / 2)
     # Gaps are to the bounds of all: 100 on a, 40 on b.
-    assert exact.gap == pytest.approx((0 + 20 / 60) / 2)
-    assert mine.gap == pytest.approx((1 / 101 + 10 / 50) / 2)
+    assert exact.gap_to_best_bound == pytest.approx((0 + 20 / 60) / 2)
+    assert mine.gap_to_best_bound == pytest.approx((1 / 101 + 10 / 50) / 2)
     # The bound on b was handed over: only that on a is its own.
     assert (exact.own_gap, exact.own_bounds) == (0.0, 1)
     assert (mine.own_gap, mine.own_bounds) == (None, 0)
@@ -68,7 +68,7 @@ def test_a_refuted_bound_measures_nothing() -> None:
     found = replace(FOUND, answers=(lie, answer("a", HEURISTIC, (1.0, 50, None))))
     (case,) = cases(found)
     assert (case.best, case.bound) == (50, None)
-    assert standings(found)[1].gap is None
+    assert standings(found)[1].gap_to_best_bound is None
     assert found.disagreements
 
 
@@ -81,3 +81,14 @@ def test_values_of_zero_have_no_ratio_to_others() -> None:
 
 def test_without_a_time_limit_the_last_answer_is_the_horizon() -> None:
     assert [case.horizon_s for case in cases(replace(FOUND, time_limit_s=None))] == [4.0, 10.0, 0.2]
+
+
+def test_a_plan_that_was_given_counts_for_nobody() -> None:
+    given = [
+        replace(one, row=replace(one.row, plan_source="start")) if one.backend == HEURISTIC else one
+        for one in FOUND.answers
+    ]
+    found = standings(replace(FOUND, answers=tuple(given)))[1]
+    assert (found.given, found.best, found.near, found.above) == (2, 0, 0, None)
+    assert standings(FOUND)[1].given == 0
+    assert profiles(replace(FOUND, answers=tuple(given)))[1].lines[HEURISTIC] == ()

@@ -203,7 +203,7 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
     shown = answers(replace(samples.workload(), answers=(samples.workload().answers[1], cold)))
     assert shown is not None
     assert column(shown.table, "backend") == ["cpsat", "cpsat (cold)"]
-    assert [cell.note for cell in shown.table.rows[0].cells[3:5]] == ["", "from the start"]
+    assert [cell.note for cell in shown.table.rows[0].cells[3:5]] == ["", "given"]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from gapless.api.problems import table_problem
 from gapless.formulations.deployment import Deployment, Mode, Rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.history import History, Interval, executed
-from gapless.formulations.plan import Plan
+from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.simulate import simulate, simulate_workload
 from gapless.formulations.streams import Stream
-from gapless.view.terminal.gantt import gantt, gantt_view, traced_view, traced_words
+from gapless.view.terminal.gantt import _covered, gantt, gantt_view, traced_view, traced_words
 from gapless.view.traces import steady, timeline
 from tests.executor.pipeline.test_pipeline import stream
 from tests.executor.pipeline.traces import measured_traces
@@ -169,3 +169,16 @@ def test_any_trace_can_be_drawn(trace: History, width: int) -> None:
         for (unit, some), (same, every) in zip(part.rows, whole.rows, strict=True):
             assert unit == same
             assert set(some) <= set(every)
+
+
+def test_blocks_that_are_not_seen_are_counted() -> None:
+    problem = table_problem([[10.0, 1], [1, 10]], ["a", "b"], network="net")
+    plan = Plan(
+        chunks=(
+            Chunk(network="net", start=0, stop=1, unit="b"),
+            Chunk(network="net", start=1, stop=2, unit="a"),
+        )
+    )
+    shown = timeline(simulate(problem, plan, requests=400))
+    assert any("blocks not seen" in line.plain for line in _covered(shown, 20))
+    assert _covered(shown, 1_000_000) == []
