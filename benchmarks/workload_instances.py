@@ -15,7 +15,7 @@ from gapless.formulations.workload import Execution, LoadPolicy, Request, Reques
 from gapless.solvers.exhaustive import count_plans
 from gapless.solvers.flow_shop.drawn import UNITS, random_workload
 
-__all__ = ["UNITS", "random_workload", "small_workload"]
+__all__ = ["UNITS", "crowded_workload", "random_workload", "small_workload"]
 
 
 def small_workload(seed: int) -> Problem:
@@ -29,6 +29,60 @@ def small_workload(seed: int) -> Problem:
         if count_plans(problem) <= 1_200:
             return problem
         seed += 1_000_000
+
+
+def crowded_workload(seed: int) -> Problem:
+    """Return a workload with at most some thousand plans in which company would take more than all speed.
+
+    Three requests on three units, or four on four; each has a unit that suits it best.
+    """
+    rng = random.Random(f"crowded {seed}")
+    names = UNITS[: rng.choice((3, 3, 3, 4))]
+    most_us, fixed = rng.choice((9, 60, 2_000)), rng.random() < 0.5
+    networks = tuple(
+        Network(name=name, layers=tuple(Layer(name=f"l{i}") for i in range(1 + (rng.random() < 0.2))))
+        for name in "abcd"[: len(names)]
+    )
+    columns = rng.random() < 0.25
+    return Problem(
+        platform=Platform(name="small", units=tuple(ProcessingUnit(name=unit) for unit in names)),
+        networks=networks,
+        costs=CostTable(
+            units=names,
+            networks=tuple(
+                NetworkCosts(
+                    network=network.name,
+                    layer_us=tuple(
+                        tuple(
+                            rng.randint(1, most_us) * (1 if unit == index % len(names) else 5)
+                            for unit in range(len(names))
+                        )
+                        for _ in network.layers
+                    ),
+                )
+                for index, network in enumerate(networks)
+            ),
+        ),
+        objective=Objective.parse(rng.choice(("makespan", "makespan", "latency", "makespan,latency"))),
+        data=Workload(
+            requests=tuple(
+                Request(
+                    name=network.name,
+                    network=network.name,
+                    arrival_us=0 if columns else rng.choice((0, 0, most_us // 3)),
+                )
+                for network in networks
+            ),
+            order=RequestOrder.FIXED if fixed else RequestOrder.FREE,
+            execution=Execution.COLUMNS if columns else Execution.ASYNCHRONOUS,
+        ),
+        interference=Interference(
+            units=names,
+            slowdown_permille=tuple(
+                tuple(0 if u == v else rng.choice((0, 400, 900, 2_500)) for v in names) for u in names
+            ),
+        ),
+    )
 
 
 def _small(rng: random.Random) -> Problem:

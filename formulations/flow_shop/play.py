@@ -2,11 +2,13 @@
 
 A chunk of work T that starts at S ends at the first whole microsecond t with
 
-    t - S >= T + sum over other chunks b of floor(loss(b) * overlap(b, t) / 1000),
+    t - S >= T + sum over other chunks b of floor(loss(b) * overlap(b, t) / 1000) - floor(spared(t) / 1000),
 
 overlap(b, t) being the time that both have run beside each other until t: b takes the share loss(b)
-of its progress while it runs. Everything is an integer, so the exact backends can state the same
-condition as rows and get the same numbers, not close ones.
+of its progress while it runs. Where those that run at an instant would take more than
+`MOST_LOSS_PERMILLE` together, what is more is spared: spared(t) is the sum of that until t. Everything is
+an integer, so the exact backends can state the same condition as rows and get the same numbers, not close
+ones.
 
 The judge, the native search and the tools that show traces all play plans here.
 """
@@ -17,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..streams import default_task_slots
-from .tables import FlowShop, Schedule
+from .tables import MOST_LOSS_PERMILLE, FlowShop, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +66,42 @@ class _Running:
     """Start, work and the time lost to chunks that have ended."""
     beside: list[tuple[_Running, int, int]] = field(default_factory=list)
     """Chunks that run at the same time: (chunk, since when, loss in permille)."""
+    over: int = 0
+    """By how many permille they would take more than it can lose, since `seen_us`."""
+    spared: int = 0
+    """The sum of that up to then, in thousandths of a microsecond."""
+    seen_us: int = 0
 
     def end_us(self, now_us: int) -> int:
-        """Return when it will end if its company stays as it is.
+        """Return when it will end if its company stays as it is, which it is from now on.
 
-        The least fixed point of t = due + sum of floor(loss (t - since) / 1000), approached from below.
+        The least t with t >= due + sum of floor(loss (t - since) / 1000) - floor(spared / 1000), approached
+        from below: without a cap at work the right side never falls, and t may go there at once.
         """
+        if self.over:
+            self.spared += self.over * (now_us - self.seen_us)
+            self.over = 0
         due = self.due_us
         if not self.beside:
-            return due
+            return due - self.spared // 1000
         loss, since = 0, 0
         for _, start, rate in self.beside:
             loss += rate
             since += rate * start
-        lower = (1000 * (due - len(self.beside)) - since) // (1000 - loss)
-        at = max(lower, due, now_us)
+        over = 0
+        if loss > MOST_LOSS_PERMILLE:
+            over = self.over = loss - MOST_LOSS_PERMILLE
+            self.seen_us = now_us
+        spared = self.spared - over * now_us
+        lower = (1000 * (due - len(self.beside)) - since - spared) // (1000 - loss + over)
+        at = max(lower, now_us)
         while True:
-            reached = due
+            reached = due - (spared + over * at) // 1000
             for _, start, rate in self.beside:
                 reached += rate * (at - start) // 1000
             if reached <= at:
                 return at
-            at = reached
+            at = at + 1 if over else reached
 
 
 Losses = tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]

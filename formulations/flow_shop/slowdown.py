@@ -1,21 +1,33 @@
 """Slowdown: how long chunks take beside others, in exact integers.
 
-Chunk a of work T that runs beside chunks b takes D = T + sum over b of X[a,b], X[a,b] being
+Chunk a of work T that runs beside chunks b takes D = T + sum over b of X[a,b] - R[a], X[a,b] being
 floor(loss * overlap / 1000): the least integer with 1000 X >= loss * overlap - 999. The simulation
 (`play.py`) ends chunks by the same condition, so that its times are the least solution of these rows.
+
+R[a] is what the cap spares a: with e(S) = max(0, losses to S - cap) for the chunks S that run beside it at
+an instant, 1000 R is at most the time integral of e. As e is a sum over the subsets of S (its Moebius
+transform, 0 where no cap can be at work), the integral is a sum over sets of chunks of a factor times the
+time W that all of them run together with a, and chunks run together while each two of them do.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import combinations
+from functools import cached_property
+from itertools import combinations, product
 
-from ..expr import BoolExpr, Expr, IntVar, VariableKey, any_of, linear
+from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, linear
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .slicing import Slicing
 from .tables import MOST_LOSS_PERMILLE
 from .values import WorkloadValues
+
+_MOST_COMPANIES = 2_000
+"""Where more sets of chunks can run together, what the cap spares is bounded by each two of them only."""
+
+Company = tuple[Cell, ...]
+"""Chunks of different requests on different units; the first one is slowed down."""
 
 
 class Lengths:
@@ -41,7 +53,7 @@ class Lengths:
         work = self._slicing.work_us(*cell)
         if not self._shop.contended:
             return work
-        return IntVar("D", cell, 0, min(self._horizon_us, _slowest_us(work.high)))
+        return IntVar("D", cell, 0, min(self._horizon_us, self._shop.slowest_us(work.high)))
 
     def constraints(self, clocks: Clocks) -> Iterator[BoolExpr]:
         """Yield what the lengths are, given when chunks run."""
@@ -51,12 +63,14 @@ class Lengths:
         for cell in cells_of(self._shop):
             lost = [self._lost_us(cell, b) for a, b in pairs if a == cell and self._loss(a, b)]
             lost += [self._lost_us(cell, a) for a, b in pairs if b == cell and self._loss(b, a)]
-            whole = linear([(1, self._slicing.work_us(*cell)), *((1, x) for x in lost)])
+            spared = [(-1, self._spared_us(cell))] if self._over(cell) else []
+            whole = linear([(1, self._slicing.work_us(*cell)), *((1, x) for x in lost), *spared])
             length = self.length_us(cell)
             yield (length == whole) if self._exact else (length >= whole)
         for one, other in pairs:
             yield from self._overlap(clocks, one, other)
         yield from self._shared_time(clocks, pairs)
+        yield from self._cap(clocks)
 
     def _pairs(self) -> Iterator[tuple[Cell, Cell]]:
         """Yield the pairs of cells whose chunks can slow each other down, all of two units or none."""
@@ -94,9 +108,91 @@ class Lengths:
         return self._shop.loss_permille[chain_of[victim[0]]][victim[1]][chain_of[aggressor[0]]][aggressor[1]]
 
     def _lost_us(self, victim: Cell, aggressor: Cell) -> IntVar:
-        most = self._slicing.work_us(*aggressor).high
-        most = min(self._horizon_us, _slowest_us(most)) * self._loss(victim, aggressor) // 1000
+        most = self.length_us(aggressor).high * self._loss(victim, aggressor) // 1000
         return IntVar("X", (*victim, *aggressor), 0, most)
+
+    def _over(self, cell: Cell) -> int:
+        """Return by how many permille the worst company would take more from a chunk than it can lose."""
+        most = self._shop.most_loss_permille[self._shop.chain_of[cell[0]]][cell[1]]
+        return max(0, most - MOST_LOSS_PERMILLE)
+
+    def _spared_us(self, cell: Cell) -> IntVar:
+        most = self.length_us(cell).high * self._over(cell) // 1000
+        return IntVar("R", cell, 0, most)
+
+    def _while_us(self, company: Company) -> IntVar:
+        """Return how long all these chunks run at the same time."""
+        most = min(self.length_us(cell).high for cell in company)
+        return IntVar("W", tuple(index for cell in company for index in cell), 0, most)
+
+    @cached_property
+    def _companies(self) -> dict[Company, int] | None:
+        """By how many permille the cap spares the first chunk more while all run; None: they are too many."""
+        found: dict[Company, int] = {}
+        looked = 0
+        for cell in filter(self._over, cells_of(self._shop)):
+            front: list[Company] = [(cell,)]
+            for unit, request in product(range(self._shop.unit_count), range(self._shop.request_count)):
+                joined = [own for own in front if self._joins((request, unit), own)]
+                front += [(*own, (request, unit)) for own in joined]
+                looked += len(joined)
+                if looked > _MOST_COMPANIES:
+                    return None
+            factors = {company: self._factor(company) for company in front}
+            found |= {company: factor for company, factor in factors.items() if factor}
+        return found
+
+    def _joins(self, cell: Cell, company: Company) -> bool:
+        """Return whether a chunk can run beside others and slows the first of them down."""
+        (request, unit), exclusive = cell, self._shop.chains[0].exclusive
+        return self._loss(company[0], cell) > 0 and not any(
+            request == other or unit == beside or unit in exclusive[beside] for other, beside in company
+        )
+
+    def _factor(self, company: Company) -> int:
+        """Return the excess over the cap that only all of a company together have."""
+        losses = [self._loss(company[0], other) for other in company[1:]]
+        return sum(
+            (-1) ** (len(losses) - size) * max(0, sum(some) - MOST_LOSS_PERMILLE)
+            for size in range(2, len(losses) + 1)
+            for some in combinations(losses, size)
+        )
+
+    def _cap(self, clocks: Clocks) -> Iterator[BoolExpr]:
+        """Yield what the cap spares each chunk, as far as that can be."""
+        companies = self._companies
+        for company, factor in (companies or {}).items():
+            yield from self._together(clocks, company, factor)
+        for cell in filter(self._over, cells_of(self._shop)):
+            spared = self._spared_us(cell)
+            yield 1000 * spared <= linear(self._shares(cell))
+            if companies is not None:
+                own = linear(
+                    (factor, self._while_us(company))
+                    for company, factor in companies.items()
+                    if company[0] == cell
+                )
+                yield 1000 * spared <= own
+                if self._exact:
+                    yield 1000 * spared >= own - 999
+
+    def _shares(self, cell: Cell) -> Iterator[tuple[int, Expr]]:
+        """Yield what the cap spares at most, by chunk beside: losses scaled down to it are not spared."""
+        most = self._over(cell) + MOST_LOSS_PERMILLE
+        for one, other in self._pairs():
+            if cell in (one, other):
+                loss = self._loss(cell, other if cell == one else one)
+                yield loss - loss * MOST_LOSS_PERMILLE // most, self._overlap_us(one, other)
+
+    def _together(self, clocks: Clocks, company: Company, factor: int) -> Iterator[BoolExpr]:
+        """Yield that all run together for so long at most, or at least, as it matters."""
+        time, pairs = self._while_us(company), list(combinations(company, 2))
+        if factor > 0 or self._exact:
+            yield from (time <= self.length_us(cell) for cell in company)
+            yield any_of((time <= 0, all_of(clocks.together(*pair, time) for pair in pairs)))
+        if factor < 0 or self._exact:
+            shortest = [time >= self.length_us(cell) for cell in company]
+            yield any_of((*shortest, *(~clocks.together(*pair, time + 1) for pair in pairs)))
 
     def _overlap_us(self, one: Cell, other: Cell) -> IntVar:
         shorter = min(self.length_us(one).high, self.length_us(other).high)
@@ -128,15 +224,19 @@ class Lengths:
         for cell in cells_of(self._shop):
             start, end = runs.get(cell, (0, 0))
             found["D", cell] = end - start
+        lost_us: dict[Cell, int] = defaultdict(int)
         for one, other in self._pairs():
             (s, e), (t, f) = runs.get(one, (0, 0)), runs.get(other, (0, 0))
             overlap = max(0, min(e, f) - max(s, t))
             found["O", (*one, *other)] = overlap
-            found["X", (*one, *other)] = self._loss(one, other) * overlap // 1000
-            found["X", (*other, *one)] = self._loss(other, one) * overlap // 1000
+            for victim, aggressor in ((one, other), (other, one)):
+                lost = found["X", (*victim, *aggressor)] = self._loss(victim, aggressor) * overlap // 1000
+                lost_us[victim] += lost
+        for cell in filter(self._over, cells_of(self._shop)):
+            request, unit = cell
+            found["R", cell] = values.times_us[request][unit] + lost_us[cell] - found["D", cell]
+        for company in self._companies or ():
+            own = [runs.get(cell, (0, 0)) for cell in company]
+            together = min(end for _, end in own) - max(start for start, _ in own)
+            found[self._while_us(company).key] = max(0, together)
         return found
-
-
-def _slowest_us(work_us: int) -> int:
-    """Return how long a chunk takes at most."""
-    return -(-1000 * work_us // (1000 - MOST_LOSS_PERMILLE))

@@ -21,7 +21,7 @@ from ..scores import Violation
 from ..workload import RequestOrder, Workload
 
 MOST_LOSS_PERMILLE = 750
-"""Most of its speed that a chunk can lose to all other units together."""
+"""Most of its speed that a chunk can lose to all that runs beside it at an instant."""
 
 Cuts = tuple[int, ...]
 """Boundaries 0 = c_0 <= c_1 <= ... <= c_K = n of one request: layers [c_k, c_{k+1}) run on unit k."""
@@ -116,20 +116,40 @@ class FlowShop:
     def loss_permille(self) -> tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]:
         """Share of its speed that chain a on unit u loses while chain b runs on unit v, by [a][u][b][v].
 
-        A slowdown of d means a loss of d / (1 + d). Where the worst company would take more than
-        `MOST_LOSS_PERMILLE` altogether, all losses of (a, u) are scaled down to that.
+        A slowdown of d means a loss of d / (1 + d). Losses to several chunks that run at an instant add up
+        to at most `MOST_LOSS_PERMILLE`; that depends on who runs, so the table does not know it.
         """
         units = range(self.unit_count)
-        table = []
-        for pressures in self._pressures():
-            rows = []
-            for unit in units:
-                losses = [[self._loss(unit, v, pressure) for v in units] for pressure in pressures]
-                worst = sum(max(row[v] for row in losses) for v in units)
-                scale = min(1.0, MOST_LOSS_PERMILLE / worst) if worst else 1.0
-                rows.append(tuple(tuple(int(loss * scale) for loss in row) for row in losses))
-            table.append(tuple(rows))
-        return tuple(table)
+        return tuple(
+            tuple(
+                tuple(tuple(self._loss(unit, v, pressure) for v in units) for pressure in pressures)
+                for unit in units
+            )
+            for pressures in self._pressures()
+        )
+
+    @cached_property
+    def most_loss_permille(self) -> tuple[tuple[int, ...], ...]:
+        """What chain a on unit u would lose to the worst chain on each other unit together, by [a][u]."""
+        units = range(self.unit_count)
+        return tuple(
+            tuple(sum(max(row[v] for row in losses) for v in units) for losses in rows)
+            for rows in self.loss_permille
+        )
+
+    @cached_property
+    def capped(self) -> bool:
+        """Whether company can ever take more than a chunk can lose."""
+        return any(most > MOST_LOSS_PERMILLE for row in self.most_loss_permille for most in row)
+
+    def slowest_us(self, work_us: int, *, chunks: int = 1) -> int:
+        """Return how long some chunks with so much work take at most, one after the other.
+
+        What the cap spares a chunk counts in whole microseconds.
+        """
+        if not self.contended:
+            return work_us
+        return -(-1000 * (work_us + chunks * self.capped) // (1000 - MOST_LOSS_PERMILLE))
 
     def _pressures(self) -> list[list[int]]:
         """Return how much chain a minds chain b, by [a][b] (`Interference.pressure`)."""
@@ -140,7 +160,7 @@ class FlowShop:
         if self.interference is None or unit == other:
             return 0
         slowdown = self.interference.slowdown(unit, other, pressure)
-        return round(1000 * slowdown / (1000 + slowdown))
+        return min(MOST_LOSS_PERMILLE, round(1000 * slowdown / (1000 + slowdown)))
 
     @cached_property
     def contended(self) -> bool:
@@ -155,9 +175,8 @@ class FlowShop:
             layers = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
             slowest.append(layers + sum(chain.copies_us(unit) for unit in range(chain.unit_count)))
         work = sum(slowest[chain] for chain in self.chain_of)
-        if self.contended:
-            work = -(-1000 * work // (1000 - MOST_LOSS_PERMILLE))
-        return work + max(request.arrival_us for request in self.workload.requests)
+        most_us = self.slowest_us(work, chunks=self.request_count * self.unit_count)
+        return most_us + max(request.arrival_us for request in self.workload.requests)
 
     @cached_property
     def most_bytes(self) -> int:

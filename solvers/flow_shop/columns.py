@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.flow_shop.tables import FlowShop
+from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
 from ..protocol import NEVER, Deadline
 from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .draft import Places
@@ -114,7 +114,8 @@ def contended_columns_us(shop: FlowShop, networks: Sequence[Ways], deadline: Dea
     losses = table[chain[:, :, None], units[:, None], chain[:, None, :], units]
     losses = np.where(there[:, :, None] & there[:, None, :], losses, 0)
     sets = (np.arange(1 << len(units))[:, None] >> units & 1).astype(np.float64)
-    rates = sets * (1.0 - sets @ losses.transpose(0, 2, 1) / 1000)
+    lost = np.minimum(sets @ losses.transpose(0, 2, 1), MOST_LOSS_PERMILLE)
+    rates = sets * (1.0 - lost / 1000)
 
     def dearest(weights: Floats) -> Floats:
         cells = np.where(there, weights[np.where(there, position, 0), units], 0.0)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.flow_shop.memory import chunk_bytes
-from ...formulations.flow_shop.tables import FlowShop
+from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
 from ...formulations.workload import LoadPolicy
 from .arrays import Ints
 from .kinds import Kind
@@ -29,6 +29,9 @@ _MOST_SETS = 40_000
 _FRONT = 4_000
 """Sets that are grown together when they are searched for."""
 
+_LEAST_RATE = 1000.0 - MOST_LOSS_PERMILLE
+"""Progress in permille that is left in any company."""
+
 _NOBODY = -1
 
 
@@ -36,7 +39,7 @@ class Company:
     """The sets that can run at the same time.
 
     Pairs are flattened: kind n on unit k has the index k N + n. A member of a set of kind n on unit k
-    progresses at 1000 - sum of losses permille, as in `play.py`.
+    progresses at 1000 - sum of losses permille, of which it loses at most the cap, as in `play.py`.
 
     Parameters
     ----------
@@ -172,7 +175,7 @@ class Company:
                 beside = busy[rows, other] & (other != unit)
                 there = other * self._size + np.maximum(members[rows, other], 0)
                 rate -= np.where(beside, self.losses[own, there], 0.0)
-            found[rows, own] = rate
+            found[rows, own] = np.maximum(rate, _LEAST_RATE)
         return found
 
     def best(self, prices: Floats, most: int) -> tuple[Floats, float]:
@@ -202,28 +205,28 @@ class Company:
         members = np.full((1, self._units), _NOBODY)
         taken = np.zeros((1, self._size + 1), dtype=np.int64)
         """How often each kind is in the set; last, the bytes."""
-        worth = np.zeros(1)
+        worth, lost = np.zeros(1), np.zeros((1, self._units))
+        """What each set is worth; what each of its members loses."""
         ahead = np.zeros(self._units + 1)
         if prices is not None:
             ahead[:-1] = 1000 * prices.reshape(self._units, self._size).max(axis=1)[::-1].cumsum()[::-1]
         for unit in range(self._units):
-            grown = [(members, taken, worth)]
+            grown = [(members, taken, worth, lost)]
             for number in self._runnable(unit):
                 rows = np.flatnonzero(self._allowed(members, taken, unit, number))
                 longer, more = members[rows], taken[rows]
                 longer[:, unit] = number
                 more[:, number] += 1
                 more[:, -1] += self._bytes[unit, number]
-                gain = 0.0 if prices is None else self._gain(prices, members[rows], unit, number)
-                grown.append((longer, more, worth[rows] + gain))
-            members = np.concatenate([part[0] for part in grown])
-            taken = np.concatenate([part[1] for part in grown])
-            worth = np.concatenate([part[2] for part in grown])
+                costs = lost[rows] if prices is None else self._lost(longer, lost[rows], unit, number)
+                value = worth[rows] if prices is None else self._worth(prices, longer, costs)
+                grown.append((longer, more, value, costs))
+            members, taken, worth, lost = (np.concatenate(parts) for parts in zip(*grown, strict=True))
             if prices is not None and len(worth) > _FRONT:
                 order = np.argsort(-worth)
                 dropped = max(dropped, float(worth[order[_FRONT]] + ahead[unit + 1]))
                 kept = order[:_FRONT]
-                members, taken, worth = members[kept], taken[kept], worth[kept]
+                members, taken, worth, lost = members[kept], taken[kept], worth[kept], lost[kept]
         return members, dropped
 
     def _allowed(self, members: Ints, taken: Ints, unit: int, number: int) -> NDArray[np.bool_]:
@@ -238,15 +241,22 @@ class Company:
             allowed &= taken[:, -1] + self._bytes[unit, number] <= self._room
         return allowed
 
-    def _gain(self, prices: Floats, members: Ints, unit: int, number: int) -> Floats:
-        """Return by how much some sets are worth more with a kind on a unit."""
-        own = unit * self._size + number
-        gain = np.full(len(members), 1000 * prices[own])
+    def _lost(self, members: Ints, lost: Floats, unit: int, number: int) -> Floats:
+        """Return what the members of some sets lose, given what they lost without the kind on a unit."""
+        own, lost = unit * self._size + number, lost.copy()
         for other in range(unit):
+            beside = members[:, other] >= 0
             there = other * self._size + np.maximum(members[:, other], 0)
-            lost = prices[own] * self.losses[own, there] + prices[there] * self.losses[there, own]
-            gain -= np.where(members[:, other] >= 0, lost, 0.0)
-        return gain
+            lost[:, unit] += np.where(beside, self.losses[own, there], 0.0)
+            lost[:, other] += np.where(beside, self.losses[there, own], 0.0)
+        return lost
+
+    def _worth(self, prices: Floats, members: Ints, lost: Floats) -> Floats:
+        """Return what some sets are worth; more members make those that are there no faster."""
+        there = self._size * np.arange(self._units) + np.maximum(members, 0)
+        rates = np.maximum(1000.0 - lost, _LEAST_RATE)
+        found: Floats = np.where(members >= 0, prices[there] * rates, 0.0).sum(axis=1)
+        return found
 
 
 def are_few(requests: int, units: int) -> bool:

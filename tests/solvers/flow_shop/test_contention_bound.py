@@ -11,7 +11,7 @@ import pytest
 from benchmarks.flow_bound import TERMS, optima
 from benchmarks.workload_instances import random_workload, small_workload
 from gapless.formulations.flow_shop.rules import keep_on
-from gapless.formulations.flow_shop.tables import FlowShop, shop_of
+from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop, shop_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.flow_shop import company
 from gapless.solvers.flow_shop.arrays import PRICE_SCALE, build_arrays
@@ -47,7 +47,7 @@ def _worth(
     unit, number = pair
     losses = shop.loss_permille[bound.kinds[number].chain][unit]
     lost = sum(losses[bound.kinds[other].chain][beside] for beside, other in pairs if beside != unit)
-    return int(bound.prices[number, unit]) * (1000 - lost)
+    return int(bound.prices[number, unit]) * (1000 - min(lost, MOST_LOSS_PERMILLE))
 
 
 @pytest.mark.parametrize("seed", range(40))
