@@ -47,6 +47,7 @@ SHOWN = ("text", "sh", "json", "toml")
 REASONS = {
     "it needs a board",
     "it needs the network",
+    "it depends on the machine",
     "it needs the permission for quotas",
     "it shows a mistake",
     "it takes minutes",
