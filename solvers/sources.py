@@ -23,14 +23,16 @@ class StartMode(StrEnum):
     BOTH = "both"
 
 
-def start_mode(text: str) -> StartMode:
-    """Return a start mode by name.
+def start_mode(text: str | None) -> StartMode:
+    """Return a start mode by name; None: what is usual.
 
     Raises
     ------
     InvalidInputError
         There is no such mode.
     """
+    if text is None:
+        return StartMode.NATIVE
     if text not in list(StartMode):
         raise InvalidInputError(f"start is {text!r}; choose from {', '.join(StartMode)}")
     return StartMode(text)

@@ -8,6 +8,12 @@ A block that cannot run everywhere has `<!-- not run: REASON -->` on the line be
 exit code is not 0 says so in its comment: `$ gapless plan ...  # exit code 3`.
 A command that takes minutes as it is shown may be run with further options, so that it takes seconds:
 `<!-- tested with: gapless tune --budget 2 -->` on the line before the block adds them to its `gapless tune`.
+Only options that say how long it may take can be added: what is shown is what is tested.
+
+What a block of `text` shows, and what stands below the commands of a console block, is what a command before
+it printed (`printed.py` says how that is compared). A text that no command of the page prints has
+`<!-- not run: REASON -->`, too. `COLUMNS=110 python -m tests.documents --rewrite PAGE ...` writes what is
+printed now into the pages.
 """
 
 from __future__ import annotations
@@ -24,6 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .printed import Output, missing, rewritten
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 
@@ -36,10 +44,20 @@ RUN = ("python", "console")
 SHOWN = ("text", "sh", "json", "toml")
 """Languages whose blocks are only shown; `sh` for what installs, copies and needs another machine."""
 
-REASONS = {"it needs a board", "it needs the network", "it takes minutes"}
+REASONS = {
+    "it needs a board",
+    "it needs the network",
+    "it depends on the machine",
+    "it needs the permission for quotas",
+    "it shows a mistake",
+    "it takes minutes",
+}
 """Why a block may be left out."""
 
-MEASURING = ("bench-engine", "contention", "interference", "links", "profile", "run", "tune")
+HOW_LONG = {"--budget", "--seconds", "--time-limit"}
+"""Options that a command may be tested with and not be shown with."""
+
+MEASURING = ("bench-engine", "contention", "doctor", "interference", "links", "profile", "run", "tune")
 """Commands of gapless that measure this machine."""
 
 PRELUDES = {
@@ -67,8 +85,8 @@ class Block:
     ----------
     language
         What stands behind the fence.
-    text
-        What is in it.
+    text, source
+        What is in it, without and with its indentation.
     line
         Where it begins, from 1.
     reason
@@ -79,6 +97,7 @@ class Block:
 
     language: str
     text: str
+    source: str
     line: int
     reason: str
     options: str
@@ -91,12 +110,15 @@ class Block:
     @property
     def measures(self) -> bool:
         """Whether this machine is measured when the block is run."""
-        if self.reason or self.language not in RUN:
-            return False
-        began = tuple(f"gapless {name} " for name in MEASURING)
-        return any(
-            command.startswith(began) and "--engine simulated" not in command for command in self.commands
-        )
+        return self.language in RUN and not self.reason and any(map(measures, self.commands))
+
+    @property
+    def printed(self) -> str:
+        """What the block says that commands print; or nothing."""
+        if self.reason or self.language not in {"text", "console"}:
+            return ""
+        lines = self.source.splitlines(keepends=True)
+        return "".join(line for line in lines if not line.lstrip().startswith("$ "))
 
     def tested(self, command: str) -> list[str]:
         """Return the words of a command as it is run here."""
@@ -109,6 +131,11 @@ class Block:
         return _EXPECTED.findall(self.text)
 
 
+def measures(command: str) -> bool:
+    """Return whether a command measures this machine."""
+    return command.split()[1:2] in [[name] for name in MEASURING] and "--engine simulated" not in command
+
+
 def blocks_of(page: Path) -> list[Block]:
     """Return the blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
@@ -116,6 +143,7 @@ def blocks_of(page: Path) -> list[Block]:
         Block(
             language=found["language"].strip(),
             text=textwrap.dedent(found["text"]),
+            source=found["text"],
             line=text.count("\n", 0, found.start("fence")) + 1,
             reason=found["reason"] or "",
             options=found["options"] or "",
@@ -124,25 +152,44 @@ def blocks_of(page: Path) -> list[Block]:
     ]
 
 
-def run_page(page: Path) -> None:
-    """Run the blocks of a page in this folder; the first one that does not do what it says raises."""
+def run_page(page: Path, *, rewrite: bool = False) -> None:
+    """Run the blocks of a page in this folder; the first one that does not do what it says raises.
+
+    With `rewrite`, blocks that show other text than is printed are changed in the page instead.
+    """
     for name, text in PRELUDES.get(page.name, {}).items():
         Path(name).write_text(text)
     sys.path.insert(0, "")  # Python blocks are typed into an interpreter, which imports from this folder
     names: dict[str, object] = {"__name__": "page"}
+    outputs = [Output("", measured=False)]
     for block in blocks_of(page):
-        if block.reason or block.language not in RUN:
-            continue
         where = f"{page.relative_to(ROOT)}:{block.line}"
-        _say(f"--- {where}\n")
-        if block.language == "python":
-            _run_python(block, where, names)
-        else:
-            for command in block.commands:
-                _run_command(command, block.tested(command), where)
+        if block.language in RUN and not block.reason:
+            _say(f"--- {where}\n")
+            if block.language == "python":
+                outputs.append(_run_python(block, where, names))
+            else:
+                outputs += [_run_command(command, block.tested(command), where) for command in block.commands]
+        if block.printed.strip():
+            _compare(page, block, outputs, where, rewrite=rewrite)
 
 
-def _run_python(block: Block, where: str, names: dict[str, object]) -> None:
+def _compare(page: Path, block: Block, outputs: Sequence[Output], where: str, *, rewrite: bool) -> None:
+    """Compare what a block shows with what was printed before it: with the output that is most like it."""
+    lost, output = min(
+        ((missing(block.printed, output), output) for output in reversed(outputs)),
+        key=lambda pair: len(pair[0]),
+    )
+    if lost and rewrite:
+        text = page.read_text(encoding="utf-8")
+        assert text.count(block.printed) == 1, f"{where}: rewrite this block by hand"
+        page.write_text(text.replace(block.printed, rewritten(block.printed, output)), encoding="utf-8")
+        _say(f"rewritten: {where}\n")
+        return
+    assert not lost, f"{where}: this is shown and not printed:\n" + "\n".join(lost)
+
+
+def _run_python(block: Block, where: str, names: dict[str, object]) -> Output:
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(compile(block.text, where, "exec"), names)
@@ -150,16 +197,17 @@ def _run_python(block: Block, where: str, names: dict[str, object]) -> None:
     lines = iter(printed.getvalue().splitlines())
     for expected in block.expected:
         assert expected in lines, f"{where}: {expected!r} is not printed, or not in this order"
+    return Output(printed.getvalue(), measured=False)
 
 
-def _run_command(command: str, words: list[str], where: str) -> None:
+def _run_command(command: str, words: list[str], where: str) -> Output:
     code = _EXIT_CODE.search(command)
     wanted = int(code[1]) if code else 0
     _say(f"$ {shlex.join(words)}\n")
     match words:
         case ["gapless", *arguments]:
             found, printed = _gapless(arguments)
-        case ["python", "-m", *_]:
+        case ["python", *_]:
             done = subprocess.run(
                 [sys.executable, *words[1:]], stdout=subprocess.PIPE, text=True, check=False
             )
@@ -169,6 +217,7 @@ def _run_command(command: str, words: list[str], where: str) -> None:
     _say(printed)
     assert found == wanted, f"{where}: the exit code is {found}, not {wanted}: {command}"
     assert printed or wanted, f"{where}: nothing is printed: {command}"
+    return Output(printed, measured=words[0] == "python" or measures(shlex.join(words)))
 
 
 def _gapless(arguments: Sequence[str]) -> tuple[int, str]:
@@ -193,6 +242,10 @@ def links_of(page: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asked = Path(sys.argv[1]).resolve()
-    with TemporaryDirectory() as folder, chdir(folder):
-        run_page(asked)
+    asked = [Path(name).resolve() for name in sys.argv[1:] if name != "--rewrite"]
+    if len(asked) == 1:
+        with TemporaryDirectory() as folder, chdir(folder):
+            run_page(asked[0], rewrite="--rewrite" in sys.argv)
+    else:  # no page lives on what another one has left behind
+        own = [sys.executable, "-m", "tests.documents", *({"--rewrite"} & set(sys.argv))]
+        sys.exit(sum(subprocess.run([*own, str(page)], check=False).returncode for page in asked))

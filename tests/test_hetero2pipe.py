@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations_with_replacement, permutations, product
+from statistics import correlation
 
 import pytest
 
@@ -10,6 +12,8 @@ from benchmarks.hetero2pipe import __main__ as command
 from benchmarks.hetero2pipe import here, phones, planners
 from benchmarks.hetero2pipe.playing import KIRIN, OURS, PAPERS, Study, answers, ask, on_units, ratios
 from benchmarks.printing import Part, Statement
+from gapless.formulations.flow_shop.tables import Schedule, shop_of
+from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.workload import LoadPolicy
 from gapless.profiler.platforms.workloads import shipped_workload
 
@@ -20,8 +24,19 @@ def statements(parts: Iterator[Part]) -> list[Statement]:
     return [part for part in parts if isinstance(part, Statement)]
 
 
-def test_no_class_contradicts_the_paper() -> None:
-    assert all(found.holds for found in statements(phones.classes(SMALL)))
+def test_no_class_contradicts_the_paper_though_a_feature_does() -> None:
+    *classes, misses = statements(phones.classes(SMALL))
+    assert all(found.holds for found in classes)
+    assert misses.found == "computed, by time: alexnet 38 times, vgg16 78 times"
+    assert not misses.holds
+
+
+def test_band_is_compared_by_its_own_policies() -> None:
+    """Seen: "1.05 times as fast as Band: Agrees", by an adaptation that may not come back to a unit."""
+    sel, lst, _ = statements(planners.policies(SMALL))
+    assert not sel.holds
+    assert not lst.holds
+    assert "policy sel" in sel.found
 
 
 def test_a_plan_is_proven_only_where_a_backend_has_proven_it() -> None:
@@ -44,11 +59,31 @@ def test_throughput_is_networks_over_latency() -> None:
     assert min(ratios(answers(SMALL, KIRIN), "pipe-it", "serial")) <= 1.0
 
 
-def test_more_units_make_queues_shorter_and_bubbles_do_not_tell_latency() -> None:
+def test_more_units_make_queues_shorter() -> None:
     (queue,) = statements(phones.figure_2a(SMALL))
     assert queue.holds
+
+
+def test_bubbles_tell_the_latency_of_the_best_plans_of_each_size_only() -> None:
     (linear,) = statements(phones.figure_12(SMALL))
-    assert not linear.holds
+    assert linear.holds
+    assert correlation(*zip(*phones.bubbles("(b)"), strict=True)) < 0.9
+    points = phones.lower_edge("(b)", 3).points
+    assert phones.lower_edge("(b)", 3).plans == 6**4
+    assert min(latency for _, latency in points) == min(_columns_ms("(b)", 3))
+
+
+def _columns_ms(which: str, places: int) -> Iterator[float]:
+    """Yield the latency of all plans with few places of cuts, as the judge says it."""
+    shop = shop_of(phones.in_columns(which))
+    choices = []
+    for request in range(shop.request_count):
+        cuts, count = shop.chain(request).cuts, shop.chain(request).layer_count
+        some = sorted({cuts[round(place * (len(cuts) - 1) / (places - 1))] for place in range(places)})
+        choices.append([(0, *inner, count) for inner in combinations_with_replacement(some, 2)])
+    for order in permutations(range(shop.request_count)):
+        for chosen in product(*choices):
+            yield WorkloadValues(shop, Schedule(order, chosen)).makespan_us / 1000
 
 
 def test_memory_is_that_of_all_weights_where_they_stay_loaded() -> None:

@@ -1,6 +1,6 @@
 """Hetero2Pipe's study recomputed, beside what the paper prints: `python -m benchmarks.hetero2pipe`.
 
-    python -m benchmarks.hetero2pipe                          # all that is simulated, a quarter of an hour
+    python -m benchmarks.hetero2pipe                          # all that is simulated, twenty minutes
     python -m benchmarks.hetero2pipe --parts 7,8 --platforms kirin990 --count 20 --limit 0.3
     python -m benchmarks.hetero2pipe --parts cases            # each combination with its bound and gap
     python -m benchmarks.hetero2pipe --parts here9,here10,here11   # measured on this machine
@@ -33,6 +33,7 @@ from .playing import Study
 PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
     "classes": phones.classes,
     "2a": phones.figure_2a,
+    "policies": planners.policies,
     "7": planners.figure_7,
     "8": planners.figure_8,
     "steps": planners.steps,

@@ -7,11 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from time import perf_counter
 
+from gapless.formulations.coordination.setting import Setting
+from gapless.formulations.coordination.stretch import play_jobs
 from gapless.formulations.costs import CostTable, Interference, NetworkCosts, TransferRows
 from gapless.formulations.flow_shop.tables import workload_of
+from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
+from gapless.solvers.coordination.policies import make_policy
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 
@@ -21,6 +25,8 @@ OURS, PAPERS = "native", "hetero2pipe"
 ABLATION = ("hetero2pipe-noct", "hetero2pipe-noc", "hetero2pipe-not", PAPERS)
 PLANNERS = ("serial", "pipe-it", "band", *ABLATION, "annealing", OURS)
 _LIMITED = (OURS, "annealing")
+POLICIES = ("sel", "lst")
+"""Band's own policies. The planner `band` is an adaptation: no plan may come back to a unit, a policy may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,20 @@ def answers(study: Study, platform: str) -> tuple[Answers, ...]:
         {name: ask(problem, name, study.limit_s if name in _LIMITED else None) for name in PLANNERS}
         for problem in problems(study, platform)
     )
+
+
+@cache
+def policy_us(study: Study, platform: str, policy: str) -> tuple[float, ...]:
+    """Return the makespan of each combination under a policy, in the same simulation with slowdown."""
+    return tuple(_under(problem, policy) for problem in problems(study, platform))
+
+
+def _under(problem: Problem, policy: str) -> float:
+    """Return when the last request is done where a policy decides as units become free; all come at once."""
+    requests = tuple(
+        JobRequest(name=request.name, network=request.network) for request in workload_of(problem).requests
+    )
+    return max(play_jobs(Setting.of(problem), Jobs(requests=requests), make_policy(policy)).latencies_us())
 
 
 @cache

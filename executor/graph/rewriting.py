@@ -121,7 +121,8 @@ class _File:
     @cached_property
     def model(self) -> ModelProto:
         """The model."""
-        return ModelProto.FromString(self.content)
+        found: ModelProto = ModelProto.FromString(self.content)
+        return found
 
     @cached_property
     def quantised(self) -> bool:

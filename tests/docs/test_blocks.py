@@ -15,7 +15,7 @@ from gapless.files.formats import file_format
 from gapless.files.schema import json_schema
 from gapless.formulations.files import parse, parse_problem
 
-from ..documents import DOCS, PAGES, REASONS, ROOT, RUN, SHOWN, blocks_of, links_of
+from ..documents import DOCS, HOW_LONG, PAGES, REASONS, ROOT, RUN, SHOWN, blocks_of, links_of
 
 LONGEST_S = 300
 RUNNING = [page for page in PAGES if any(block.language in RUN for block in blocks_of(page))]
@@ -55,6 +55,8 @@ def test_no_block_gets_around_being_run(page: Path) -> None:
         if block.options:
             begun = " ".join(block.options.split()[:2])
             assert any(command.startswith(begun) for command in block.commands), f"{where} has no {begun}"
+            added = {word for word in block.options.split() if word.startswith("--")}
+            assert added <= HOW_LONG, f"{where} is tested with {added - HOW_LONG}, which is not shown"
         if block.language == "console":
             assert block.commands, f"{where} has no command"
         if block.language in SHOWN:

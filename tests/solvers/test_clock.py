@@ -89,7 +89,7 @@ def test_loading_has_an_end(problem: Problem, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 1.0, 5.0, 6.0, 7.0])
-    monkeypatch.setattr(protocol.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
     clock = Clock()
     deadline = Deadline(3.0, clock)  # at 0
     with clock.stopped(), clock.stopped():  # from 1 to 5

@@ -84,7 +84,7 @@ class SolvingOptions:
     def solver_options(self) -> SolveOptions:
         """The same for a backend."""
         from ...solvers.protocol import SolveOptions
-        from ...solvers.sources import StartMode, start_mode
+        from ...solvers.sources import start_mode
 
         return SolveOptions(
             top=self.top,
@@ -93,5 +93,5 @@ class SolvingOptions:
             memory_limit_bytes=None if self.memory_limit is None else self.memory_limit * 2**20,
             seed=self.seed,
             threads=self.threads,
-            start=StartMode.NATIVE if self.start is None else start_mode(self.start),
+            start=start_mode(self.start),
         )

@@ -46,8 +46,9 @@ def sweep_view(found: SweepResult) -> RenderableType:
         if len(tables) > _MOST:
             parts.append(Text(f"  ... and {len(tables) - _MOST} more tables: see the page"))
     if found.rows:
+        classes = class_words(found.rows)
         parts += ["", Text("Who proves what", style="bold"), indented(_backends(found))]
-        parts += [Text(words, style="dim")] if (words := class_words(found.rows)) else []
+        parts += [Text(classes, style="dim")] if classes else []
     parts += [Text(f"contradiction: {text}", style="bold red") for text in disagreements(found.rows)]
     return Group(*parts, *_failures(found))
 
