@@ -14,7 +14,7 @@ import gapless
 from gapless.api.problems import table_problem
 from gapless.formulations.errors import BackendFailedError
 from gapless.formulations.problem import Problem
-from gapless.solvers import protocol, sandbox
+from gapless.solvers import sandbox
 from gapless.solvers.protocol import Claim, Clock, Deadline, SolveOptions
 from gapless.solvers.session import solve
 
