@@ -13,6 +13,7 @@ from benchmarks.workload_instances import crowded_workload, random_workload, sma
 from gapless.formulations.flow_shop.rules import keep_on
 from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop, shop_of
 from gapless.formulations.problem import Problem
+from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.flow_shop import company
 from gapless.solvers.flow_shop.arrays import PRICE_SCALE, build_arrays
 from gapless.solvers.flow_shop.bounds import price_bound
@@ -66,6 +67,25 @@ def test_no_optimum_under_the_cap_is_below(seed: int) -> None:
     for term, value in zip(TERMS, least, strict=True):
         assert objective_bound(problem.with_objective(term)) <= value
     assert dearest(shop_of(problem), bound_of(problem)) <= 1000 * PRICE_SCALE
+
+
+@pytest.mark.parametrize("execution", Execution)
+def test_the_bound_knows_what_the_cap_leaves(execution: Execution) -> None:
+    """The last network runs beside two that it would lose all its speed to, and keeps a quarter of it."""
+    tables: dict[str, list[list[int | None]]] = {
+        "c": [[None, None, 100_000]],
+        "b": [[None, 400_000, None]],
+        "a": [[400_000, None, None]],
+    }
+    slowdown = [[0, 0, 0], [0, 0, 0], [2500, 2500, 0]]
+    ordered = Workload(
+        requests=(Request(name="r", network="a"),), order=RequestOrder.FIXED, execution=execution
+    )
+    problem = workload_problem(tables, ["c", "b", "a"], slowdown=slowdown, workload=ordered)
+    least = optima(problem, ("makespan",))
+    assert least is not None
+    assert least[0] == pytest.approx(400_000, abs=10)
+    assert 399_900 <= objective_bound(problem) <= least[0]
 
 
 def test_sets_that_are_searched_for_keep_to_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
