@@ -96,6 +96,8 @@ class PlacementReceipt:
         As asked; engines do not say what they granted.
     quota_permille
         Quota of processor time that was set; None: none. A receipt with a quota is of an emulated unit.
+    compared
+        Whether numbers of this session were compared with those of the uncut model, and agreed.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -112,6 +114,7 @@ class PlacementReceipt:
     precision: str = "high"
     memory: str = "normal"
     quota_permille: int | None = None
+    compared: bool = False
 
     @property
     def mismatches(self) -> tuple[str, ...]:

@@ -10,6 +10,9 @@ from ..formulations.history import History
 from ..formulations.validation import STRICT
 from .measurement import Measurement
 
+UNCHECKED = "numbers are not compared with those of the uncut model, as was asked (--unchecked, check=False)"
+"""What is said of numbers that nobody was to compare."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:

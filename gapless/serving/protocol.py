@@ -145,7 +145,7 @@ def _deadline_us(parameters: Mapping[str, Any]) -> int | None:
     return None
 
 
-def answer(request: InferRequest, served: Served) -> tuple[bytes, int | None]:
+def answer(model: Registered, request: InferRequest, served: Served) -> tuple[bytes, int | None]:
     """Return the body of an answer, and the length of its JSON document where binary data follows."""
     outputs, blobs = [], []
     for name, binary in request.outputs.items():
@@ -172,6 +172,7 @@ def answer(request: InferRequest, served: Served) -> tuple[bytes, int | None]:
             "waited_us": round(served.waited_us),
             "units": ",".join(chunk.unit for chunk in served.chunks),
             "late": served.late,
+            "compared": model.compared,
         },
         "outputs": outputs,
     }
@@ -192,4 +193,5 @@ def model_metadata(model: Registered) -> dict[str, Any]:
         "platform": "gapless",
         "inputs": described(model.held.model.inputs),
         "outputs": described(model.held.model.outputs),
+        "parameters": {"compared": model.compared, "numbers": model.numbers},
     }

@@ -154,7 +154,10 @@ def _from_json(tensor: Mapping[str, Any], spec: TensorSpec) -> NDArray[Any]:
         raise _Defect("has no data: a list is needed, or binary_data_size")
     values, wanted = _flat(data, spec.shape), np.dtype(spec.dtype)
     if {*map(type, values)} <= _TYPES[wanted.kind]:
-        with suppress(OverflowError), np.errstate(over="ignore"):  # numbers that are too large are named below
+        with (
+            suppress(OverflowError),
+            np.errstate(over="ignore"),
+        ):  # numbers that are too large are named below
             if wanted.kind not in "iu" or not values or _within(np.iinfo(wanted), min(values), max(values)):
                 found = np.array(values, dtype=wanted).reshape(spec.shape)
                 if wanted.kind != "f" or np.isfinite(found).all():

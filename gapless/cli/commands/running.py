@@ -43,7 +43,7 @@ from ..options.models import (
     parse_samples,
     parse_sizes,
 )
-from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
+from ..options.problem import CheckOption, FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
     from ...executor.measurement import Measurement
@@ -76,9 +76,6 @@ TaskSlotsOption = Annotated[
     ),
 ]
 RestartOption = Annotated[bool, _running_option("--restart", help="Replace lost workers, once.")]
-CheckOption = Annotated[
-    bool, _running_option(help="First compare the numbers with those of the uncut model.", show_default=True)
-]
 RunInputOption = Annotated[
     Path | None,
     _running_option(

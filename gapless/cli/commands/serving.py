@@ -22,7 +22,7 @@ from ..options.models import (
     ShapeOption,
     UnitsOption,
 )
-from ..options.problem import check_writable
+from ..options.problem import CheckOption, check_writable
 
 _place_option = heading("Where")
 _served_option = heading("How requests are served")
@@ -124,6 +124,7 @@ def serve(
     problem: ProblemOption = None,
     split: SplitOption = 1,
     seconds: SecondsOption = None,
+    check: CheckOption = True,
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
@@ -146,7 +147,7 @@ def serve(
     check_writable(trace)
     where = serving.place(host, port, socket, token_file, most_mib=max_body)
     sources = serving.sources_of(control, hot)
-    how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue}
+    how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
