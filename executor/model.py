@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.network import Network
 from ..formulations.validation import STRICT
+from .comparing import LEAST_SCALE, Allowed, Decision, Reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -246,6 +247,53 @@ class OpenToOrders(Protocol):
         ...
 
 
+@runtime_checkable
+class OpenToDecisions(Protocol):
+    """A model that knows which of its tensors are indices, comparisons or rounded numbers."""
+
+    def decision(self, tensor: str) -> Decision | None:
+        """Return how a tensor was decided, or None: it is computed, or nothing is known."""
+        ...
+
+
+def references(model: Model, seeds: Sequence[int], names: Collection[str] = ()) -> dict[str, Reference]:
+    """Return what tensors of a model should hold for its sample inputs of some seeds.
+
+    Parameters
+    ----------
+    model
+        The uncut model.
+    seeds
+        One sample each. The scale of a tensor comes from all of them: use three or more.
+    names
+        Which tensors that cross a cut; its outputs are always there.
+    """
+    outputs = [spec.name for spec in model.outputs]
+    wanted = dict.fromkeys([*outputs, *names])
+    decisions = {name: decision for name in wanted if (decision := decision_of(model, name))}
+    behind = [name for decision in decisions.values() for name in decision.behind]
+    inner = [name for name in dict.fromkeys([*wanted, *behind]) if name not in outputs]
+    samples = [model.sample_inputs(seed) for seed in seeds]
+    found = [{**inputs, **model.reference(inputs, also=inner)} for inputs in samples]
+
+    def plain(name: str) -> Reference:
+        return Reference.of([each[name] for each in found])
+
+    return {
+        name: Reference.of(
+            [each[name] for each in found],
+            decision=decisions.get(name),
+            behind=[plain(each) for each in decisions[name].behind] if name in decisions else (),
+        )
+        for name in wanted
+    }
+
+
+def decision_of(model: Model, tensor: str) -> Decision | None:
+    """Return how a model decides a tensor; None: it is computed, or nothing is known."""
+    return model.decision(tensor) if isinstance(model, OpenToDecisions) else None
+
+
 def reordered(model: Model, order: Sequence[int]) -> Model:
     """Return a model with its layers in another topological order; empty: as it is.
 
@@ -315,6 +363,11 @@ def is_quantised(network: Network) -> bool:
     return any(kind in _IN_INTEGERS or kind.startswith(_IN_INTEGERS_PREFIX) for kind in kinds)
 
 
+def allowed_of(network: Network, precisions: Iterable[str]) -> Allowed:
+    """Return what counts as equal for a network on units of some precisions."""
+    return Allowed(allowed_error(network, precisions), quantised=is_quantised(network))
+
+
 def allowed_error(network: Network, precisions: Iterable[str]) -> float:
     """Return the largest relative error of a network that counts as equal, on units of some precisions.
 
@@ -324,30 +377,11 @@ def allowed_error(network: Network, precisions: Iterable[str]) -> float:
     return max(least, *(tolerance(precision) for precision in precisions))
 
 
-LEAST_SCALE = 2.0**-11
-"""Magnitude below which errors are absolute: functions such as sigmoid are exact to some units in the last
-place of *one*, however small their result (ONNX Runtime's gives 0 for 1e-8), so even the reference is not."""
-
-
 def largest_magnitude(array: NDArray[Any]) -> float:
     """Return the largest magnitude of the finite numbers of an array; 0 where there are none."""
     import numpy as np
 
     return float(np.max(np.abs(array[np.isfinite(array)].astype(np.float64)), initial=0.0))
-
-
-def is_mostly_finite(arrays: Iterable[NDArray[Any]]) -> bool:
-    """Return whether more than half of the numbers of some arrays are finite, or there are none.
-
-    What is compared with an array of NaN or infinite numbers is not verified: they are equal whatever was
-    computed before.
-    """
-    import numpy as np
-
-    counts = [(array.size, int(np.isfinite(array).sum())) for array in arrays]
-    return 2 * sum(finite for _, finite in counts) > sum(size for size, _ in counts) or not any(
-        size for size, _ in counts
-    )
 
 
 def relative_error(found: NDArray[Any], right: NDArray[Any], *, magnitude: float | None = None) -> float:

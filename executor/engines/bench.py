@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.validation import STRICT
+from ..comparing import is_mostly_finite
 from ..engine import PlacementReceipt, Session, parse_artifact, parse_receipt
 from ..measurement import Spread
-from ..model import Model, allowed_error, is_mostly_finite, relative_error
+from ..model import Model, allowed_error, relative_error
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import Link, Worker
 from .nameless import NamelessFile

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
 from ...formulations.network import Network
+from ..comparing import is_mostly_finite
 from ..engine import PlacementReceipt
-from ..model import Model, TensorPart, allowed_error, is_mostly_finite, largest_magnitude, relative_error
+from ..model import Model, TensorPart, allowed_error, largest_magnitude, relative_error
 from ..runner import Verification
 from .pipeline import Pipeline
 

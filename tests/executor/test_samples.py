@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gapless.executor.model import TensorSpec, is_mostly_finite
+from gapless.executor.comparing import is_mostly_finite
+from gapless.executor.model import TensorSpec
 from gapless.executor.samples import Samples, parse_ranges, read_samples
 from gapless.formulations.errors import InvalidInputError
 
