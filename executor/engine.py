@@ -97,7 +97,8 @@ class PlacementReceipt:
     quota_permille
         Quota of processor time that was set; None: none. A receipt with a quota is of an emulated unit.
     compared
-        Whether numbers of this session were compared with those of the uncut model, and agreed.
+        Whether its numbers were compared with those of the uncut model before it worked, and agreed.
+        None: it was opened to be measured only.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -114,7 +115,7 @@ class PlacementReceipt:
     precision: str = "high"
     memory: str = "normal"
     quota_permille: int | None = None
-    compared: bool = False
+    compared: bool | None = None
 
     @property
     def mismatches(self) -> tuple[str, ...]:

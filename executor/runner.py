@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from ..formulations.deployment import Deployment
 from ..formulations.history import History
 from ..formulations.validation import STRICT
+from .engine import PlacementReceipt
 from .measurement import Measurement
 
 UNCHECKED = "numbers are not compared with those of the uncut model, as was asked (--unchecked, check=False)"
@@ -60,6 +62,11 @@ class Verification:
     problem: str = ""
 
     @property
+    def compared(self) -> bool:
+        """Whether anything was compared."""
+        return self.worst_error is not None
+
+    @property
     def largest_error(self) -> float:
         """The largest error, infinite where nothing could be compared."""
         return float("inf") if self.worst_error is None else self.worst_error
@@ -74,6 +81,14 @@ class Verification:
             f"(at most {self.tolerance:g} is allowed)"
         )
         return f"{agree}; but {self.problem}" if self.problem else agree
+
+
+def told(
+    verification: Verification | None, receipts: Iterable[PlacementReceipt]
+) -> tuple[PlacementReceipt, ...]:
+    """Return receipts that say whether numbers were compared."""
+    compared = verification is not None and verification.compared
+    return tuple(replace(receipt, compared=compared) for receipt in receipts)
 
 
 class Runner(Protocol):

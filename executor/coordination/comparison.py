@@ -10,8 +10,8 @@ from ...formulations.coordination.estimates import Key
 from ...formulations.errors import EngineUnavailableError, OutputMismatchError
 from ...formulations.hardware import ProcessingUnit
 from ..engine import PlacementReceipt
-from ..model import allowed_error, is_mostly_finite, relative_error
-from ..pipeline.verify import error_words, receipt_words, unverified_words
+from ..model import allowed_of, references
+from ..pipeline.verify import receipt_words, unverified_words
 from ..runner import Verification
 from .held import HeldNetwork
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, NDArray[Any]]
 
-_SEED = 1
+_SEEDS = (1, 2, 3)
+"""Chunks are tried on the first of these samples; all of them tell the scales of the right numbers."""
 
 
 class Comparison:
@@ -36,10 +37,10 @@ class Comparison:
         self._allowed = 0.0
         self._blind: set[str] = set()
         self._problem = ""
-        inputs = held.model.sample_inputs(_SEED)
+        self._inputs = held.model.sample_inputs(_SEEDS[0])
         names = {name for specs in held.sessions.values() for spec in specs for name in spec.outputs}
         try:
-            self._right = {**inputs, **held.model.reference(inputs, also=sorted(names))}
+            self._right = references(held.model, _SEEDS, sorted(names))
         except EngineUnavailableError as error:
             self._right, self._problem = {}, str(error)
 
@@ -82,25 +83,27 @@ class Comparison:
         specs = self._held.sessions[key]
         made = {name: spec.artifact.piece for spec in specs for name in spec.outputs}
         for name in {name for spec in specs for name in spec.inputs} - made.keys():
-            self._tensors[name][...] = self._right[name]
+            right = self._inputs[name] if name in self._inputs else self._right[name].arrays[0]
+            self._tensors[name][...] = right
         for name in made:  # an engine that writes nothing must not find the numbers of another one
             self._tensors[name][...] = 0
         run(key)
-        allowed = allowed_error(self._held.model.network, [unit.engine.precision])
-        self._allowed = max(self._allowed, allowed)
+        allowed = allowed_of(self._held.model.network, [unit.engine.precision])
+        self._allowed = max(self._allowed, allowed.error)
         for name, piece in made.items():
-            if not is_mostly_finite([self._right[name]]):
+            if not self._right[name].verifiable:
                 self._blind.add(name)
                 continue
-            error = relative_error(self._tensors[name], self._right[name])
-            if not error <= allowed:
+            difference = self._right[name].compare(self._tensors[name], 0, allowed)
+            if not difference.agrees:
                 start, stop = self._held.layers(*key[:2])
                 granted = "; ".join(receipt_words(one) for one in receipts if one.piece == piece)
                 raise OutputMismatchError(
                     f"{self._held.name!r} gives wrong numbers. The first wrong tensor is {name!r}, made by "
                     f"{self._held.name!r} (layers {start} to {stop - 1}) on unit {unit.name!r}: "
-                    f"{error_words(error, allowed)}. What that unit was granted: {granted}. Leave this unit "
-                    "or engine out, or take what it gives unchecked (--unchecked, check=False)"
+                    f"{difference.where}{': ' if difference.where else ''}{difference.words}. What that unit "
+                    f"was granted: {granted}. Leave this unit or engine out, or take what it gives unchecked "
+                    "(--unchecked, check=False)"
                 )
-            self._errors.append(error)
+            self._errors.append(difference.error)
             yield piece

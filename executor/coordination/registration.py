@@ -11,7 +11,7 @@ from ...formulations.coordination.times import NetworkTimes
 from ...formulations.errors import QueueFullError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ..engine import PlacementReceipt, parse_receipt
-from ..runner import UNCHECKED, Verification
+from ..runner import UNCHECKED, Verification, told
 from ..workers import Message
 from .comparison import Comparison
 from .held import HeldNetwork, TaskSlots
@@ -50,7 +50,7 @@ class Registered:
     @property
     def compared(self) -> bool:
         """Whether its numbers were compared, and agreed."""
-        return self.verification is not None and self.verification.worst_error is not None
+        return self.verification is not None and self.verification.compared
 
     @property
     def numbers(self) -> str:
@@ -123,7 +123,7 @@ def open_network(
             opened = [parse_receipt(found) for found in opening.result()["receipts"]]
             if comparison is not None:
                 opened = comparison.check(unit, units[unit], opened, partial(_run, loop, probe))
-            receipts += opened
+            receipts += opened if comparison else told(None, opened)
             if known is None:
                 task = {**probe, "runs": _MEASURED_RUNS, "limit_ns": _MEASURING_NS}
                 took_us = loop.errand(unit, task).result()["took_us"]

@@ -13,6 +13,7 @@ from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.models import (
+    CheckOption,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -22,7 +23,7 @@ from ..options.models import (
     ShapeOption,
     UnitsOption,
 )
-from ..options.problem import CheckOption, check_writable
+from ..options.problem import check_writable
 
 _place_option = heading("Where")
 _served_option = heading("How requests are served")

@@ -99,6 +99,8 @@ def opened(asked: Subject, choice: DeviceChoice, where: dict[str, Any], how: dic
             **where,
             **how,
         )
+    for name, model in server.coordinator.registered.items():
+        say(f"{name}: {model.numbers}")
     say(f"{', '.join(server.coordinator.registered)} at {server.url}; Ctrl-C stops")
     return server
 
@@ -216,7 +218,9 @@ def serve_until(
         stop(seconds)
         watch.close()
         unanswered = server.close()
-        notes = [f"{request} was not answered" for request in unanswered]
+        models = server.coordinator.registered
+        notes = [f"{name}: {model.numbers}" for name, model in models.items() if not model.compared]
+        notes += [f"{request} was not answered" for request in unanswered]
         history = server.coordinator.history()
         if trace is not None:
             if history is None:
