@@ -294,6 +294,10 @@ class Manifest:
         How requests come in that belong together; None: each stream lets them in by itself.
     files
         SHA-256 of every other file of the folder, by name.
+    numbers
+        What is known of the numbers of these files, in words: how they compared with those of the uncut
+        model on the device where they were exported, or that they were not compared, and why. "": an older
+        version wrote them.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -312,6 +316,7 @@ class Manifest:
     streams: tuple[ExportedStream, ...]
     rounds: ExportedRounds | None
     files: dict[str, str]
+    numbers: str = ""
 
     def __post_init__(self) -> None:
         steps = [step for stream in self.streams for chunk in stream.chunks for step in chunk.steps]

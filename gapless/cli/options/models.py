@@ -91,7 +91,7 @@ CheckOption = Annotated[
     bool,
     model_option(
         "--check/--unchecked",
-        "/--no-check",
+        " /--no-check",
         help="First compare the numbers with those of the uncut model; wrong ones are refused (exit code 6).",
     ),
 ]

@@ -12,6 +12,7 @@ import pytest
 
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.model import TensorSpec
+from gapless.executor.runner import UNCHECKED
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.nearness import shown
@@ -27,7 +28,7 @@ TOKEN = "a token of many letters"
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Coordinator]:
-    with coordinator("a", "b", queue=8, late=Late.DROP) as found:
+    with coordinator("a", "b", queue=8, late=Late.DROP, check=False) as found:  # "nan" is wrong on purpose
         found.register(chain(("add", 1.0), ("scale", 2.0), name="net"))
         found.register(chain(("sleep", 0.1), name="slow"))
         found.register(chain("nan", name="nan"))
@@ -51,10 +52,22 @@ def test_health_and_metadata(app: App) -> None:
         "platform": "gapless",
         "inputs": [{"name": "x", **tensor}],
         "outputs": [{"name": "t1", **tensor}],
+        "parameters": {"compared": False, "numbers": UNCHECKED},
     }
     assert ask(app, "GET", "/v2/models/net").document == expected
     assert ask(app, "GET", "/v2/models/net/versions/1").document == expected
     assert ask(app, "GET", "/v2/models/net/ready").document == {"name": "net", "ready": True}
+
+
+def test_metadata_and_answers_say_that_numbers_were_compared() -> None:
+    with coordinator("a") as opened:
+        opened.register(chain(("add", 1.0), ("scale", 2.0), name="net"))
+        app = App(opened, token=None, most_bytes=10_000)
+        said = ask(app, "GET", "/v2/models/net").document["parameters"]
+        assert said["compared"] is True
+        assert said["numbers"].startswith("numbers agree with the uncut model")
+        found = ask(app, "POST", INFER, json_body(vector(3.0)))
+        assert found.document["parameters"]["compared"] is True
 
 
 def test_infer_in_json(app: App) -> None:
@@ -65,6 +78,7 @@ def test_infer_in_json(app: App) -> None:
     assert output == {"name": "t1", "datatype": "FP32", "shape": [16], "data": [8.0] * 16}
     assert found.document["parameters"]["units"] in {"a", "b"}
     assert found.document["parameters"]["late"] is False
+    assert found.document["parameters"]["compared"] is False
     nested = json_body(vector(1.0), data=[1] * 16)
     assert (
         ask(app, "POST", "/v2/models/net/versions/1/infer", nested).document["outputs"][0]["data"][0] == 4.0
@@ -98,12 +112,18 @@ def test_infer_in_binary_form_as_tritonclient_asks(app: App) -> None:
         (json_body(vector(1), datatype="INT32"), "has the datatype 'INT32', needs FP32"),
         (json_body(vector(1), datatype="BYTES"), "BYTES, which no model here takes; it is FP32"),
         (json_body(vector(1), data=[1.0]), "data of another shape: [16] is needed"),
-        (json_body(vector(1), data=["1"] * 16), """input 'x' has '"1"' at [0], which FP32 in JSON does not have"""),
+        (
+            json_body(vector(1), data=["1"] * 16),
+            """input 'x' has '"1"' at [0], which FP32 in JSON does not have""",
+        ),
         (json_body(vector(1), data=[[1.0], [1.0, 2.0]]), "data of another shape: [16] is needed"),
         (json_body(vector(1), data=None), "has no data"),
         (json_body(vector(1), parameters=7), "parameters that are no object"),
         (json_body(vector(1), parameters={"binary_data_size": 64}), "but 0 bytes are left"),
-        (json_body(vector(1)).replace(b"1.0,", b"NaN,", 1), "input 'x' has 'NaN' at [0], which FP32 in JSON does not have"),
+        (
+            json_body(vector(1)).replace(b"1.0,", b"NaN,", 1),
+            "input 'x' has 'NaN' at [0], which FP32 in JSON does not have",
+        ),
         (json_body(vector(1))[:-1] + b', "outputs": [{"name": "t7"}]}', "'t7' is no output of 'net'"),
         (
             json_body(vector(1))[:-1]
@@ -307,7 +327,13 @@ def test_json_values_that_a_type_has_are_taken(dtype: str, text: str, expected: 
 
 @pytest.mark.parametrize(
     ("shape", "data"),
-    [((2, 2), [[1, 2], 3]), ((2, 2), [[1, 2, 3, 4]]), ((2, 2), [[[1], [2]], [[3], [4]]]), ((), []), ((0,), [1])],
+    [
+        ((2, 2), [[1, 2], 3]),
+        ((2, 2), [[1, 2, 3, 4]]),
+        ((2, 2), [[[1], [2]], [[3], [4]]]),
+        ((), []),
+        ((0,), [1]),
+    ],
 )
 def test_data_of_another_shape_is_refused(shape: tuple[int, ...], data: list[Any]) -> None:
     spec = TensorSpec(name="x", shape=shape, dtype="int32")
@@ -317,7 +343,14 @@ def test_data_of_another_shape_is_refused(shape: tuple[int, ...], data: list[Any
 
 
 def test_scalars_and_empty_tensors_are_taken() -> None:
-    for shape, data in (((), [7]), ((0,), []), ((2, 0), [[], []]), ((2, 0), []), ((1, 1), [[7]]), ((1, 1), [7])):
+    for shape, data in (
+        ((), [7]),
+        ((0,), []),
+        ((2, 0), [[], []]),
+        ((2, 0), []),
+        ((1, 1), [[7]]),
+        ((1, 1), [7]),
+    ):
         spec = TensorSpec(name="x", shape=shape, dtype="int32")
         given = {"name": "x", "shape": list(shape), "datatype": "INT32", "data": data}
         found = parse_inputs([spec], [given], memoryview(b""))["x"]
