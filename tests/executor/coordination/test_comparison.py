@@ -25,7 +25,7 @@ class LyingOnB(FakeEngine):
     def name(self) -> str:
         return f"{__name__}:LyingOnB"
 
-    def prepare(self, *args: object, **options: object) -> tuple[Artifact, ...]:  # type: ignore[override]
+    def prepare(self, *args: object, **options: object) -> tuple[Artifact, ...]:
         from dataclasses import replace
 
         return tuple(replace(made, engine=self.name) for made in super().prepare(*args, **options))  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ class LyingOnB(FakeEngine):
 
 
 class Wrong(FakeSession):
-    def copy_out(self, arrays: object) -> None:  # type: ignore[override]
+    def copy_out(self, arrays: object) -> None:
         super().copy_out(arrays)  # type: ignore[arg-type]
         arrays[0][3] *= 1.01  # type: ignore[index]
 
@@ -53,7 +53,7 @@ class Silent(LyingOnB):
 
 
 class Deaf(FakeSession):
-    def copy_out(self, arrays: object) -> None:  # type: ignore[override]
+    def copy_out(self, arrays: object) -> None:
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -55,13 +56,13 @@ def test_exports_are_compared_and_the_manifest_says_so(
     unchecked = export(*asked, to="onnxruntime", out=tmp_path / "unchecked", check=False)
     assert unchecked.manifest.numbers == UNCHECKED
 
-    def spoiled(content: object) -> bytes:
+    def spoiled(content: Any) -> bytes:
         proto = onnx.load_from_string(whole(content))
         weights = next(each for each in proto.graph.initializer if each.data_type == onnx.TensorProto.FLOAT)
         weights.CopyFrom(
             onnx.numpy_helper.from_array(1.1 * onnx.numpy_helper.to_array(weights), weights.name)
         )
-        return proto.SerializeToString()
+        return bytes(proto.SerializeToString())
 
     model = gapless.open_model(asked[0].network.models[0].locator)
     kind = type(model.pieces(0, asked[1].chunks[0].stop)[0].content)
