@@ -96,6 +96,9 @@ class PlacementReceipt:
         As asked; engines do not say what they granted.
     quota_permille
         Quota of processor time that was set; None: none. A receipt with a quota is of an emulated unit.
+    compared
+        Whether its numbers were compared with those of the uncut model before it worked, and agreed.
+        None: it was opened to be measured only.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -112,6 +115,7 @@ class PlacementReceipt:
     precision: str = "high"
     memory: str = "normal"
     quota_permille: int | None = None
+    compared: bool | None = None
 
     @property
     def mismatches(self) -> tuple[str, ...]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from ..formulations.deployment import Deployment
 from ..formulations.history import History
 from ..formulations.validation import STRICT
 from .comparing import percent
+from .engine import PlacementReceipt
 from .measurement import Measurement
+
+UNCHECKED = "numbers are not compared with those of the uncut model, as was asked (--unchecked, check=False)"
+"""What is said of numbers that nobody was to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,11 @@ class Verification:
     where: str = ""
 
     @property
+    def compared(self) -> bool:
+        """Whether anything was compared."""
+        return self.worst_error is not None
+
+    @property
     def largest_error(self) -> float:
         """The largest error, infinite where nothing could be compared."""
         return float("inf") if self.worst_error is None else self.worst_error
@@ -81,6 +91,14 @@ class Verification:
         if self.share:
             agree += f"; {percent(self.share)} of the entries of an output differ within that, as in a tie"
         return f"{agree}; but {self.problem}" if self.problem else agree
+
+
+def told(
+    verification: Verification | None, receipts: Iterable[PlacementReceipt]
+) -> tuple[PlacementReceipt, ...]:
+    """Return receipts that say whether numbers were compared."""
+    compared = verification is not None and verification.compared
+    return tuple(replace(receipt, compared=compared) for receipt in receipts)
 
 
 class Runner(Protocol):

@@ -17,7 +17,7 @@ from ..pipeline.board import RECORDS
 from ..pipeline.feeding import check_inputs
 from ..pipeline.runs import PipelineRun, run_for
 from ..progress import Report, silent
-from ..runner import Budget
+from ..runner import Budget, Verification, told
 from .cluster import Cluster
 from .driver import Driver, Replan, Result, Revise
 from .loss import Loss
@@ -76,6 +76,7 @@ class ClusterPipeline:
         stall_limit_s: float | None = None,
         report: Report = silent,
     ) -> None:
+        self._verification: tuple[Deployment, Verification] | None = None
         self._cluster = cluster
         self._model = model
         self._engine = engine
@@ -96,6 +97,17 @@ class ClusterPipeline:
     def deployment(self) -> Deployment:
         """What runs now; another one after a loss."""
         return self._driver.deployment
+
+    @property
+    def verification(self) -> Verification | None:
+        """What came of comparing the numbers of what runs now; None: they were not compared."""
+        if self._verification is None or self._verification[0] != self.deployment:
+            return None
+        return self._verification[1]
+
+    @verification.setter
+    def verification(self, found: Verification) -> None:
+        self._verification = self.deployment, found
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -185,7 +197,7 @@ class ClusterPipeline:
     @property
     def receipts(self) -> tuple[PlacementReceipt, ...]:
         """One for each session."""
-        return self._driver.receipts
+        return told(self.verification, self._driver.receipts)
 
     def close(self) -> None:
         """Close the sessions on all devices. Can be called twice."""

@@ -68,6 +68,9 @@ class Coordinator:
         How many times the worker of each unit may be started anew.
     smoothing
         Share of the last observation in an expected time.
+    check
+        Whether each chunk of a network is compared with the uncut network on each unit that can run it,
+        when it is registered.
 
     Attributes
     ----------
@@ -92,6 +95,7 @@ class Coordinator:
         queue: int = QUEUE,
         restarts: int = RESTARTS,
         smoothing: float = SMOOTHING,
+        check: bool = True,
     ) -> None:
         if policy.conduct is not Conduct.CHUNKS:
             raise InvalidInputError(
@@ -104,6 +108,7 @@ class Coordinator:
         self.policy = policy
         self._engine = engine
         self._queue = queue
+        self._check = check
         self._lock = threading.Lock()
         self._registering = threading.Lock()
         self._registered: dict[str, Registered] = {}
@@ -160,6 +165,8 @@ class Coordinator:
             The name is taken, or what is given does not fit the model.
         LayerNotRunnableError
             No unit can run a layer.
+        OutputMismatchError
+            A chunk gives wrong numbers on a unit.
         ExecutionError
             A chunk cannot be prepared or opened.
         """
@@ -174,9 +181,14 @@ class Coordinator:
             network = index_of(self._loop, held)
             if network is None:
                 known = chunk_times(chain, held.sections) if costs else None
-                network, receipts = open_network(self._loop, self.platform, held, known, queue=self._queue)
+                network, receipts = open_network(
+                    self._loop, self.platform, held, known, queue=self._queue, check=self._check
+                )
                 self._receipts += receipts
-            found = Registered(name=name, network=network, held=held, deadline_us=deadline_us)
+            verification = self._loop.networks[network].verification
+            found = Registered(
+                name=name, network=network, held=held, deadline_us=deadline_us, verification=verification
+            )
             self._loop.requests.tally.begin(name)
             self._registered[name] = found
         return found

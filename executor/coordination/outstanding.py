@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...formulations.errors import ExecutionError, GaplessError
+from ..runner import Verification
 from .held import HeldNetwork, TaskSlots
 from .log import Log
 from .requests import Accepted
@@ -15,10 +16,11 @@ from .tally import Fate, Tally
 
 @dataclass(frozen=True, slots=True)
 class OpenNetwork:
-    """A network, and where its requests lie."""
+    """A network, where its requests lie, and what came of comparing its numbers; None: they were not."""
 
     held: HeldNetwork
     slots: TaskSlots
+    verification: Verification | None = None
 
 
 class Outstanding:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from statistics import fmean, median
 
-from ...formulations.coordination.estimates import estimated_times
+from ...formulations.coordination.estimates import Key, estimated_times
 from ...formulations.coordination.times import NetworkTimes
 from ...formulations.errors import QueueFullError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ..engine import PlacementReceipt, parse_receipt
+from ..runner import UNCHECKED, Verification, told
+from ..workers import Message
+from .comparison import Comparison
 from .held import HeldNetwork, TaskSlots
 from .loop import Loop
 from .outstanding import OpenNetwork
@@ -33,12 +37,25 @@ class Registered:
         Its network.
     deadline_us
         By when after their arrival requests have to be done; None: no deadline.
+    verification
+        What came of comparing its numbers with those of the uncut model; None: that was not asked for.
     """
 
     name: str
     network: int
     held: HeldNetwork
     deadline_us: int | None
+    verification: Verification | None
+
+    @property
+    def compared(self) -> bool:
+        """Whether its numbers were compared, and agreed."""
+        return self.verification is not None and self.verification.compared
+
+    @property
+    def numbers(self) -> str:
+        """What is known of its numbers, in words."""
+        return UNCHECKED if self.verification is None else self.verification.words
 
 
 def index_of(loop: Loop, held: HeldNetwork) -> int | None:
@@ -54,7 +71,13 @@ def _identity(held: HeldNetwork) -> object:
 
 
 def open_network(
-    loop: Loop, platform: Platform, held: HeldNetwork, known: NetworkTimes | None, *, queue: int
+    loop: Loop,
+    platform: Platform,
+    held: HeldNetwork,
+    known: NetworkTimes | None,
+    *,
+    queue: int,
+    check: bool,
 ) -> tuple[int, list[PlacementReceipt]]:
     """Open a network on all its units, one after the other.
 
@@ -68,6 +91,13 @@ def open_network(
         What its chunks take; None: the largest chunk of each unit is measured, the others are estimated.
     queue
         Most requests of it on their way.
+    check
+        Whether every chunk of every unit is compared with the uncut model.
+
+    Raises
+    ------
+    OutputMismatchError
+        Numbers differ.
 
     Returns
     -------
@@ -78,6 +108,7 @@ def open_network(
     # Beyond the requests: one for samples, and one for each unit that is taken away and still works.
     slots = TaskSlots(held.layout, queue + 1 + len(units), certain=2 * len(units))
     index, measured_us, receipts = len(loop.networks), {}, list[PlacementReceipt]()
+    comparison: Comparison | None = None
     try:
         sample = slots.take()
         slots.fill(sample, held.model.sample_inputs(0))
@@ -86,20 +117,32 @@ def open_network(
             probe = {"kind": "measure", "network": index, "start": key[0], "stop": key[1], "slot": sample}
             probe |= {"runs": 1, "limit_ns": 0}
             loop.remember(unit, index, Opened(message, probe))  # first: a worker may be replaced meanwhile
-            receipts += map(parse_receipt, loop.errand(unit, message).result()["receipts"])
+            opening = loop.errand(unit, message)
+            if check and comparison is None:  # the uncut model runs while the first unit opens its sessions
+                comparison = Comparison(held, slots.tensors(sample))
+            opened = [parse_receipt(found) for found in opening.result()["receipts"]]
+            if comparison is not None:
+                opened = comparison.check(unit, units[unit], opened, partial(_run, loop, probe))
+            receipts += opened if comparison else told(None, opened)
             if known is None:
                 task = {**probe, "runs": _MEASURED_RUNS, "limit_ns": _MEASURING_NS}
                 took_us = loop.errand(unit, task).result()["took_us"]
                 # A quota limits time, not speed: only the mean tells (`executor.machine.quota`).
                 measured_us[key] = float((fmean if units[unit].emulated else median)(took_us))
         times = known or estimated_times(held.model.network, held.sections, held.keys, units, measured_us)
-        own = {key: time_us for key, time_us in times.chunk_us.items() if key in held.keys}
-        loop.add(OpenNetwork(held, slots), replace(times, chunk_us=own))
+        ways = {key: time_us for key, time_us in times.chunk_us.items() if key in held.keys}
+        verification = None if comparison is None else comparison.verification
+        loop.add(OpenNetwork(held, slots, verification), replace(times, chunk_us=ways))
     except BaseException:
         loop.forget(index)
         slots.close()
         raise
     return index, receipts
+
+
+def _run(loop: Loop, probe: Message, key: Key) -> None:
+    """Have a unit run a chunk of a network that is not served yet, once."""
+    loop.errand(key[2], {**probe, "kind": "run", "start": key[0], "stop": key[1]}).result()
 
 
 def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool) -> None:

@@ -6,13 +6,14 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import dump, load, save
+from ..runner import UNCHECKED, Verification
 from .drawing import Drawing
 from .manifest import EXPORT, MANIFEST_NAME, RUNNER_NAME, SCRIPT_NAME, Manifest
 
@@ -87,11 +88,19 @@ def require_free(folder: Path) -> None:
         )
 
 
-def write_export(drawing: Drawing, folder: Path) -> Exported:
+Check = Callable[[Path, Manifest], Verification]
+"""Compares the numbers of an export that lies in a folder."""
+
+
+def write_export(drawing: Drawing, folder: Path, check: Check | None = None) -> Exported:
     """Write an export; one that is there already is replaced, and what else lies beside it stays.
+
+    Before it is put there, it is checked; None: it is not, and the manifest says so.
 
     Raises
     ------
+    OutputMismatchError
+        As `check` does.
     InvalidInputError
         As for `require_free`, or the place cannot be written.
     """
@@ -103,8 +112,11 @@ def write_export(drawing: Drawing, folder: Path) -> Exported:
                 (place / name).write_bytes(content())
                 (place / name).chmod(0o755 if name in _EXECUTABLE else 0o644)
                 files[name] = _digest_of(place / name) or ""
-            manifest = replace(drawing.manifest, files=files)
+            manifest = replace(drawing.manifest, files=files, numbers=UNCHECKED)
             save(dump(manifest, EXPORT), place / MANIFEST_NAME)
+            if check is not None:
+                manifest = replace(manifest, numbers=check(place, manifest).words)
+                save(dump(manifest, EXPORT), place / MANIFEST_NAME)
             sizes = {name: (place / name).stat().st_size for name in (*files, MANIFEST_NAME)}
             _put(place, folder, [*files, MANIFEST_NAME])
     except OSError as error:

@@ -296,6 +296,10 @@ class Manifest:
         SHA-256 of every other file of the folder, by name.
     quantised
         Whether a network rounds to eight bits on the way (see `executor.comparing.Allowed`).
+    numbers
+        What is known of the numbers of these files, in words: how they compared with those of the uncut
+        model on the device where they were exported, or that they were not compared, and why. "": an older
+        version wrote them.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -315,6 +319,7 @@ class Manifest:
     rounds: ExportedRounds | None
     files: dict[str, str]
     quantised: bool = False
+    numbers: str = ""
 
     def __post_init__(self) -> None:
         steps = [step for stream in self.streams for chunk in stream.chunks for step in chunk.steps]

@@ -17,7 +17,7 @@ from ..machine.state import MachineWatch, own_processes
 from ..measurement import Measurement
 from ..model import Model
 from ..progress import Report, Step, silent
-from ..runner import Budget
+from ..runner import Budget, Verification, told
 from ..workers import Message
 from .account import measured_trace, measurement
 from .blueprint import draw
@@ -68,6 +68,8 @@ class Pipeline:
     ----------
     deployment, blueprint
         What runs, and how it is laid out.
+    verification
+        What came of comparing its numbers with those of the uncut models; None: they were not compared.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class Pipeline:
         if stall_limit_s is not None and stall_limit_s <= 0:
             raise InvalidInputError(f"stall_limit_s is {stall_limit_s}, must be greater than 0")
         self.deployment = deployment
+        self.verification: Verification | None = None
         self._models = models
         self._device = device
         self._stall_limit_s = stall_limit_s
@@ -116,7 +119,7 @@ class Pipeline:
     @property
     def receipts(self) -> tuple[PlacementReceipt, ...]:
         """One for each session."""
-        return self._workers().receipts
+        return told(self.verification, self._workers().receipts)
 
     def measure(self, budget: Budget) -> Measurement:
         """Run on sample inputs, and measure.

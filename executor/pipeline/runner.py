@@ -64,6 +64,7 @@ class PipelineRunner:
         self._restarts = restarts
         self._report = report
         self._references = References(models)
+        self._verified: dict[Deployment, Verification] = {}
         self._open: OrderedDict[Deployment, Pipeline] = OrderedDict()
 
     def measure(self, deployment: Deployment, budget: Budget) -> Measurement:
@@ -76,7 +77,9 @@ class PipelineRunner:
 
     def verify(self, deployment: Deployment) -> Verification:
         """Compare numbers with those of the uncut models; errors as for `verify`."""
-        return verify(self.pipeline(deployment), self._references)
+        pipeline = self.pipeline(deployment)
+        pipeline.verification = self._verified[deployment] = verify(pipeline, self._references)
+        return pipeline.verification
 
     def pipeline(self, deployment: Deployment) -> Pipeline:
         """Return the open pipeline of a deployment, opening it if need be; errors as for `Pipeline`."""
@@ -97,6 +100,7 @@ class PipelineRunner:
             restarts=self._restarts,
             report=self._report,
         )
+        self._open[deployment].verification = self._verified.get(deployment)
         return self._open[deployment]
 
     def close(self) -> None:

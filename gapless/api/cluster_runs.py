@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from ..profiler.profile import ProfileOptions
 from ..solvers.protocol import SolveOptions
 from ..solvers.session import solve
 from .engines import measured_with, resolve_engine
-from .execution import models_for
+from .execution import models_for, verified
 from .models import open_model
 from .planning import default_backend
 from .problems import given_problem
@@ -89,6 +90,7 @@ def open_on_cluster(
     replan: bool = True,
     fits: Sequence[LinkFit] = (),
     stall_limit_s: float | None = None,
+    check: bool = True,
     report: Report = silent,
 ) -> ClusterPipeline:
     """Open a plan over devices as a running pipeline: a context manager with `measure`, `trace` and `map`.
@@ -113,6 +115,9 @@ def open_on_cluster(
         drifts, the rest is planned anew.
     stall_limit_s
         How long no result may come; None: the larger of 10 s and 20 times the longest wait so far.
+    check
+        Whether some requests are first compared with the uncut model, as for `open_pipeline`. A plan that
+        takes over after a loss is not compared again, and its receipts say so.
     report
         Told of what was lost, and of the new plan.
 
@@ -120,6 +125,8 @@ def open_on_cluster(
     ------
     InvalidInputError
         The plan names devices that the cluster does not have, or devices that are pipelines themselves.
+    OutputMismatchError
+        Numbers differ; the message names the first tile that is wrong, and its device.
     PlacementError, ExecutionError, UnitLostError
         A device cannot open its part.
 
@@ -131,12 +138,13 @@ def open_on_cluster(
     ...         print(pipeline.measure(gapless.Budget(seconds=5)).period_us)
     """
     from ..executor.cluster.pipeline import ClusterPipeline
+    from ..executor.cluster.verify import verify_on_cluster
 
     found = given_problem(problem)
     deployment = _deployed(cluster, found, plan)
     opened = models_for(found)[found.network.name] if model is None else in_order_of(model, found.network)
     planner = _Planner(found, fits, report)
-    return ClusterPipeline(
+    pipeline = ClusterPipeline(
         cluster,
         deployment,
         opened,
@@ -146,6 +154,14 @@ def open_on_cluster(
         stall_limit_s=stall_limit_s,
         report=report,
     )
+    if check:
+        try:
+            models = {found.network.name: opened}
+            pipeline.verification = verified(partial(verify_on_cluster, pipeline), models)
+        except BaseException:
+            pipeline.close()
+            raise
+    return pipeline
 
 
 def stream_on_cluster(

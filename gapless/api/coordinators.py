@@ -41,6 +41,7 @@ def open_coordinator(
     smoothing: float = SMOOTHING,
     queue: int = QUEUE,
     restarts: int = RESTARTS,
+    check: bool = True,
     report: Report = silent,
 ) -> Coordinator:
     """Open models for requests as they come, on the units of this machine.
@@ -74,6 +75,8 @@ def open_coordinator(
         Most requests that are accepted and not answered; further ones are refused.
     restarts
         How many times the worker of each unit may be started anew.
+    check
+        Whether each chunk is first compared with the uncut model, on each unit that may run it.
     report
         Told of each model.
 
@@ -86,6 +89,8 @@ def open_coordinator(
     ------
     InvalidInputError
         Something that is given is not valid, or does not fit.
+    OutputMismatchError
+        A unit gives wrong numbers; the message names the first chunk that does.
     ExecutionError
         A worker cannot be started, or a chunk not be opened.
 
@@ -110,6 +115,7 @@ def open_coordinator(
         smoothing=smoothing,
         queue=queue,
         restarts=restarts,
+        check=check,
     )
     try:
         for number, model in enumerate(opened):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from ..executor.machine.fingerprint import fingerprint
 from ..executor.measurement import Measurement
 from ..executor.model import Model, in_order_of
 from ..executor.pipeline.pipeline import Pipeline
+from ..executor.pipeline.verify import References, verify
 from ..executor.progress import Afresh, Report, silent
-from ..executor.runner import Budget
+from ..executor.runner import Budget, Verification
 from ..executor.samples import Samples
 from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
 from ..formulations.deployment import Deployment
+from ..formulations.errors import EngineUnavailableError
 from ..formulations.files import dump, parse
 from ..formulations.hardware import Platform
 from ..formulations.operation import operation_of
@@ -118,6 +121,7 @@ def open_pipeline(
     engine: EngineChoice = None,
     restarts: int = 0,
     samples: Samples | None = None,
+    check: bool = True,
     report: Report = silent,
 ) -> Pipeline:
     """Open a plan as a running pipeline: a context manager with `measure`, `trace` and `map`.
@@ -136,8 +140,16 @@ def open_pipeline(
         How many times lost workers are replaced.
     samples
         Inputs that it is measured on, one request in each task slot in turn; None: those of the model.
+    check
+        Whether some requests are first sent through all streams and compared with the uncut models;
+        `Pipeline.verification` says what came of it, and each receipt whether it was done.
     report
         Told when they are.
+
+    Raises
+    ------
+    OutputMismatchError
+        Numbers differ; the message names the first chunk that is wrong.
 
     Examples
     --------
@@ -158,7 +170,7 @@ def open_pipeline(
     }
     models = named_with(models, samples)
     found, platform = engines_of(problem, engine, *models.values())
-    return Pipeline(
+    pipeline = Pipeline(
         deployment,
         models,
         platform,
@@ -167,6 +179,21 @@ def open_pipeline(
         restarts=restarts,
         report=report,
     )
+    if check:
+        try:
+            pipeline.verification = verified(partial(verify, pipeline), models)
+        except BaseException:
+            pipeline.close()
+            raise
+    return pipeline
+
+
+def verified(verify: Callable[[References], Verification], models: Mapping[str, Model]) -> Verification:
+    """Return what comparing with the uncut models gives, or why nothing here can run these."""
+    try:
+        return verify(References(models))
+    except EngineUnavailableError as error:
+        return Verification(requests=0, worst_error=None, tolerance=0.0, problem=str(error))
 
 
 def run(

@@ -164,7 +164,7 @@ class App:
         length = headers.get(protocol.HEADER_LENGTH)
         request = protocol.parse_infer(model, body, None if length is None else length.decode("latin-1"))
         served = await self._coordinator.infer(model.name, request.inputs, deadline_us=request.deadline_us)
-        said, head = protocol.answer(request, served)
+        said, head = protocol.answer(model, request, served)
         if head is None:
             return Reply(200, said)
         kind = ("content-type", "application/octet-stream")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from ..executor.coordination.requests import Served
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant, shown
 from ..version import __version__
-from .tensors import DATATYPES, binary_data, described, json_data, parse_inputs
+from .tensors import DATATYPES, Spelled, binary_data, described, json_data, parse_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,27 +70,30 @@ def parse_infer(model: Registered, body: memoryview, header_length: str | None) 
                 f"but the body has {len(body)} bytes"
             )
         length = int(header_length)
-    document = _document(bytes(body[:length]))
+    text = bytes(body[:length])
+    document = _document(text)
     name, parameters = document.get("id"), document.get("parameters", {})
     if name is not None and not isinstance(name, str):
         raise InvalidInputError(f"id is {shown(str(name))}, must be a text")
     if not isinstance(parameters, dict):
         raise InvalidInputError("parameters must be an object")
-    given, specs = _objects(document, "inputs"), model.held.model.inputs
+    specs, binary = model.held.model.inputs, body[length:]
+    try:
+        inputs = parse_inputs(specs, _objects(document, "inputs"), binary)
+    except InvalidInputError:  # once more, slowly, to say what is wrong as the client has written it
+        inputs = parse_inputs(specs, _objects(_document(text, number=Spelled), "inputs"), binary)
     return InferRequest(
-        inputs=parse_inputs(specs, given, body[length:]),
+        inputs=inputs,
         outputs=_outputs(model, document, parameters),
         id=name,
         deadline_us=_deadline_us(parameters),
     )
 
 
-def _document(text: bytes) -> dict[str, Any]:
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no JSON")
-
+def _document(text: bytes, *, number: Callable[[str], float] = float) -> dict[str, Any]:
+    """Return a JSON document; NaN and Infinity, which JSON does not have, are numbers that fit nowhere."""
     try:
-        found = json.loads(text, parse_constant=refuse)
+        found = json.loads(text, parse_float=number, parse_constant=number)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the request is no JSON document: {error}") from None
     if not isinstance(found, dict):
@@ -142,14 +145,8 @@ def _deadline_us(parameters: Mapping[str, Any]) -> int | None:
     return None
 
 
-def answer(request: InferRequest, served: Served) -> tuple[bytes, int | None]:
-    """Return the body of an answer, and the length of its JSON document where binary data follows.
-
-    Raises
-    ------
-    InvalidInputError
-        An output cannot be said in JSON.
-    """
+def answer(model: Registered, request: InferRequest, served: Served) -> tuple[bytes, int | None]:
+    """Return the body of an answer, and the length of its JSON document where binary data follows."""
     outputs, blobs = [], []
     for name, binary in request.outputs.items():
         array = served.outputs[name]
@@ -162,7 +159,9 @@ def answer(request: InferRequest, served: Served) -> tuple[bytes, int | None]:
             blobs.append(binary_data(array))
             told["parameters"] = {"binary_data_size": len(blobs[-1])}
         else:
-            told["data"] = json_data(name, array)
+            told["data"], lacking = json_data(array)
+            if lacking:
+                told["parameters"] = lacking
         outputs.append(told)
     document = {
         "model_name": served.name,
@@ -173,6 +172,7 @@ def answer(request: InferRequest, served: Served) -> tuple[bytes, int | None]:
             "waited_us": round(served.waited_us),
             "units": ",".join(chunk.unit for chunk in served.chunks),
             "late": served.late,
+            "compared": model.compared,
         },
         "outputs": outputs,
     }
@@ -193,4 +193,5 @@ def model_metadata(model: Registered) -> dict[str, Any]:
         "platform": "gapless",
         "inputs": described(model.held.model.inputs),
         "outputs": described(model.held.model.outputs),
+        "parameters": {"compared": model.compared, "numbers": model.numbers},
     }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from itertools import chain
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
 
 from ..executor.model import TensorSpec
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import shown
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 DATATYPES = {
@@ -28,8 +33,20 @@ DATATYPES = {
 }
 """Names of element types in the protocol, by numpy name. BYTES (texts) has no model here."""
 
-_KINDS = {"b": "b", "u": "iu", "i": "iu", "f": "iuf"}
-"""Which kinds of numbers in JSON are taken for each kind of element."""
+_TYPES: dict[str, set[type]] = {"b": {bool}, "u": {int}, "i": {int}, "f": {int, float}}
+"""Which types of JSON values are taken for each kind of element."""
+
+
+class Spelled(float):
+    """A number of a JSON document that keeps how it is written there: 1e400 is more than `inf` tells."""
+
+    def __new__(cls, text: str) -> Self:
+        """Return a number from its text."""
+        found = super().__new__(cls, text)
+        found.text = text
+        return found
+
+    text: str
 
 
 def described(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
@@ -135,41 +152,79 @@ def _from_json(tensor: Mapping[str, Any], spec: TensorSpec) -> NDArray[Any]:
     data = tensor.get("data")
     if not isinstance(data, list):
         raise _Defect("has no data: a list is needed, or binary_data_size")
+    values, wanted = _flat(data, spec.shape), np.dtype(spec.dtype)
+    if {*map(type, values)} <= _TYPES[wanted.kind]:
+        with (
+            suppress(OverflowError),
+            np.errstate(over="ignore"),
+        ):  # numbers that are too large are named below
+            if wanted.kind not in "iu" or not values or _within(np.iinfo(wanted), min(values), max(values)):
+                found = np.array(values, dtype=wanted).reshape(spec.shape)
+                if wanted.kind != "f" or np.isfinite(found).all():
+                    return found
+    raise _Defect(_misfit(values, spec))
+
+
+def _flat(data: list[Any], shape: Sequence[int]) -> list[Any]:
+    """Return the values of nested lists of a shape, or of one list that has as many."""
+    if len(data) == prod(shape) and list not in map(type, data):
+        return data
+    rows: list[Any] = [data]
+    for length in shape:
+        if not {*map(type, rows)} <= {list} or not {*map(len, rows)} <= {length}:
+            break
+        rows = list(chain.from_iterable(rows))
+    else:
+        if list not in map(type, rows):
+            return rows
+    raise _Defect(f"has data of another shape: {list(shape)} is needed as nested lists, or all in one list")
+
+
+def _within(limits: Any, least: int, most: int) -> bool:
+    return bool(limits.min <= least and most <= limits.max)
+
+
+def _misfit(values: Sequence[Any], spec: TensorSpec) -> str:
+    """Return which value is the first that a type does not have, and where it is, in words."""
+    import numpy as np
+
+    at = next(index for index, value in enumerate(values) if not _fits(value, np.dtype(spec.dtype)))
+    where = [int(index) for index in np.unravel_index(at, spec.shape)] if spec.shape else []
+    value = values[at]
+    text = value.text if isinstance(value, Spelled) else json.dumps(value)
+    return f"has {shown(text)} at {where}, which {DATATYPES[spec.dtype]} in JSON does not have"
+
+
+def _fits(value: Any, wanted: np.dtype[Any]) -> bool:
+    import numpy as np
+
+    kind = float if isinstance(value, Spelled) else type(value)
+    if kind not in _TYPES[wanted.kind]:
+        return False
+    if wanted.kind in "iu":
+        return _within(np.iinfo(wanted), value, value)
     try:
-        plain = np.asarray(data) if data else np.empty(0, spec.dtype)
-    except (ValueError, OverflowError):
-        raise _Defect("has data that is no array: its lists differ in length") from None
-    wanted = np.dtype(spec.dtype)
-    if plain.size and plain.dtype.kind not in _KINDS[wanted.kind]:
-        raise _Defect(f"has data that are not all {DATATYPES[spec.dtype]}")
-    if plain.shape not in (spec.shape, (plain.size,)) or plain.size * wanted.itemsize != spec.bytes:
-        raise _Defect(
-            f"has data of the shape {list(plain.shape)}, needs {list(spec.shape)}, or all in one list"
-        )
-    if wanted.kind in "iu" and plain.size:
-        limits = np.iinfo(wanted)
-        if int(plain.min()) < limits.min or int(plain.max()) > limits.max:
-            raise _Defect(f"has data outside the range of {DATATYPES[spec.dtype]}")
-    with np.errstate(over="ignore"):
-        return plain.astype(wanted).reshape(spec.shape)
+        with np.errstate(over="ignore"):
+            return bool(np.isfinite(wanted.type(value)))
+    except OverflowError:
+        return False
 
 
-def json_data(name: str, array: NDArray[Any]) -> list[Any]:
-    """Return an output as JSON data: one list in row-major order.
+def json_data(array: NDArray[Any]) -> tuple[list[Any], dict[str, int]]:
+    """Return an output as JSON data, one list in row-major order, and how many of its numbers JSON lacks.
 
-    Raises
-    ------
-    InvalidInputError
-        It has numbers that JSON does not have.
+    These are null in the list; they are counted by kind: "nan", "infinity", "-infinity".
     """
     import numpy as np
 
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InvalidInputError(
-            f"output {name!r} has numbers that are not finite, which JSON cannot carry; ask for binary data"
-        )
-    found: list[Any] = array.ravel().tolist()
-    return found
+    flat = array.ravel()
+    found: list[Any] = flat.tolist()
+    if array.dtype.kind != "f" or np.isfinite(flat).all():
+        return found, {}
+    for index in np.flatnonzero(~np.isfinite(flat)).tolist():
+        found[index] = None
+    kinds = {"nan": np.isnan(flat), "infinity": np.isposinf(flat), "-infinity": np.isneginf(flat)}
+    return found, {kind: int(which.sum()) for kind, which in kinds.items() if which.any()}
 
 
 def binary_data(array: NDArray[Any]) -> bytes:

@@ -9,6 +9,7 @@ from ...executor.export.kinds import ExportKind
 from ...files import documents
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading
+from ..options.models import CheckOption
 from ..options.problem import FilesArgument, NumberOption, ask_plan
 from .running import ModelAtOption
 
@@ -43,6 +44,7 @@ def export(
     out: FolderOption = Path("gapless-export"),
     at: ModelAtOption = None,
     engine: RuntimeOption = None,
+    check: CheckOption = True,
     json: JsonOption = False,
 ) -> Answer:
     """Write the chunks of a plan as model files, with a manifest and a runner that need only the engine."""
@@ -52,7 +54,7 @@ def export(
 
     require_free(out)
     asked, plan = ask_plan(files, number=number)
-    exported = export_plan(asked.problem, plan, to=to, out=out, at=at, engine=engine)
+    exported = export_plan(asked.problem, plan, to=to, out=out, at=at, engine=engine, check=check)
     return Answer(
         document=lambda: {
             **documents.header("export_files"),

@@ -25,6 +25,7 @@ from ..options.cluster import (
 from ..options.models import (
     SIMULATED,
     BatchSizesOption,
+    CheckOption,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -78,9 +79,6 @@ TaskSlotsOption = Annotated[
     ),
 ]
 RestartOption = Annotated[bool, _running_option("--restart", help="Replace lost workers, once.")]
-CheckOption = Annotated[
-    bool, _running_option(help="First compare the numbers with those of the uncut model.", show_default=True)
-]
 RunInputOption = Annotated[
     Path | None,
     _running_option(
@@ -276,8 +274,9 @@ def run(
         restarts=int(restart),
         task_slots=task_slots,
         place=place,
+        check=check,
     ) as work:
-        notes = [*asked.notes, *work.notes, *(work.verify() if check else [])]
+        notes = [*asked.notes, *work.notes]
         if feed is not None:
             return _fed(running.run_requests(work, output), output, notes)
         found, predicted = work.pipeline.measure(limits), work.predicted()
@@ -318,6 +317,7 @@ def trace(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Play the plan on its table instead of running it.")
     ] = False,
+    check: CheckOption = True,
     local: LocalOption = None,
     address: AddressOption = None,
     allow_no_token: AllowNoTokenOption = False,
@@ -333,12 +333,19 @@ def trace(
     simulated = simulated or engine == SIMULATED
     asked, plan = ask_plan(files, number=number)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
-    found = running.traced(
-        asked.problem, plan, requests=requests, simulated=simulated, engine=engine, at=at, place=place
+    found, notes = running.traced(
+        asked.problem,
+        plan,
+        requests=requests,
+        simulated=simulated,
+        engine=engine,
+        at=at,
+        place=place,
+        check=check,
     )
     events = run_files.save_trace(found, out, problem=asked.problem)
     return Answer(
         document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},
         view=lambda: written_view(found, out),
-        notes=asked.notes,
+        notes=[*asked.notes, *notes],
     )

@@ -14,6 +14,7 @@ from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.models import (
+    CheckOption,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -126,6 +127,7 @@ def serve(
     problem: ProblemOption = None,
     split: SplitOption = 1,
     seconds: SecondsOption = None,
+    check: CheckOption = True,
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
@@ -149,7 +151,7 @@ def serve(
     check_writable(trace)
     where = serving.place(host, port, socket, token_file, most_mib=max_body)
     sources = serving.sources_of(control, hot)
-    how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue}
+    how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)

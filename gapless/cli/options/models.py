@@ -95,6 +95,14 @@ SubjectsArgument = Annotated[
         show_default=False,
     ),
 ]
+CheckOption = Annotated[
+    bool,
+    model_option(
+        "--check/--unchecked",
+        " /--no-check",
+        help="First compare the numbers with those of the uncut model; wrong ones are refused (exit code 6).",
+    ),
+]
 EngineOption = Annotated[
     str | None,
     _device_option(

@@ -9,6 +9,7 @@ from pathlib import Path
 from ...api.engines import measured_with
 from ...api.execution import models_for
 from ...api.models import opening_notes, parse_places
+from ...executor.export.comparison import compared
 from ...executor.export.drawing import Order, draw
 from ...executor.export.folder import Exported, require_free, write_export
 from ...executor.export.kinds import ExportKind
@@ -42,6 +43,7 @@ def export(
     out: str | Path,
     models: Mapping[str, Model] | None = None,
     engine: str | None = None,
+    check: bool = True,
 ) -> Exported:
     """Write the chunks of a plan as model files that run without gapless, and a runner for them.
 
@@ -58,9 +60,13 @@ def export(
     engine
         Who runs what is exported to taskset: "onnxruntime" or "mnn"; None: who ran the layers when the
         costs were measured.
+    check
+        Whether each chunk is first run here, if its engine can, and compared with the uncut model.
 
     Raises
     ------
+    OutputMismatchError
+        Numbers differ; nothing is written.
     InvalidInputError
         The folder holds something else, a network has no ONNX form, or the kind does not suit the plan.
     ExecutionError
@@ -88,7 +94,8 @@ def export(
         predicted=_predicted(problem, deployment),
         chunk_us=_chunk_us(problem, deployment),
     )
-    return write_export(draw(order), place)
+    numbers = (lambda folder, manifest: compared(folder, manifest, order.models)) if check else None
+    return write_export(draw(order), place, numbers)
 
 
 def export_plan(
@@ -99,6 +106,7 @@ def export_plan(
     out: Path,
     at: Sequence[str] | None = None,
     engine: str | None = None,
+    check: bool = True,
 ) -> Exported:
     """Export what the user named as a plan.
 
@@ -106,21 +114,21 @@ def export_plan(
     ----------
     problem, plan
         What is exported.
-    to, out, engine
+    to, out, engine, check
         As for `export`.
     at
         Where models lie now, as "OLD=NEW".
 
     Raises
     ------
-    InvalidInputError, ExecutionError
+    InvalidInputError, ExecutionError, OutputMismatchError
         As for `export`; or a file is not valid.
     """
     operation_of(problem).check_executable(problem)
     deployment = plan.deployed(problem)
     _require_models(problem, deployment)
     models = models_for(problem, at=parse_places(at))
-    exported = export(problem, deployment, to=to, out=out, models=models, engine=engine)
+    exported = export(problem, deployment, to=to, out=out, models=models, engine=engine, check=check)
     return replace(exported, notes=(*opening_notes(models.values()), *exported.notes))
 
 
@@ -182,6 +190,7 @@ def notes_of(exported: Exported) -> Iterator[str]:
     """Yield what a user should know of an export."""
     manifest = exported.manifest
     yield from exported.notes
+    yield manifest.numbers
     measured = manifest.predicted.engine
     if measured and measured.partition(" ")[0] != manifest.engine:
         yield f"the times were measured with {measured}; {manifest.engine} will take others"

@@ -16,8 +16,7 @@ from ...api.tuned import Tuned
 from ...executor.measurement import Measurement
 from ...executor.model import Model, with_samples
 from ...executor.pipeline.pipeline import Pipeline
-from ...executor.pipeline.verify import References, verify
-from ...executor.runner import Budget
+from ...executor.runner import UNCHECKED, Budget
 from ...executor.samples import Samples
 from ...executor.simulated import SimulatedRunner
 from ...files.plans import NamedPlan, require_valid
@@ -59,23 +58,6 @@ class Work:
         except GaplessError:
             return None
 
-    def verify(self) -> list[str]:
-        """Compare the numbers with those of the uncut model; return the note that says so.
-
-        Raises
-        ------
-        OutputMismatchError
-            They differ.
-        """
-        references = References(self.models)
-        if isinstance(self.pipeline, Pipeline):
-            found = verify(self.pipeline, references)
-        else:
-            from ...executor.cluster.verify import verify_on_cluster
-
-            found = verify_on_cluster(self.pipeline, references)
-        return [found.words]
-
 
 def budget(seconds: float | None, requests: int | None, warm_up: int) -> Budget:
     """Return for how long to run: five seconds when nothing is said."""
@@ -95,6 +77,7 @@ def opened(
     restarts: int = 0,
     task_slots: int | None = None,
     place: ClusterChoice = ClusterChoice(),
+    check: bool = True,
 ) -> Iterator[Work]:
     """Open a plan as a running pipeline, on this device or over those of a cluster.
 
@@ -102,13 +85,15 @@ def opened(
     ------
     InvalidInputError, ExecutionError
         The plan breaks the problem, or cannot be run here.
+    OutputMismatchError
+        Its numbers are not those of the uncut model.
     """
     if not place:
         operation_of(problem).check_executable(problem)
     deployment = _to_run(problem, plan, task_slots)
     models, requests = _tried_with(deployment, models_for(problem, at=parse_places(at)), samples)
     notes = opening_notes(models.values())
-    how: dict[str, Any] = {"engine": engine, "report": lambda step: notes.append(step.text)}
+    how: dict[str, Any] = {"engine": engine, "check": check, "report": lambda step: notes.append(step.text)}
     with ExitStack() as stack:
         pipeline: Pipeline | ClusterPipeline
         if place:
@@ -119,6 +104,7 @@ def opened(
         else:
             pipeline = open_pipeline(problem, deployment, model=models, restarts=restarts, **how)
         stack.enter_context(pipeline)
+        notes.append(UNCHECKED if pipeline.verification is None else pipeline.verification.words)
         yield Work(problem=problem, pipeline=pipeline, models=models, requests=requests, notes=notes)
 
 
@@ -176,7 +162,7 @@ def run_simulated(
     found = SimulatedRunner(problem).measure(_to_run(problem, plan, task_slots), limits)
     if trace is None:
         return found, []
-    played = traced(problem, plan, requests=TRACE_REQUESTS, simulated=True, engine=None, at=None)
+    played, _ = traced(problem, plan, requests=TRACE_REQUESTS, simulated=True, engine=None, at=None)
     save_trace(played, trace, problem=problem)
     return found, [f"wrote {trace}: open it at ui.perfetto.dev"]
 
@@ -271,13 +257,15 @@ def traced(
     engine: str | None,
     at: Sequence[str] | None,
     place: ClusterChoice = ClusterChoice(),
-) -> History:
-    """Return the trace of a plan; errors as for `opened`."""
+    check: bool = True,
+) -> tuple[History, list[str]]:
+    """Return the trace of a plan, and notes; errors as for `opened`."""
     if simulated:
         require_valid(problem, plan.plan, plan.path)
-        return simulate(problem, plan.plan, requests=requests if problem.formulation.one_network else None)
-    with opened(problem, plan, engine=engine, at=at, place=place) as work:
-        return work.pipeline.trace(requests=requests)
+        one = problem.formulation.one_network
+        return simulate(problem, plan.plan, requests=requests if one else None), []
+    with opened(problem, plan, engine=engine, at=at, place=place, check=check) as work:
+        return work.pipeline.trace(requests=requests), work.notes
 
 
 def trace_winner(tuned: Tuned, out: Path, *, engine: str | None, samples: Samples | None = None) -> list[str]:

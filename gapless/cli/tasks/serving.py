@@ -102,6 +102,8 @@ def opened(asked: Subject, choice: DeviceChoice, where: dict[str, Any], how: dic
         )
     for note in opening_notes(asked.models):
         say(f"note: {note}")
+    for name, model in server.coordinator.registered.items():
+        say(f"{name}: {model.numbers}")
     say(f"{', '.join(server.coordinator.registered)} at {server.url}; Ctrl-C stops")
     return server
 
@@ -221,7 +223,9 @@ def serve_until(
         served_s = time.monotonic() - began
         watch.close()
         unanswered = server.close()
-        notes = [f"{request} was not answered" for request in unanswered]
+        models = server.coordinator.registered
+        notes = [f"{name}: {model.numbers}" for name, model in models.items() if not model.compared]
+        notes += [f"{request} was not answered" for request in unanswered]
         history = server.coordinator.history()
         if trace is not None:
             if history is None:

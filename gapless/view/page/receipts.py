@@ -47,6 +47,9 @@ def receipts(subject: Subject) -> Receipts | None:
         f"{unit} is emulated: a quota of {quota / 10:g} % of its cores' time."
         for unit, quota in emulated.items()
     ]
+    unknown = sum(receipt.compared is False for receipt in found)
+    if unknown:
+        words.append(f"Numbers of {unknown} of {len(found)} were not compared with those of the uncut model.")
     return Receipts(
         tag="mismatch" if wrong else "as asked",
         words=" ".join(words),

@@ -210,4 +210,6 @@ def receipt_words(receipt: PlacementReceipt) -> str:
         words.append(f"cores {','.join(map(str, receipt.granted_cores))}")
     if receipt.quota_permille is not None:
         words.append(f"emulated at {receipt.quota_permille / 10:g} %")
+    if receipt.compared is False:
+        words.append("numbers not compared")
     return ", ".join(words)

@@ -12,10 +12,12 @@ import pytest
 
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.model import TensorSpec
+from gapless.executor.runner import UNCHECKED
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.nearness import shown
 from gapless.serving.app import App
-from gapless.serving.tensors import DATATYPES, binary_data, json_data, parse_inputs
+from gapless.serving.tensors import DATATYPES, Spelled, binary_data, json_data, parse_inputs
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
 from tests.gapless.serving.clients import Response, ask, asked, binary_body, json_body, vector
@@ -26,7 +28,7 @@ TOKEN = "a token of many letters"
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Coordinator]:
-    with coordinator("a", "b", queue=8, late=Late.DROP) as found:
+    with coordinator("a", "b", queue=8, late=Late.DROP, check=False) as found:  # "nan" is wrong on purpose
         found.register(chain(("add", 1.0), ("scale", 2.0), name="net"))
         found.register(chain(("sleep", 0.1), name="slow"))
         found.register(chain("nan", name="nan"))
@@ -50,10 +52,22 @@ def test_health_and_metadata(app: App) -> None:
         "platform": "gapless",
         "inputs": [{"name": "x", **tensor}],
         "outputs": [{"name": "t1", **tensor}],
+        "parameters": {"compared": False, "numbers": UNCHECKED},
     }
     assert ask(app, "GET", "/v2/models/net").document == expected
     assert ask(app, "GET", "/v2/models/net/versions/1").document == expected
     assert ask(app, "GET", "/v2/models/net/ready").document == {"name": "net", "ready": True}
+
+
+def test_metadata_and_answers_say_that_numbers_were_compared() -> None:
+    with coordinator("a") as opened:
+        opened.register(chain(("add", 1.0), ("scale", 2.0), name="net"))
+        app = App(opened, token=None, most_bytes=10_000)
+        said = ask(app, "GET", "/v2/models/net").document["parameters"]
+        assert said["compared"] is True
+        assert said["numbers"].startswith("numbers agree with the uncut model")
+        found = ask(app, "POST", INFER, json_body(vector(3.0)))
+        assert found.document["parameters"]["compared"] is True
 
 
 def test_infer_in_json(app: App) -> None:
@@ -64,6 +78,7 @@ def test_infer_in_json(app: App) -> None:
     assert output == {"name": "t1", "datatype": "FP32", "shape": [16], "data": [8.0] * 16}
     assert found.document["parameters"]["units"] in {"a", "b"}
     assert found.document["parameters"]["late"] is False
+    assert found.document["parameters"]["compared"] is False
     nested = json_body(vector(1.0), data=[1] * 16)
     assert (
         ask(app, "POST", "/v2/models/net/versions/1/infer", nested).document["outputs"][0]["data"][0] == 4.0
@@ -96,13 +111,19 @@ def test_infer_in_binary_form_as_tritonclient_asks(app: App) -> None:
         (json_body(vector(1), shape=[4, 4]), "has the shape '[4, 4]', needs [16]"),
         (json_body(vector(1), datatype="INT32"), "has the datatype 'INT32', needs FP32"),
         (json_body(vector(1), datatype="BYTES"), "BYTES, which no model here takes; it is FP32"),
-        (json_body(vector(1), data=[1.0]), "data of the shape [1], needs [16]"),
-        (json_body(vector(1), data=["1"] * 16), "data that are not all FP32"),
-        (json_body(vector(1), data=[[1.0], [1.0, 2.0]]), "its lists differ in length"),
+        (json_body(vector(1), data=[1.0]), "data of another shape: [16] is needed"),
+        (
+            json_body(vector(1), data=["1"] * 16),
+            """input 'x' has '"1"' at [0], which FP32 in JSON does not have""",
+        ),
+        (json_body(vector(1), data=[[1.0], [1.0, 2.0]]), "data of another shape: [16] is needed"),
         (json_body(vector(1), data=None), "has no data"),
         (json_body(vector(1), parameters=7), "parameters that are no object"),
         (json_body(vector(1), parameters={"binary_data_size": 64}), "but 0 bytes are left"),
-        (json_body(vector(1)).replace(b"1.0,", b"NaN,", 1), "NaN is no JSON"),
+        (
+            json_body(vector(1)).replace(b"1.0,", b"NaN,", 1),
+            "input 'x' has 'NaN' at [0], which FP32 in JSON does not have",
+        ),
         (json_body(vector(1))[:-1] + b', "outputs": [{"name": "t7"}]}', "'t7' is no output of 'net'"),
         (
             json_body(vector(1))[:-1]
@@ -162,11 +183,17 @@ def test_a_full_queue_is_429_and_a_missed_deadline_503(app: App) -> None:
         assert (late.code, "cannot meet its deadline" in late.error) == (503, True)
 
 
-def test_numbers_that_json_does_not_have(app: App) -> None:
+def test_numbers_that_json_does_not_have_are_null_and_counted(app: App) -> None:
     found = ask(app, "POST", "/v2/models/nan/infer", json_body(vector(1.0)))
-    assert (found.code, "ask for binary data" in found.error) == (400, True)
+    (output,) = found.document["outputs"]
+    assert (found.code, output["data"], output["parameters"]) == (200, [None] * 16, {"nan": 16})
     body, headers = binary_body(vector(1.0), parameters={"binary_data_output": True})
-    assert ask(app, "POST", "/v2/models/nan/infer", body, headers=headers).code == 200
+    found = ask(app, "POST", "/v2/models/nan/infer", body, headers=headers)
+    assert np.isnan(np.frombuffer(found.blobs, np.float32)).all()
+    array = np.array([[1.5, np.inf], [-np.inf, np.nan], [np.inf, 0.0]], np.float16)
+    data, lacking = json_data(array)
+    assert data == [1.5, None, None, None, None, 0.0]
+    assert lacking == {"nan": 1, "infinity": 2, "-infinity": 1}
 
 
 def test_units_leave_and_return(app: App, opened: Coordinator) -> None:
@@ -233,23 +260,105 @@ def test_all_types_go_both_ways(dtype: str) -> None:
     data = binary_data(array)
     binary = {**tensor, "parameters": {"binary_data_size": len(data)}}
     nested = {**tensor, "data": array.tolist()}
-    flat = {**tensor, "data": json.loads(json.dumps(json_data("x", array)))}
+    flat = {**tensor, "data": json.loads(json.dumps(json_data(array)[0]))}
     for given, blob in ((binary, data), (nested, b""), (flat, b"")):
         found = parse_inputs([spec], [given], memoryview(blob))["x"]
         assert found.dtype == array.dtype
         assert np.array_equal(found, array)
 
 
-def test_numbers_outside_the_range_of_their_type_are_named() -> None:
-    spec = TensorSpec(name="x", shape=(1,), dtype="uint8")
-    for value, words in (
-        (300, "outside the range of UINT8"),
-        (-1, "outside the range"),
-        (1.5, "not all UINT8"),
+MISFITS = [
+    ("float16", "70000", "70000"),
+    ("float16", "65520.0", "65520.0"),
+    ("float16", "1" + "0" * 400, "1" + "0" * 400),
+    ("float32", "1e400", "1e400"),
+    ("float32", "-3.5e38", "-3.5e38"),
+    ("float64", "1e400", "1e400"),
+    ("float64", "NaN", "NaN"),
+    ("float32", "-Infinity", "-Infinity"),
+    ("float32", "true", "true"),
+    ("float32", "null", "null"),
+    ("float32", '"1"', '"1"'),
+    ("uint8", "300", "300"),
+    ("uint8", "-1", "-1"),
+    ("uint8", "true", "true"),
+    ("int32", "1.5", "1.5"),
+    ("int32", "1.0", "1.0"),
+    ("int32", "1e400", "1e400"),
+    ("int64", "9223372036854775808", "9223372036854775808"),
+    ("uint64", "18446744073709551616", "18446744073709551616"),
+    ("bool", "1", "1"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "text", "named"), MISFITS)
+@pytest.mark.parametrize("nested", [False, True])
+def test_json_values_that_a_type_does_not_have_are_named(
+    dtype: str, text: str, named: str, nested: bool
+) -> None:
+    spec, good = TensorSpec(name="x", shape=(2, 2), dtype=dtype), "false" if dtype == "bool" else "0"
+    data = f"[[{good}, {good}], [{text}, {good}]]" if nested else f"[{good}, {good}, {text}, {good}]"
+    given = f'{{"name": "x", "shape": [2, 2], "datatype": "{DATATYPES[dtype]}", "data": {data}}}'
+    document = json.loads(given, parse_float=Spelled, parse_constant=Spelled)
+    with pytest.raises(InvalidInputError, match="does not have") as raised:
+        parse_inputs([spec], [document], memoryview(b""))
+    assert f"input 'x' has {shown(named)} at [1, 0], which {DATATYPES[dtype]} in JSON" in str(raised.value)
+    with pytest.raises(InvalidInputError, match="does not have"):  # also as the server reads it first
+        parse_inputs([spec], [json.loads(given)], memoryview(b""))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "expected"),
+    [
+        ("float16", "65519", 65504.0),
+        ("float32", "1" + "0" * 30, np.float32(1e30)),
+        ("float32", "1e-400", 0.0),
+        ("float64", "9007199254740993.0", 9007199254740992.0),
+        ("uint64", "18446744073709551615", 18446744073709551615),
+        ("int64", "-9223372036854775808", -9223372036854775808),
+    ],
+)
+def test_json_values_that_a_type_has_are_taken(dtype: str, text: str, expected: Any) -> None:
+    spec = TensorSpec(name="x", shape=(2,), dtype=dtype)
+    given = f'{{"name": "x", "shape": [2], "datatype": "{DATATYPES[dtype]}", "data": [1, {text}]}}'
+    found = parse_inputs([spec], [json.loads(given)], memoryview(b""))["x"]
+    assert found.tolist() == [1, expected]
+
+
+@pytest.mark.parametrize(
+    ("shape", "data"),
+    [
+        ((2, 2), [[1, 2], 3]),
+        ((2, 2), [[1, 2, 3, 4]]),
+        ((2, 2), [[[1], [2]], [[3], [4]]]),
+        ((), []),
+        ((0,), [1]),
+    ],
+)
+def test_data_of_another_shape_is_refused(shape: tuple[int, ...], data: list[Any]) -> None:
+    spec = TensorSpec(name="x", shape=shape, dtype="int32")
+    given = {"name": "x", "shape": list(shape), "datatype": "INT32", "data": data}
+    with pytest.raises(InvalidInputError, match="data of another shape"):
+        parse_inputs([spec], [given], memoryview(b""))
+
+
+def test_scalars_and_empty_tensors_are_taken() -> None:
+    for shape, data in (
+        ((), [7]),
+        ((0,), []),
+        ((2, 0), [[], []]),
+        ((2, 0), []),
+        ((1, 1), [[7]]),
+        ((1, 1), [7]),
     ):
-        given = {"name": "x", "shape": [1], "datatype": "UINT8", "data": [value]}
-        with pytest.raises(InvalidInputError, match=words):
-            parse_inputs([spec], [given], memoryview(b""))
+        spec = TensorSpec(name="x", shape=shape, dtype="int32")
+        given = {"name": "x", "shape": list(shape), "datatype": "INT32", "data": data}
+        found = parse_inputs([spec], [given], memoryview(b""))["x"]
+        assert (found.shape, found.ravel().tolist()) == (shape, [7] * found.size)
+
+
+def test_an_input_that_is_given_twice_is_named() -> None:
+    spec = TensorSpec(name="x", shape=(1,), dtype="uint8")
     twice = [{"name": "x", "shape": [1], "datatype": "UINT8", "data": [1]}] * 2
     with pytest.raises(InvalidInputError, match="'x' is given twice"):
         parse_inputs([spec], twice, memoryview(b""))

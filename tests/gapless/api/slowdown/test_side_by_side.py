@@ -156,12 +156,12 @@ def test_files_lead_to_the_same_run(problem: Problem, plan: Plan, tmp_path: Path
     save(dump(served, DEPLOYMENT), kept)
     assert load_deployment(written, problem) == load_deployment(kept, problem) == served
     with opened(problem, named_plan(written), engine=None, at=None) as work:
-        assert "numbers agree" in work.verify()[0]
+        assert "numbers agree" in work.notes[-1]
         assert set(work.models) == {"add", "mul", "sum"}
     out = tmp_path / "trace.json"
     found, named = ask_plan([str(asked), str(written)])
     assert found.problem == problem
-    played = traced(found.problem, named, requests=1, simulated=True, engine=None, at=None)
+    played, _ = traced(found.problem, named, requests=1, simulated=True, engine=None, at=None)
     assert save_trace(played, out, problem=problem) == len(plan.chunks)
     assert check_trace(json.loads(out.read_text())) == []
 
@@ -180,7 +180,7 @@ def test_a_plan_brings_its_workload_along(problem: Problem, tmp_path: Path) -> N
     np.savez(tmp_path / "in.npz", **inputs)
     samples = read_samples(tmp_path / "in.npz")
     with opened(found.problem, named, engine=None, at=None, samples=samples) as work:
-        assert "numbers agree" in work.verify()[0]
+        assert "numbers agree" in work.notes[-1]
         measured = work.pipeline.measure(Budget(requests=2))
         assert run_requests(work, tmp_path / "out.npz") == 2
     assert planned.order == ("mul#2", "sum", "mul#1")

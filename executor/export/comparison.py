@@ -1,0 +1,108 @@
+"""Exported chunks against the uncut model: each one by the exported runner, where its engine is here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...formulations.errors import EngineUnavailableError, OutputMismatchError
+from ..comparing import Difference, Reference
+from ..model import Model, allowed_of, references
+from ..pipeline.verify import unverified_words
+from ..runner import Verification
+from .frames import write_npz
+from .manifest import RUNNER_NAME, ExportedChunk, ExportedStream, Manifest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SEEDS = (1, 2, 3)
+"""Chunks are tried on the first of these samples; all of them tell the scales of the right numbers."""
+
+_LIMIT_S = 300.0
+
+
+def compared(folder: Path, manifest: Manifest, models: Mapping[str, Model]) -> Verification:
+    """Run every chunk of a folder alone on the right inputs, and compare what it makes.
+
+    What cannot be run here (no such engine, no such device) is said in `problem`.
+
+    Raises
+    ------
+    OutputMismatchError
+        Numbers differ; the message names the first chunk that is wrong.
+    """
+    try:
+        right = {network.name: _right(models[network.name], manifest) for network in manifest.networks}
+    except EngineUnavailableError as error:
+        return Verification(requests=0, worst_error=None, tolerance=manifest.tolerance, problem=str(error))
+    chunks = {(s.network, c.start, c.stop, c.unit): (s, c) for s in manifest.streams for c in s.chunks}
+    precisions = {unit.name: unit.precision for unit in manifest.units}
+    found: list[Difference] = []
+    blind, problems = set[str](), list[str]()
+    for stream, chunk in chunks.values():
+        own = right[stream.network]
+        made = _made(folder, stream, chunk, own)
+        if isinstance(made, str):
+            problems.append(f"{_where(stream, chunk)} cannot be run here ({made})")
+            continue
+        blind |= {name for name in made if not own[name].verifiable}
+        allowed = allowed_of(models[stream.network].network, [precisions[chunk.unit]])
+        for name in made.keys() - blind:
+            found.append(own[name].compare(made[name], 0, allowed))
+            if not found[-1].agrees:
+                raise OutputMismatchError(
+                    f"{stream.network!r} gives wrong numbers. The first wrong tensor is {name!r}, made by "
+                    f"{_where(stream, chunk)}: {found[-1].said_of(manifest.engine)}. Nothing is written; "
+                    "choose another engine, or take it unchecked (--unchecked, check=False)"
+                )
+    return Verification(
+        requests=1,
+        worst_error=max((each.error for each in found), default=None),
+        tolerance=max((each.allowed for each in found), default=manifest.tolerance),
+        problem="; ".join(filter(None, [*problems, unverified_words(sorted(blind))])),
+    )
+
+
+def _right(model: Model, manifest: Manifest) -> dict[str, Reference]:
+    """Return the right numbers of all tensors between the chunks of a network, its inputs among them."""
+    samples = [model.sample_inputs(seed) for seed in _SEEDS]
+    inputs = {name: Reference.of([sample[name] for sample in samples]) for name in samples[0]}
+    streams = (stream for stream in manifest.streams if stream.network == model.network.name)
+    names = {made.name for stream in streams for chunk in stream.chunks for made in chunk.gives}
+    return inputs | references(model, _SEEDS, sorted(names))
+
+
+def _where(stream: ExportedStream, chunk: ExportedChunk) -> str:
+    return (
+        f"{stream.name!r} (chunk {chunk.number}, layers {chunk.start} to {chunk.stop - 1}) "
+        f"on unit {chunk.unit!r}"
+    )
+
+
+def _made(
+    folder: Path, stream: ExportedStream, chunk: ExportedChunk, right: Mapping[str, Reference]
+) -> dict[str, NDArray[Any]] | str:
+    """Return what a chunk makes of the right inputs, or why it cannot be run here."""
+    import numpy as np
+
+    with tempfile.TemporaryDirectory(prefix="gapless-export-") as scratch:
+        given, made = Path(scratch) / "in.npz", Path(scratch) / "out.npz"
+        with given.open("wb") as file:
+            write_npz(file, {name: right[name].arrays[0][None] for name in chunk.alive})
+        command = [sys.executable, str(folder / RUNNER_NAME), "--no-pin", "--stream", stream.name]
+        command += ["--chunk", str(chunk.number), "--input", str(given), "--output", str(made)]
+        try:
+            ran = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired:
+            return f"it takes more than {_LIMIT_S:.0f} s"
+        if ran.returncode:
+            said = ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"]
+            return said[-1].removeprefix("error: ")
+        with np.load(made, allow_pickle=False) as arrays:
+            own = {one.name for one in chunk.gives}
+            return {name: arrays[name][0] for name in arrays.files if name in own}
