@@ -78,10 +78,10 @@ def test_random_workloads_agree_with_the_oracle(name: str, seeds: range, top: in
     check_against_the_oracle(name, [p for p in problems if count_plans(p) <= 6000], top)
 
 
-@pytest.mark.parametrize(("name", "count"), [("cpsat", 12), ("pulp", 6), ("z3", 4)])
+@pytest.mark.parametrize(("name", "count"), [("cpsat", 12), ("pulp", 6)])
 def test_workloads_under_the_cap_agree_with_the_oracle(name: str, count: int) -> None:
     drawn = map(crowded_workload, range(60))
-    small = [problem for problem in drawn if count_plans(problem) <= 400]
+    small = [problem for problem in drawn if count_plans(problem) <= 60]
     check_against_the_oracle(name, small[:count], 1)
 
 
