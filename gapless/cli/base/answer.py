@@ -26,11 +26,20 @@ class _InOrder(TyperGroup):
         return list(self.commands)
 
 
+_OLD_NAMES = {"no-check": "unchecked"}
+"""What options were called before: still understood, and in no help."""
+
+
+def _today(name: str) -> str:
+    """Return what an option is called today."""
+    return _OLD_NAMES.get(name, name)
+
+
 app = typer.Typer(
     cls=_InOrder,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": _today},
     help="Plan and run pipelines of neural networks over the unequal processors of one device.",
     epilog="Exit codes: 0 ok, 2 bad input or usage, 3 proved infeasible, 4 no answer within the limit, "
     "5 backend or device failure, 6 verification failure, 130 interrupted.",

@@ -99,7 +99,6 @@ CheckOption = Annotated[
     bool,
     model_option(
         "--check/--unchecked",
-        " /--no-check",
         help="First compare the numbers with those of the uncut model; wrong ones are refused (exit code 6).",
     ),
 ]
