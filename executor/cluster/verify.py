@@ -52,7 +52,8 @@ def verify_on_cluster(pipeline: ClusterPipeline, references: References) -> Veri
             if not difference.agrees:
                 what = f"request {result.number}, {difference.said_of(f'output {name!r}')}"
                 _blame(pipeline, references, result, sample, seeds=seeds, what=what, allowed=allowed)
-    return compared.verification(requests=len(jobs), tolerance=allowed.error, problem=unverified_words(sorted(blind)))
+    problem = unverified_words(sorted(blind))
+    return compared.verification(requests=len(jobs), tolerance=allowed.error, problem=problem)
 
 
 def _blame(
