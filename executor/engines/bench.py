@@ -159,13 +159,9 @@ def _worst(model: Model, unit: ProcessingUnit, found: Tensors, seed: int) -> tup
     """Return the output with the largest error, and the error; None where nothing can be compared."""
     allowed = allowed_of(model.network, [unit.engine.precision.value])
     right = references(model, [seed, *(seed + 1 + other for other in range(_OTHERS))])
-    compared = {
-        name: right[name].compare(array, 0, allowed)
-        for name, array in found.items()
-        if right[name].verifiable
-    }
-    worst = worst_of(compared.values())
-    return next((name for name, each in compared.items() if each is worst), ""), worst
+    differences = {name: right[name].compare(array, 0, allowed) for name, array in found.items()}
+    worst = worst_of(each for each in differences.values() if each.compared)
+    return next((name for name, each in differences.items() if each is worst), ""), worst
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:

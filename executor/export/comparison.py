@@ -50,14 +50,17 @@ def compared(folder: Path, manifest: Manifest, models: Mapping[str, Model]) -> V
         if isinstance(made, str):
             problems.append(f"{_where(stream, chunk)} cannot be run here ({made})")
             continue
-        blind |= {name for name in made if not own[name].verifiable}
         allowed = allowed_of(models[stream.network].network, [precisions[chunk.unit]])
-        for name in made.keys() - blind:
-            found.append(own[name].compare(made[name], 0, allowed))
-            if not found[-1].agrees:
+        for name in made:
+            difference = own[name].compare(made[name], 0, allowed)
+            if difference.compared:
+                found.append(difference)
+            else:
+                blind.add(name)
+            if not difference.agrees:
                 raise OutputMismatchError(
                     f"{stream.network!r} gives wrong numbers. The first wrong tensor is {name!r}, made by "
-                    f"{_where(stream, chunk)}: {found[-1].said_of(manifest.engine)}. Nothing is written; "
+                    f"{_where(stream, chunk)}: {difference.said_of(manifest.engine)}. Nothing is written; "
                     "choose another engine, or take it unchecked (--unchecked, check=False)"
                 )
     return Verification(

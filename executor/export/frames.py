@@ -64,9 +64,12 @@ class Frames:
         compared = [
             (name, reference.compare(found[name], number % self.count, self._allowed))
             for name, reference in self._known[stream].items()
-            if reference.verifiable
         ]
-        return max(compared, key=lambda each: (not each[1].agrees, each[1].error), default=None)
+        return max(
+            (each for each in compared if each[1].compared),
+            key=lambda each: (not each[1].agrees, each[1].error),
+            default=None,
+        )
 
 
 def read_npz(path: Path | None, specs: Sequence[Any], prefix: str = "") -> dict[str, NDArray[Any]]:

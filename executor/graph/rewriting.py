@@ -228,13 +228,12 @@ def _worst(file: _File, right: Sequence[Found], found: Sequence[Found]) -> tuple
     blind = []
     for name in right[0]:
         reference = Reference.of([each[name] for each in right])
-        if not reference.verifiable:
-            blind.append(name)
-            continue
-        for sample, each in enumerate(found):
-            difference = reference.compare(each[name], sample, file.allowed)
+        differences = [reference.compare(each[name], n, file.allowed) for n, each in enumerate(found)]
+        for difference in differences:
             if not difference.agrees:
                 return name, difference.said_of(f"{name!r}"), blind
+        if not all(difference.compared for difference in differences):
+            blind.append(name)
     return "", "", blind
 
 

@@ -99,6 +99,19 @@ def test_numbers_that_are_not_finite() -> None:
     assert not Reference.of([np.full(3, np.nan)]).verifiable
 
 
+def test_what_is_not_finite_on_both_sides_says_nothing_and_on_one_side_is_wrong() -> None:
+    right = Reference.of([np.array([np.nan, np.nan, np.inf, 1.0])])
+    blind = right.compare(np.array([np.nan, np.inf, -np.inf, 1.0]), 0, HIGH)
+    assert (blind.agrees, blind.compared) == (True, False)
+    for found in ([0.0, np.nan, np.inf, 1.0], [np.nan, np.nan, np.inf, np.nan], [0.0, 0.0, 0.0, 1.0]):
+        wrong = right.compare(np.array(found), 0, HIGH)
+        assert (wrong.agrees, wrong.compared, wrong.error) == (False, True, float("inf"))
+    off = right.compare(np.array([np.nan, np.nan, np.inf, 2.0]), 0, HIGH)  # what is finite counts
+    assert (off.agrees, off.compared) == (False, True)
+    finite = Reference.of([np.array([1.0, 2.0])]).compare(np.full(2, np.nan), 0, HIGH)
+    assert (finite.agrees, finite.compared, finite.error) == (False, True, float("inf"))
+
+
 def test_another_shape() -> None:
     found = Reference.of([np.zeros((2, 3))]).compare(np.zeros((3, 2)), 0, HIGH)
     assert not found.agrees
