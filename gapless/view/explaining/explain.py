@@ -54,8 +54,8 @@ def explain(
     report
         Called before each question.
     answers
-        What backends answered to this very problem before: their plans are known, what they proved counts, and
-        what they settled is not asked again. Answers to other problems are left out.
+        What backends answered to this very problem before: their plans are known, what they proved counts,
+        and what they settled is not asked again. Answers to other problems are left out.
 
     Returns
     -------

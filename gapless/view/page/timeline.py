@@ -353,7 +353,8 @@ def covered(blocks: Sequence[Block]) -> int:
         for block in blocks
     ]
     hidden = 0
-    for place, (reach, stop) in enumerate(ends):
+    for place, (reached, stop) in enumerate(ends):
+        reach = reached
         for start, end in islice(ends, place + 1, None):
             if start > reach or reach >= stop:
                 break
