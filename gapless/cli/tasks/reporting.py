@@ -26,7 +26,7 @@ from ...solvers.sources import StartMode
 from ...view.page.front import write_front_report
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
-from ...view.page.subjects import EXPLAIN_S, answers_of, subject, write_report
+from ...view.page.subjects import EXPLAIN_S, subject, write_report
 from ...view.terminal.runs import differences_view
 from ...view.words import size
 from ..base.progress import StepLine
@@ -172,7 +172,6 @@ def _compared(problem: Problem, asked: ReportOptions) -> Comparison:
 
 
 def _subject(known: Known, compared: Comparison | None, asked: ReportOptions) -> Subject:
-    answers = known.answers or (() if compared is None else answers_of(compared))
     deployment = known.plan or known.deployment or _best(known, compared, asked)
     with StepLine() as line:
         return subject(
@@ -183,7 +182,7 @@ def _subject(known: Known, compared: Comparison | None, asked: ReportOptions) ->
             measured=known.measured,
             measurement=known.measurement,
             tuning=known.tuning,
-            answers=answers,
+            answers=known.answers or compared or (),
             explained=EXPLAIN_S if asked.explain else None,
             sources=known.sources,
             report=line.report,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Violation
 from ...solvers.protocol import Deadline, SolveStatus
+from ...solvers.result import SolveResult
 from ..presenter import presenter_of
 from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, SetReason, UnitReason
 from .inquiry import Inquiry
@@ -31,6 +32,7 @@ def explain(
     *,
     time_limit_s: float | None = TIME_LIMIT_S,
     report: Report = silent,
+    answers: Sequence[SolveResult] = (),
 ) -> Explanation:
     """Explain a plan by what would be otherwise: other cuts, other units, fewer demands, the next best plan.
 
@@ -51,6 +53,9 @@ def explain(
         steps for each question, so that equal questions have equal answers.
     report
         Called before each question.
+    answers
+        What backends answered to this very problem before: their plans are known, what they proved counts,
+        and what they settled is not asked again. Answers to other problems are left out.
 
     Returns
     -------
@@ -81,7 +86,7 @@ def explain(
             f"plan [{plan}] is not valid for the problem, so there is nothing to explain:",
             [f"{violation.rule}: {violation.message}" for violation in broken],
         )
-    return _Explainer(problem, plan, time_limit_s, report).run()
+    return _Explainer(problem, plan, time_limit_s, report, answers).run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +100,14 @@ class _Next:
 class _Explainer:
     """One explanation in the making."""
 
-    def __init__(self, problem: Problem, plan: Plan, time_limit_s: float | None, report: Report) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        plan: Plan,
+        time_limit_s: float | None,
+        report: Report,
+        answers: Sequence[SolveResult],
+    ) -> None:
         self._given, self._plan, self._report = problem, plan, report
         self._started, self._limit_s = time.monotonic(), time_limit_s
         self._inquiry = Inquiry(problem, plan, time_limit_s=time_limit_s)
@@ -103,6 +115,10 @@ class _Explainer:
         self._values = score(problem, plan).values(problem.objective.terms)
         # Not remembered, as any other plan of slack mode, if its period is above the cap.
         self._inquiry.judge(plan)
+        self._answers = [found for found in answers if found.fingerprint == problem.fingerprint]
+        for found in self._answers:
+            for candidate in found.candidates:
+                self._inquiry.judge(candidate.plan)
         self._slack = slack_words(problem, self._problem)
         self._demands = demands(problem, self._problem, self._slack)
         self._sets = tuple(problem.formulation.other_units(self._problem))
@@ -122,7 +138,8 @@ class _Explainer:
         other = inquiry.improved(following.other, self._is_other)
         best = inquiry.improved(Alternative(plan=None, proven=False), lambda known: True)
         bindings = tuple(self._binding(item, found, best) for item, found in free)
-        proven = following.proven and (other.values is None or other.values >= self._values)
+        proven = following.proven or any(map(self._proves, self._answers))
+        proven = proven and (other.values is None or other.values >= self._values)
         explanation = Explanation(
             terms=self._problem.objective.terms,
             values=self._values,
@@ -172,8 +189,8 @@ class _Explainer:
 
     def _next(self) -> _Next:
         """Ask for the two best plans."""
-        top = presenter_of(self._problem).alternatives
-        result = self._inquiry.solve(self._problem, self._question("the next best plan"), top=top)
+        top, deadline = presenter_of(self._problem).alternatives, self._question("the next best plan")
+        result = self._settled(top) or self._inquiry.solve(self._problem, deadline, top=top)
         if result is None or not result.candidates:
             nothing = Alternative(plan=None, reason="no other plan was found in time", proven=False)
             return _Next(other=nothing, proven=False)
@@ -189,6 +206,24 @@ class _Explainer:
             proven = (sure and result.proven > place) or (optimal and values[place] == values[0])
             other = Alternative(plan=result.candidates[place].plan, values=values[place], proven=proven)
         return _Next(other=other, proven=optimal and self._values <= values[0])
+
+    def _settled(self, top: int) -> SolveResult | None:
+        """Return an answer that has so many of the best plans, proved; None: that has to be asked."""
+        objective = self._given.objective
+        if objective.period_slack_permille is not None or objective.present_by is not None:
+            return None  # its plans are in another order, or by another cap
+        enough = (found for found in self._answers if found.distance == 1 and _has_best(found, top))
+        return next(enough, None)
+
+    def _proves(self, found: SolveResult) -> bool:
+        """Return whether an answer proves that none is better than the explained plan."""
+        if found.status is not SolveStatus.OPTIMAL:
+            return False
+        if self._given.objective.period_slack_permille is not None:
+            # A plan above the cap may look better than the best one below: only what was answered is proved.
+            return any(candidate.plan == self._plan for candidate in found.candidates[:1])
+        values = [candidate.score.values(self._problem.objective.terms) for candidate in found.candidates]
+        return self._values <= min(values)
 
     def _is_other(self, plan: Plan) -> bool:
         """Return whether a plan is another one, and not only with equal requests in each other's place."""
@@ -301,6 +336,11 @@ class _Explainer:
         without = self._inquiry.improved(found, lambda known: True)
         binds = without.values is not None and (best.values is None or without.values < best.values)
         return Binding(name=item.name, text=item.text, binds=binds, without=without)
+
+
+def _has_best(found: SolveResult, top: int) -> bool:
+    """Return whether an answer has the so many best plans, or all that there are."""
+    return found.status is SolveStatus.OPTIMAL and (found.proven >= top or found.exhausted)
 
 
 _Group = tuple[Chunk, ...]

@@ -143,7 +143,8 @@ class Explanation:
     left_out
         What there was no time to look at, in words.
     backend
-        Who looked for the other plans; all are its own, and what is proven it has proved.
+        Who looked for the other plans, and proved what is proven; answers that were there before may have
+        brought up some, and proofs.
     looked_s, limit_s
         Seconds that all questions took together, and how many they might take; None: as many as they need.
     """

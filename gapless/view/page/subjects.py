@@ -65,7 +65,7 @@ def subject(
     measured, measurement, tuning
         What really happened, as far as it is known.
     answers
-        What backends answered to the problem.
+        What backends answered to the problem. The explanation knows the plans and the proofs of a comparison.
     explained
         Seconds that the explanation of the plan may take; None: none is made.
     sources
@@ -110,7 +110,13 @@ def subject(
         score=score(problem, plan),
         explanation=None
         if explained is None
-        else explain(problem, plan, time_limit_s=explained, report=report),
+        else explain(
+            problem,
+            plan,
+            time_limit_s=explained,
+            report=report,
+            answers=answers.results if isinstance(answers, Comparison) else (),
+        ),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from ...formulations.history import Interval, is_message
 from ..traces import headings, row_names
-from ..words import capital, microseconds, percent
+from ..words import capital, counted, microseconds, percent
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
 from .scale import Span, Tick, span, time_ticks
@@ -131,7 +131,7 @@ class Timeline:
     legend
         (colour, name) of each request, where they have names and are few.
     text
-        What there is to see, in words.
+        What there is to see, in words, and how many blocks are not seen before one zooms in.
     units
         Table of what each unit did.
     data
@@ -333,7 +333,34 @@ def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
         if band.contention:
             words += f", {microseconds(band.contention_us)} with two or more requests of high contention"
         parts.append(words)
-    return f"{capital('; '.join(parts))}."
+    hidden = sum(covered(row.blocks) for band in bands for row in band.rows)
+    text = f"{capital('; '.join(parts))}."
+    if hidden:
+        text += (
+            f" {counted(hidden, 'block')} not seen at a width of {_PRINTED} pixels, where others lie over "
+            "them: zoom in."
+        )
+    return text
+
+
+def covered(blocks: Sequence[Block]) -> int:
+    """Return how many blocks of a row lie wholly under later ones in a narrow or printed chart."""
+    ends = [
+        (
+            (first := int(block.x * _PRINTED / 100)),
+            max(first + 1, round((block.x + block.width) * _PRINTED / 100)),
+        )
+        for block in blocks
+    ]
+    hidden = 0
+    for place, (reached, stop) in enumerate(ends):
+        reach = reached
+        for start, end in islice(ends, place + 1, None):
+            if start > reach or reach >= stop:
+                break
+            reach = max(reach, end)
+        hidden += reach >= stop
+    return hidden
 
 
 def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:

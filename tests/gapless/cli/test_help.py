@@ -187,7 +187,9 @@ def test_help_cuts_nothing_at_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPat
 def test_an_option_is_known_by_its_old_name_too(cli: Cli) -> None:
     """Nobody sees `--no-check` in the help, and scripts that say it work as before."""
     assert "--no-check" not in cli("run", "--help").out
-    old, new, wrong = (cli("run", "nowhere.json", word) for word in ("--no-check", "--unchecked", "--no-chek"))
+    old, new, wrong = (
+        cli("run", "nowhere.json", word) for word in ("--no-check", "--unchecked", "--no-chek")
+    )
     assert "option" not in new.err
     assert (old.code, old.err) == (new.code, new.err)
     assert "--no-chek" in wrong.err

@@ -9,21 +9,26 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import gapless
 from gapless.cli.main import main
-from gapless.cli.tasks.serving import parse_cannot, parse_deadlines, sources_of, subject
+from gapless.cli.tasks.serving import parse_cannot, parse_deadlines, serve_until, sources_of, subject
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.operation import operation_of
 from gapless.serving.server import Server, check_access, read_token
+from gapless.view.terminal.serving import served_view
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.gapless.serving.clients import binary_body, json_body, over_socket, vector
@@ -66,6 +71,36 @@ def test_clients_over_a_port(opened: Coordinator) -> None:
     assert not server.alive
     with pytest.raises(ConnectionError):
         over_socket(port, "GET", "/v2/health/live")
+
+
+def test_the_seconds_of_serving_are_those_that_were_asked_for(
+    opened: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening before it and closing after it are no time of `--seconds 5`."""
+    now = [100.0]
+
+    @contextmanager
+    def waits() -> Iterator[Callable[[float | None], bool]]:
+        def stop(seconds: float | None) -> bool:
+            now[0] += seconds or 0.0
+            return False
+
+        now[0] += 30.0  # whatever has to be prepared
+        yield stop
+
+    class SlowToClose(Server):
+        def close(self, **more: float) -> tuple[str, ...]:
+            now[0] += 7.0
+            return super().close(**more)
+
+    monkeypatch.setattr("gapless.cli.tasks.serving._stopped_by_signals", waits)
+    monkeypatch.setattr("gapless.cli.tasks.serving.time", SimpleNamespace(monotonic=lambda: now[0]))
+    found, _ = serve_until(SlowToClose(opened, port=0), seconds=5.0, sources=(), trace=None)
+    assert found.seconds == 5.0
+    printed = Console(file=StringIO())
+    printed.print(served_view(found))
+    assert isinstance(printed.file, StringIO)
+    assert " in 5 s; " in printed.file.getvalue()
 
 
 def test_clients_over_a_unix_socket(opened: Coordinator, tmp_path: Path) -> None:

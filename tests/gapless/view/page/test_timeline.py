@@ -14,7 +14,7 @@ from gapless.view.page.execution import unlike
 from gapless.view.page.played import Lane, lanes_of, played, together
 from gapless.view.page.scale import Span
 from gapless.view.page.subject import Subject
-from gapless.view.page.timeline import Block, Timeline, timeline
+from gapless.view.page.timeline import Block, Timeline, covered, timeline
 from gapless.view.words import millis
 from tests.gapless.view.page import samples
 
@@ -178,3 +178,31 @@ def test_a_trace_that_is_unlike_the_measurement_says_so() -> None:
     assert unlike(subject) == ""
     assert "of the execution" in unlike(replace(subject, measured=slower))
     assert "of the execution" in chart(replace(subject, measured=slower)).bands[1].note
+
+
+def test_blocks_that_lie_under_others_are_counted() -> None:
+    def row(*spans: tuple[float, float]) -> list[Block]:
+        return [Block(x=x, width=width, colour=0, label="") for x, width in spans]
+
+    assert covered(row((0, 50), (50, 50))) == 0
+    assert covered(row((0, 0.01), (0.02, 0.01), (0.05, 0.01))) == 2  # all in the first pixel
+    assert covered(row((0, 0.1), (0.1, 40), (90, 0.01))) == 1
+    assert covered(row((10, 5), (10, 30))) == 1  # at once on one unit, drawn one over the other
+    assert covered(row((10, 30), (10, 5))) == 0  # its end is seen
+    assert covered(row((10, 30), (10, 15), (25, 20))) == 1  # two cover it together
+    assert covered([]) == 0
+    assert "not seen" not in chart(samples.small()).text
+    subject = samples.small()
+    assert subject.predicted is not None
+    times = [
+        (request, 1000 * request, 1000 * request + 900, event)
+        for request in range(3000)
+        for event in subject.predicted.events[:1]
+    ]
+    many = tuple(
+        replace(event, request=request, start_ns=start, end_ns=end) for request, start, end, event in times
+    )
+    shown = chart(replace(subject, predicted=replace(subject.predicted, events=many)))
+    (only,) = (row for band in shown.bands for row in band.rows)
+    assert covered(only.blocks) == 3000 - 640
+    assert "2360 blocks not seen at a width of 640 pixels, where others lie over them: zoom in." in shown.text
