@@ -177,6 +177,18 @@ class WithOneWrongClass(Honest):
         return _Changing(session, change)
 
 
+class TakingTheLastOfTied(Honest):
+    """Is right: of two classes that have the same weights, it names the other one."""
+
+    def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
+        def change(array: Array) -> None:
+            if array.shape == (1, 1, 8, 8) and array.dtype == "int64":
+                assert (array == 0).any()
+                array[array == 0] = 5
+
+        return _Changing(session, change)
+
+
 class WithFlippedBooleans(Honest):
     def wrapped(self, session: Session, unit: ProcessingUnit) -> Session:
         def change(array: Array) -> None:

@@ -110,6 +110,10 @@ def test_an_engine_that_is_wrong_fails_and_is_told_why(
         getattr(Conformance(engine), f"test_{test}")()
 
 
+def test_of_tied_classes_either_is_right() -> None:
+    Conformance(liars.TakingTheLastOfTied).test_numbers()
+
+
 def test_all_of_it_without_pytest() -> None:
     model = direction()
     seen: list[tuple[int, int]] = []

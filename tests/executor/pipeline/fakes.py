@@ -231,6 +231,7 @@ def _nan(value: float, *arrays: Array) -> Array:
 RIGHT = {
     "add": _total,
     "scale": _scale,
+    "lose nan": _nan,
     **dict.fromkeys(("same", "sleep", "burn", "wrong", "nan"), _same),
     **dict.fromkeys(("crash", "crash once", "freeze", "fail", "stumble", "absent"), _same),
 }
@@ -247,6 +248,7 @@ FUNCTIONS = {
     "stumble": _stumble,
     "wrong": _wrong,
     "nan": _nan,
+    "lose nan": _same,
 }
 """What it does."""
 

@@ -306,8 +306,9 @@ def test_wrong_numbers_of_one_of_several_streams_are_found() -> None:
         assert pipeline.measure(Budget(requests=2)).requests == 4
 
 
-def test_numbers_that_are_not_finite_are_wrong() -> None:
-    model = chain("add", "nan", name="net")
+@pytest.mark.parametrize("does", ["nan", "lose nan"])
+def test_numbers_that_are_not_finite_on_one_side_are_wrong(does: str) -> None:
+    model = chain("add", does, name="net")
     with (
         opened([model], stream("net", (1, "a"), (2, "b"))) as pipeline,
         pytest.raises(OutputMismatchError, match="not finite"),

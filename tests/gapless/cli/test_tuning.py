@@ -11,7 +11,7 @@ import pytest
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning import trials
-from gapless.formulations.errors import UnitLostError
+from gapless.formulations.errors import OutputMismatchError, UnitLostError
 
 from ..conftest import Cli, Run
 
@@ -70,6 +70,18 @@ def test_nothing_measured_is_a_failure_with_a_next_step(
     assert run.code == ExitCode.FAILURE
     assert "No verdict: nothing was measured" in run.out
     assert "Go on with a larger --budget and --resume" in run.out
+
+
+def test_wrong_numbers_of_all_plans_have_their_exit_code(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OutputMismatchError("'net' gives wrong numbers")
+
+    monkeypatch.setattr(SimulatedRunner, "measure", fails)
+    for budget in ("1", "60"):  # some plans tried, and all of them
+        run = cli(*WORDS, "--budget", budget, "--out", tmp_path / budget)
+        assert run.code == ExitCode.VERIFICATION
 
 
 def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_path: Path) -> None:
