@@ -225,7 +225,7 @@ def _difference(file: _File, made: ModelProto, *, compared: bool) -> str:
 
 def _worst(file: _File, right: Sequence[Found], found: Sequence[Found]) -> tuple[str, str, list[str]]:
     """Return the first tensor that differs and how, in words ("" for none); and those that say nothing."""
-    blind = []
+    blind: list[str] = []
     for name in right[0]:
         reference = Reference.of([each[name] for each in right])
         differences = [reference.compare(each[name], n, file.allowed) for n, each in enumerate(found)]
