@@ -123,8 +123,8 @@ def test_all_of_it_without_pytest() -> None:
     assert seen == [(index, len(checks)) for index in range(len(checks))]
     problems = {check.name: check.problem for check in checks}
     assert problems["receipts"] is None
-    assert "is off by" in (problems["numbers"] or "")
-    assert "is off by 1.0e-02" in (problems[f"the model {model.network.name}"] or "")
+    assert "relative error 0.009" in (problems["numbers"] or "")
+    assert "relative error 0.01, allowed" in (problems[f"the model {model.network.name}"] or "")
     assert {check.name: check.tried for check in checks}["it is found"] == "backends cpu; runs onnx"
     with pytest.raises(InvalidInputError, match="no engine 'nothing'"):
         check_engine("nothing")
