@@ -383,5 +383,5 @@ def test_bench_engine_checks_an_engine(cli: Cli) -> None:
     assert (run.code, run.document["passed"]) == (6, False)
     problems = {check["name"]: check["problem"] for check in run.document["checks"]}
     assert problems["receipts"] is None
-    assert "is off by" in problems["numbers"]
+    assert "relative error" in problems["numbers"]
     assert cli("bench-engine").code == 2

@@ -244,6 +244,7 @@ def test_the_command_serves_until_a_signal_comes(tmp_path: Path, monkeypatch: py
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as process:
         assert process.stderr is not None
+        assert process.stderr.readline().startswith("net: numbers agree with the uncut model")
         assert process.stderr.readline() == "net at unix:s; Ctrl-C stops\n"
         found = over_socket("s", "POST", INFER, json_body(vector(3.0)))
         assert found.document["outputs"][0]["data"] == [6.0] * 16
