@@ -208,7 +208,7 @@ class _Explainer:
         return _Next(other=other, proven=optimal and self._values <= values[0])
 
     def _settled(self, top: int) -> SolveResult | None:
-        """Return an answer that has so many of the best plans, proved; None: that has to be asked."""
+        """Return an answer that has this many of the best plans, proved; None: that has to be asked."""
         objective = self._given.objective
         if objective.period_slack_permille is not None or objective.present_by is not None:
             return None  # its plans are in another order, or by another cap
@@ -339,7 +339,7 @@ class _Explainer:
 
 
 def _has_best(found: SolveResult, top: int) -> bool:
-    """Return whether an answer has the so many best plans, or all that there are."""
+    """Return whether an answer has this many of the best plans, or all that there are."""
     return found.status is SolveStatus.OPTIMAL and (found.proven >= top or found.exhausted)
 
 
