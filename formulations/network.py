@@ -225,7 +225,7 @@ class Network:
         return _weights(self.layers, self.shared)
 
     def shifted_weights(self, offset: int) -> tuple[SharedWeights, ...]:
-        """Return what its layers share where a number of others stand before them."""
+        """Return what its layers share where some others stand before them."""
         return tuple(
             replace(each, layers=tuple(layer + offset for layer in each.layers)) for each in self.shared
         )

@@ -321,7 +321,7 @@ def figure_12(study: Study) -> Iterator[Part]:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The least latency for each size of bubbles: (bubbles, latency) in milliseconds, among a number of plans."""
+    """The least latency for each size of bubbles: (bubbles, latency) in milliseconds, of some plans."""
 
     plans: int
     points: tuple[tuple[float, float], ...]
