@@ -66,7 +66,8 @@ def test_a_cold_backend_that_is_ended_has_no_plan() -> None:
     warm = claims[0]
     cold, _, _ = run_isolated(backend, WORKLOAD, SolveOptions(time_limit_s=0.01, start=StartMode.NONE))
     assert (warm.plan_source, bool(warm.plans)) == (Source.START, True)
-    assert (cold.plans, cold.bound) == ((), None)
+    # On a quick machine it may already know that no plan takes less than nothing.
+    assert (cold.plans, cold.bound or 0) == ((), 0)
 
 
 def test_modes_are_named() -> None:

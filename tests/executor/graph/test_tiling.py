@@ -18,7 +18,7 @@ from gapless.executor.callables import load_callable
 from gapless.executor.graph.grouping import Granularity
 from gapless.executor.graph.onnx_model import load_onnx
 from gapless.executor.graph.tiling import Tiler
-from gapless.executor.model import TensorPart, TensorSpec
+from gapless.executor.model import TensorPart, TensorSpec, tolerance
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.spatial import Axis, SpatialNetwork
 
@@ -339,4 +339,6 @@ def assert_right(trial: Trial, count: int) -> None:
     """Require that some random combinations, always the same ones, are right in all their tiles."""
     for chosen in islice(trial.combinations(Random(1)), count):
         for tile, error in trial.errors(chosen):
-            assert error <= 1e-4, tile
+            # By channel, as plans are compared: what two convolution kernels make of a faint channel differs
+            # by some 1e-4 of it on some processors.
+            assert error <= tolerance("high"), tile
