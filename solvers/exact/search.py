@@ -46,9 +46,8 @@ _PUBLISH_EVERY_S = 0.2
 def too_large(what: str, error: LargeNumbersError) -> UnsupportedFeatureError:
     """Return what is said of numbers that a solver cannot count with."""
     return UnsupportedFeatureError(
-        f"{what} needs {error}, which leave the 64 bits that this solver counts in: use smaller factors, or "
-        "another backend (native, z3)",
-        {"numbers beyond 64 bits"},
+        f"{what} needs {error}: use smaller factors, coarser units, or another backend (native, z3)",
+        {"numbers too large for the solver"},
     )
 
 
@@ -268,8 +267,9 @@ class Search(Generic[CodeT]):
         return () if broken else key
 
     def _give_up(self) -> None:
-        if self._options.time_limit_s is None:
-            raise BackendFailedError("the solver gave up without a limit and without an answer")
+        left_s, limit_s = self._deadline.left_s, self._options.time_limit_s
+        if left_s is None or limit_s is None or left_s > limit_s / 2:
+            raise BackendFailedError("the solver gave up long before a limit, without an answer")
         self._stop = StopReason.TIME_LIMIT
 
     def _take_channels(self) -> None:
