@@ -56,7 +56,7 @@ def test_others_solve_it(name: str) -> None:
 
 
 def bits_of(bits: int, *, memory_less: int | None = None, power: bool = False) -> Problem:
-    """Return a chain whose times and weights have many bits; its memory is as large as the weights, or less."""
+    """Return a chain whose times and weights have many bits; memory may lack some bytes of the weights."""
     rng, names = random.Random(bits), ("a", "b", "c")
     layers = tuple(
         Layer(name=f"l{at}", weight_bytes=rng.randrange(2 ** (bits - 1), 2**bits)) for at in range(5)
