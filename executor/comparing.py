@@ -10,7 +10,8 @@ another. `allowed_of(network, precisions)` in `executor.model` says what a netwo
 and `references(model, seeds)` there makes the references of a model, with what it knows of its decisions.
 
 Floats are related to the scale of the block that they are in, not to the largest number of the tensor: an
-output with boxes up to 640 and scores up to 1 has two scales. Numbers that are *decided* (the index of the
+output with boxes up to 640 and scores up to 1 has two scales. Blocks are positions along an axis, runs of
+them, or what comes in turn. Numbers that are *decided* (the index of the
 largest value, a comparison, a rounded number) are right if the values behind them, moved by no more than is
 allowed, give them. Of other integers and booleans a share may differ.
 
@@ -64,6 +65,9 @@ error of an exponent, which grows with what is allowed: below `UNIT` times that,
 FEWEST = 64
 """Values of a block, over all samples: fewer say little about its scale, because each single number may be
 small by chance and carry the rounding errors of the sum that it comes from."""
+
+MOST_PERIOD, LEAST_TURNS = 256, 16
+"""Along an axis scales may come in turn: with which periods they are looked for, and how often they come."""
 
 FILLED = 2.0**16
 """Numbers that are so much larger than all others, and equal, are no results but fill values, such as -1e9 in
@@ -193,9 +197,8 @@ class Scales:
             for each in magnitudes:
                 held = np.where(each <= largest, each, 0.0) if _exceeds(each, largest) else each
                 found = np.maximum(found, held.max(axis=others, initial=0.0))
-            found = _in_runs(found, values=sum(each.size for each in magnitudes))
-            if (found < APART * largest).any():
-                along.append((axis, found))
+            values = sum(each.size for each in magnitudes)
+            along += [(axis, own) for own in _blocks(found, values) if (own < APART * largest).any()]
         return cls(shape, largest, tuple(along))
 
     def related(self, allowed: Allowed) -> Array:
@@ -243,17 +246,41 @@ def _exceeds(magnitudes: Array, largest: float) -> bool:
     return bool((magnitudes > largest).any())
 
 
-def _in_runs(magnitudes: Array, *, values: int) -> Array:
-    """Return the largest magnitude of the run of positions that each is in; a run has enough values."""
+def _blocks(magnitudes: Array, values: int) -> Iterator[Array]:
+    """Yield the largest magnitude of the block that each position of an axis is in; a block has enough values.
+
+    A block is a position or, where that has too few values, a run of positions; and there also what comes
+    again with a period, such as the scores among boxes and scores in turn.
+    """
     import numpy as np
 
     length = len(magnitudes)
     size = -(-FEWEST * length // max(values, 1))
     if size <= 1 or not length:
-        return magnitudes
+        yield magnitudes
+        return
     starts = np.arange(0, max(length - size, 0) + 1, size)
     runs = np.maximum.reduceat(magnitudes, starts)
-    return np.repeat(runs, np.diff([*starts, length]))
+    yield np.repeat(runs, np.diff([*starts, length]))
+    for period in range(2, min(MOST_PERIOD, length // max(size, LEAST_TURNS)) + 1):
+        if length % period == 0 and (largest := _in_turns(magnitudes.reshape(-1, period))) is not None:
+            yield np.tile(largest, length // period)
+            return
+
+
+def _in_turns(turns: Array) -> Array | None:
+    """Return the largest magnitude of each column, if some columns are of another scale than the others.
+
+    That holds if the largest number of the small ones is far below what is usual in each of the others.
+    Where numbers do not depend on the column, that never happens, however widely they are spread.
+    """
+    import numpy as np
+
+    largest = turns.max(axis=0)
+    small = largest < APART * largest.max()
+    if not small.any() or (largest[small].max() >= APART * np.median(turns[:, ~small], axis=0)).any():
+        return None
+    return largest
 
 
 @dataclass(frozen=True, eq=False)

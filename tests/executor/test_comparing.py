@@ -178,3 +178,39 @@ def test_the_worst_comes_first() -> None:
     some = [Difference(0.5, 1.0), Difference(0.2, 0.1), Difference(0.1, 1.0)]
     assert worst_of(some) is some[1]
     assert worst_of([]) is None
+
+
+@pytest.mark.parametrize("columns", [(4, 1), (4, 2), (4, 80), (1, 1)])
+@pytest.mark.parametrize("allowed", [HIGH, LOW, ROUNDED])
+def test_scales_that_come_in_turn(columns: tuple[int, int], allowed: Allowed) -> None:
+    """Boxes and scores in one row: a score among them may not be wrong because boxes are large."""
+    boxes, scores = columns
+
+    def row() -> Array:
+        numbers = [RANDOM.uniform(0, 640, (300, boxes)), RANDOM.uniform(0, 1, (300, scores))]
+        return np.concatenate(numbers, axis=1).reshape(1, -1)
+
+    arrays = [row() for _ in range(3)]
+    right, wrong = Reference.of(arrays), arrays[0].copy()
+    wrong.reshape(300, -1)[:, boxes:] = 0.5
+    assert not right.compare(wrong, 0, allowed).agrees
+    assert right.compare(
+        arrays[0] * (1 + RANDOM.normal(0, allowed.error / 8, arrays[0].shape)), 0, allowed
+    ).agrees
+
+
+@pytest.mark.parametrize("spread", ["normal", "relu", "heavy", "outliers", "softmax", "sorted"])
+def test_no_scale_in_turn_is_seen_where_there_is_none(spread: str) -> None:
+    rng = np.random.default_rng(7)
+    drawn: dict[str, Callable[[], Array]] = {
+        "normal": lambda: rng.normal(size=(1, 1680)),
+        "relu": lambda: np.maximum(rng.normal(-1, 1, (1, 1680)), 0),
+        "heavy": lambda: rng.standard_cauchy((1, 1680)),
+        "outliers": lambda: rng.normal(size=(1, 1680)) * np.where(rng.uniform(size=1680) < 0.002, 1e4, 1),
+        "softmax": lambda: rng.dirichlet(np.full(1680, 0.01))[None],
+        "sorted": lambda: np.sort(rng.pareto(0.5, (1, 1680))),
+    }
+    for _ in range(40):
+        scales = Reference.of([drawn[spread]() for _ in range(3)]).scales
+        turns = [own for _, own in scales.along if any((own == np.roll(own, p)).all() for p in range(2, 257))]
+        assert not turns
