@@ -13,7 +13,8 @@ Floats are related to the scale of the block that they are in, not to the larges
 output with boxes up to 640 and scores up to 1 has two scales. Blocks are positions along an axis, runs of
 them, or what comes in turn. Numbers that are *decided* (the index of the
 largest value, a comparison, a rounded number) are right if the values behind them, moved by no more than is
-allowed, give them. Of other integers and booleans a share may differ.
+allowed, give them. That also excuses results of sigmoid and softmax, whose relative error is the absolute
+error of what is behind. Of other integers and booleans a share may differ.
 
 Nothing of gapless is imported, because exported folders contain this module.
 """
@@ -140,7 +141,7 @@ class Decision:
     ----------
     kind
         "largest" or "smallest" (an index along an axis), "comparison" (of two tensors, or of one with
-        numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number).
+        numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number), "sigmoid" or "softmax".
     behind
         Names of the tensors that decide.
     axis
@@ -247,7 +248,7 @@ def _exceeds(magnitudes: Array, largest: float) -> bool:
 
 
 def _blocks(magnitudes: Array, values: int) -> Iterator[Array]:
-    """Yield the largest magnitude of the block that each position of an axis is in; a block has enough values.
+    """Yield the largest magnitude of the block that each position of an axis is in, of enough values.
 
     A block is a position or, where that has too few values, a run of positions; and there also what comes
     again with a period, such as the scores among boxes and scores in turn.
@@ -340,7 +341,7 @@ class Reference:
         if found.shape != right.shape:
             what = f"its shape is {list(found.shape)}, must be {list(right.shape)}"
             return Difference(float("inf"), allowed.error, 1.0, "", what)
-        if self.decision is not None:
+        if self.decision is not None and self.decision.kind not in SHARES:
             errors = self._decided(found, sample, allowed)
             summary = _summary(errors, allowed, _DECIDED, part)
             differing = ~_same(found, right)
@@ -351,6 +352,8 @@ class Reference:
         else:
             errors = _errors(found, right, self.scales.related(allowed))
             kind = _NUMBERS
+            if self.decision is not None:
+                errors = np.minimum(errors, self._moved(found, sample, allowed))
             if not self.verifiable:  # which of NaN and infinity comes out of an overflow is chance
                 errors = np.where(np.isfinite(found) | np.isfinite(right), errors, 0.0)
         summary = _summary(errors, allowed, kind, part)
@@ -369,6 +372,30 @@ class Reference:
         scales = [each.scales.related(allowed) for each in self.behind]
         errors = _distances(self.decision, undone, right, values, scales)
         return np.where(same, 0.0, _redone(errors, found.shape, self.decision))
+
+    def _moved(self, found: Array, sample: int, allowed: Allowed) -> Array:
+        """Return by how much the values behind shares of one would have to move to give what was found."""
+        import numpy as np
+
+        assert self.decision is not None
+        undone, right = (_undone(array, self.decision) for array in (found, self.arrays[sample]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = np.abs(_behind(self.decision.kind, undone) - _behind(self.decision.kind, right))
+            errors = _finite(moved / self.behind[0].scales.related(allowed), undone.shape)
+        return _redone(errors, found.shape, self.decision)
+
+
+SHARES = ("sigmoid", "softmax")
+"""Kinds of decisions that are numbers: shares of one."""
+
+
+def _behind(kind: str, shares: Array) -> Array:
+    """Return what the values behind shares are, but for a constant of a softmax."""
+    import numpy as np
+
+    values = np.log(shares.astype(np.float64))
+    # If no logit moves by more than a number, no share of a softmax does by more than twice as much.
+    return values / 2 if kind == "softmax" else values - np.log1p(-shares.astype(np.float64))
 
 
 _NUMBERS, _ENTRIES, _DECIDED = "numbers", "entries", "decided"
