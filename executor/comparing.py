@@ -277,7 +277,7 @@ def _in_turns(turns: Array) -> Array | None:
     """
     import numpy as np
 
-    largest = turns.max(axis=0)
+    largest: Array = turns.max(axis=0)
     small = largest < APART * largest.max()
     if not small.any() or (largest[small].max() >= APART * np.median(turns[:, ~small], axis=0)).any():
         return None

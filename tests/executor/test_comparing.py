@@ -217,11 +217,11 @@ def test_no_scale_in_turn_is_seen_where_there_is_none(spread: str) -> None:
 
 
 def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def _softmax(x: Array) -> Array:
-    return np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+    return np.asarray(np.exp(x) / np.exp(x).sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize(("kind", "share"), [("sigmoid", _sigmoid), ("softmax", _softmax)])
@@ -256,7 +256,7 @@ def test_shares_at_their_ends_are_compared_as_they_are() -> None:
     values = np.array([[-200.0, 200.0, 0.0, 40.0]])
     decision, behind = Decision("sigmoid", ("x",)), [Reference.of([values])]
     right = Reference.of([_sigmoid(values).astype(np.float32)], decision=decision, behind=behind)
-    assert right.compare(np.float32([[0, 1, 0.5, 1]]), 0, HIGH).agrees
+    assert right.compare(np.array([[0, 1, 0.5, 1]], dtype=np.float32), 0, HIGH).agrees
     for place, wrong in ((0, 0.1), (1, 0.9), (2, 0.6), (3, 0.99)):
         found = right.arrays[0].copy()
         found[0, place] = wrong

@@ -18,9 +18,9 @@ from spox import Var
 
 from gapless.executor.engines.mnn_engine import MnnEngine
 from gapless.executor.engines.ort_session import reference_outputs
-from gapless.executor.graph.onnx_model import load_onnx
-from gapless.executor.model import TensorSpec
-from gapless.formulations.hardware import ProcessingUnit, UnitKind
+from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
+from gapless.executor.model import TensorSpec, allowed_of, references
+from gapless.formulations.hardware import Precision, ProcessingUnit, UnitKind
 from gapless.profiler.zoo import efficientnet, fsrnet, transformers, yolo
 from gapless.profiler.zoo.blocks import Activation, Blocks, Outputs
 from gapless.profiler.zoo.catalog import build, zoo_entry
@@ -42,24 +42,28 @@ def image(seed: int) -> dict[str, Array]:
     return {"image": np.random.default_rng(seed).random((1, 3, 224, 224), dtype=np.float32)}
 
 
-def mnn_error(data: bytes, folder: Path) -> float:
-    """Return how far MNN is from ONNX Runtime, for a whole network, on its sample inputs."""
+def mnn_outputs(data: bytes, folder: Path, unit: ProcessingUnit = UNIT) -> tuple[OnnxModel, dict[str, Array]]:
+    """Return a whole network, and what MNN makes of its first sample inputs."""
     path = folder / "network.onnx"
     path.write_bytes(data)
     model = load_onnx(path)
     inputs = model.sample_inputs(1)
-    right = model.reference(inputs)
     engine = MnnEngine()
     (artifact,) = engine.prepare(model.pieces(0, len(model.network.layers)), folder=folder)
     found = [spec.empty() for spec in artifact.outputs]
-    with closing(engine.open(artifact, UNIT)) as session:
+    with closing(engine.open(artifact, unit)) as session:
         session.copy_in([inputs[spec.name] for spec in artifact.inputs])
         session.run()
         session.copy_out(found)
-    assert {spec.name for spec in artifact.outputs} == set(right)
-    return max(
-        relative_error(array, right[spec.name]) for spec, array in zip(artifact.outputs, found, strict=True)
-    )
+    return model, {spec.name: array for spec, array in zip(artifact.outputs, found, strict=True)}
+
+
+def mnn_error(data: bytes, folder: Path) -> float:
+    """Return how far MNN is from ONNX Runtime, for a whole network, on its sample inputs."""
+    model, found = mnn_outputs(data, folder)
+    right = model.reference(model.sample_inputs(1))
+    assert set(found) == set(right)
+    return max(relative_error(array, right[name]) for name, array in found.items())
 
 
 @pytest.mark.slow
@@ -68,6 +72,21 @@ def mnn_error(data: bytes, folder: Path) -> float:
 )
 def test_mnn_and_onnx_runtime_agree(name: str, tmp_path: Path) -> None:
     assert mnn_error(small(name), tmp_path) < 5e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["squeezenet", "two-tower"])
+@pytest.mark.parametrize("precision", [Precision.HIGH, Precision.NORMAL])
+def test_no_block_is_seen_that_an_engine_may_be_wrong_about(
+    name: str, precision: Precision, tmp_path: Path
+) -> None:
+    """Scales of positions, runs and turns give no false alarm on floats."""
+    unit = replace(UNIT, engine=replace(UNIT.engine, precision=precision))
+    model, found = mnn_outputs(small(name), tmp_path, unit)
+    allowed, right = allowed_of(model.network, [precision]), references(model, (1, 2, 3))
+    for output, array in found.items():
+        difference = right[output].compare(array, 0, allowed)
+        assert difference.agrees, difference.said_of(output)
 
 
 @pytest.mark.slow

@@ -62,11 +62,16 @@ def bits_of(bits: int, *, memory_less: int | None = None, power: bool = False) -
         Layer(name=f"l{at}", weight_bytes=rng.randrange(2 ** (bits - 1), 2**bits)) for at in range(5)
     )
     times = tuple(tuple(rng.randrange(2 ** (bits - 1), 2**bits) for _ in names) for _ in layers)
-    powers = {"power_mw": rng.randrange(10**5, 10**7), "idle_mw": rng.randrange(10**5)} if power else {}
+    powers = [(rng.randrange(10**5, 10**7), rng.randrange(10**5)) if power else (None, None) for _ in names]
     memory = None if memory_less is None else sum(layer.weight_bytes for layer in layers) - memory_less
     return Problem(
         platform=Platform(
-            name="p", units=tuple(ProcessingUnit(name=name, **powers) for name in names), memory_bytes=memory
+            name="p",
+            units=tuple(
+                ProcessingUnit(name=name, power_mw=most, idle_mw=least)
+                for name, (most, least) in zip(names, powers, strict=True)
+            ),
+            memory_bytes=memory,
         ),
         networks=(Network(name="net", layers=layers),),
         costs=CostTable(
