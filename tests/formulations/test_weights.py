@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gapless.formulations.errors import InvalidProblemError
+from gapless.formulations.expr import BoolVar
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.network import Layer, Network, SharedWeights
 from gapless.solvers.chunking.samples import sample_problem
@@ -57,6 +58,17 @@ def test_each_weight_counts_once(seed: int) -> None:
         own = [layer for layer, to in enumerate(of) if to == group]
         assert weights.grouped(of, 3).of([group]) == weights.of(own)
     assert weights.grouped(of, 3).whole == weights.whole
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_solvers_are_told_the_bytes_of_what_is_chosen(seed: int) -> None:
+    network, held = drawn(seed)
+    weights, rng = network.weights, random.Random(seed)
+    chosen = [BoolVar(name="chosen", args=(layer,)) for layer in range(len(held))]
+    found = weights.expr(chosen.__getitem__, chosen.__getitem__)
+    for _ in range(10):
+        some = {layer for layer in range(len(held)) if rng.random() < 0.5}
+        assert found.evaluate(lambda variable, some=some: variable.args[0] in some) == weights.of(some)
 
 
 def test_another_order_of_layers_shares_the_same() -> None:
