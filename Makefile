@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 USABLE := $(VENV)/.usable
 
-.PHONY: help demo demo-ocr quick test fuzz bench docs picture wheel lint format clean
+.PHONY: help demo demo-ocr quick test test-all test-rest fuzz bench docs picture wheel lint format clean
 
 help:
 	@echo "make demo    profile, plan and tune a built-in network on this machine, in three minutes"
 	@echo "make demo-ocr  the same with the PP-OCRv4 models (detection, direction, recognition)"
 	@echo "make quick   what matters most of all parts, in a minute and a half"
-	@echo "make test    all tests, in a quarter of an hour"
+	@echo "make test    all fast tests and a slow one of each kind, in six minutes"
+	@echo "make test-all  all tests, in half an hour"
 	@echo "make fuzz    open 70,000 damaged files and a table of hostile models; about an hour"
 	@echo "make bench   backends side by side; the pipeline runtime; tuned plans against baselines"
 	@echo "make docs    the documentation, out/docs/index.html"
@@ -59,8 +60,14 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 quick: $(READY)
 	$(PYTEST) -m "not slow" --hypothesis-profile=quick --durations=10
 
+# All that is fast, and of what is slow one of each kind.
 test: $(READY)
-	$(PYTEST)
+	$(PYTEST) -m "not slow or representative" --durations=10
+
+test-all: test test-rest
+
+test-rest: $(READY)
+	$(PYTEST) -m "slow and not representative" --durations=10
 
 # The same seed makes the same files; what fails is kept in out/fuzz.
 SEED ?= 1
