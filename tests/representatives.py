@@ -1,4 +1,4 @@
-"""One slow test of each kind: `make test` runs them beside all fast tests, `make test-all` runs everything."""
+"""One slow test of each kind: `make test` runs them beside all fast ones, `make test-all` runs everything."""
 
 from __future__ import annotations
 
