@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..formulations import errors
+from ..formulations.descriptors import readable
 from ..formulations.errors import ExecutionError, GaplessError, PlacementError, UnitLostError
 from ..formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
 from ..formulations.processes import end_with_parent, in_lasting_thread
@@ -110,7 +110,7 @@ class Worker:
 
     @property
     def descriptor(self) -> int:
-        """Readable when a message waits, or when it has died (for `select`)."""
+        """Readable when a message waits, or when it has died (for `readable`)."""
         return self._from_child
 
     @property
@@ -144,7 +144,7 @@ class Worker:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while b"\n" not in self._unread:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([self._from_child], [], [], left)[0]:
+            if not readable([self._from_child], left):
                 return None
             data = os.read(self._from_child, 1 << 20)
             if not data:
@@ -260,7 +260,7 @@ class Link:
 
     def waiting(self) -> bool:
         """Return, without waiting, whether `receive` would have something to say."""
-        return bool(self._unread) or bool(select.select([self._reading], [], [], 0)[0])
+        return bool(self._unread) or bool(readable([self._reading], 0.0))
 
 
 Role = Callable[[Link, Mapping[str, Any]], None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from ...formulations.coordination.dispatch import Dispatcher, Late, Start
 from ...formulations.coordination.latency import soonest
 from ...formulations.coordination.policy import Waiting
 from ...formulations.coordination.times import NetworkTimes
+from ...formulations.descriptors import readable
 from ...formulations.errors import (
     DroppedRequestError,
     ExecutionError,
@@ -253,7 +253,7 @@ class Loop:
 
     def _sleep(self) -> None:
         workers = {seat.worker.descriptor: seat for seat in self.seats if seat.worker is not None}
-        for descriptor in select.select([self._wake_up, *workers], [], [], self._longest_sleep_s())[0]:
+        for descriptor in readable([self._wake_up, *workers], self._longest_sleep_s()):
             if descriptor == self._wake_up:
                 os.eventfd_read(self._wake_up)
             else:

@@ -28,7 +28,7 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.solvers.coordination.dynamic import LeastSlack
 from tests.executor.coordination.coordinators import coordinator, typed
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain
-from tests.processes import soon
+from tests.processes import many_descriptors, soon
 
 MODEL = chain(("add", 1.0), ("sleep", 0.002), ("scale", 2.0), name="net")
 
@@ -62,6 +62,18 @@ def test_a_killed_worker_is_replaced_and_its_request_runs_again() -> None:
         statistics = opened.statistics()
     assert statistics.units[0].restarts == 1
     assert statistics.total(Fate.ANSWERED) == 40
+
+
+@pytest.mark.slow
+def test_a_worker_is_replaced_also_where_many_files_are_open() -> None:
+    """Its pipes then have numbers that `select.select` refuses, which ended the coordinator for good."""
+    with coordinator("a", "b") as opened, many_descriptors():
+        opened.register(MODEL, "net")
+        os.kill(opened.pids["a"], signal.SIGKILL)
+        assert soon(lambda: opened.statistics().units[0].restarts == 1)
+        assert soon(lambda: opened.statistics().units[0].available)
+        answers_are_right(MODEL, opened, 4)
+        assert opened.is_open
 
 
 def test_units_that_leave_and_return_under_load() -> None:
