@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -71,29 +72,27 @@ class Worker:
         self.unit = unit
         self._quota: CpuQuota | None = None
         self._unread = b""
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
-        child_in, self._to_child = os.pipe()
-        self._from_child, child_out = os.pipe()
-        words = [os.getpid(), role, child_in, child_out]
-        start = partial(
-            subprocess.Popen,
-            [sys.executable, "-P", "-m", "gapless.executor.worker_process", *map(str, words)],
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=self._output,
-            pass_fds=(child_in, child_out, *descriptors),
-            env=_environment(unit),
-            start_new_session=True,  # Ctrl-C belongs to the parent
-        )
-        try:
+        with ExitStack() as on_failure, ExitStack() as behind_start:  # a start that fails is tried again
+            self._output = on_failure.enter_context(tempfile.TemporaryFile())
+            child_in, self._to_child = os.pipe()
+            behind_start.callback(os.close, child_in)
+            on_failure.callback(os.close, self._to_child)  # a child that runs all the same reads the end
+            self._from_child, child_out = os.pipe()
+            behind_start.callback(os.close, child_out)
+            on_failure.callback(os.close, self._from_child)
+            words = [os.getpid(), role, child_in, child_out]
+            start = partial(
+                subprocess.Popen,
+                [sys.executable, "-P", "-m", "gapless.executor.worker_process", *map(str, words)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=(child_in, child_out, *descriptors),
+                env=_environment(unit),
+                start_new_session=True,  # Ctrl-C belongs to the parent
+            )
             self._process = in_lasting_thread(start)
-        except BaseException:
-            os.close(self._to_child)  # if it has started all the same, it reads the end and is gone
-            os.close(self._from_child)
-            raise
-        finally:
-            os.close(child_in)
-            os.close(child_out)
+            on_failure.pop_all()
         try:
             if unit.quota_permille is not None:
                 self._quota = CpuQuota.create(unit.quota_permille, cores=max(1, len(unit.cores)))
