@@ -96,8 +96,10 @@ class UnitCounts:
         How many it has run.
     busy_us
         How long it has worked.
+    losses
+        How many times its worker was lost, or could not be started.
     restarts
-        How many times its worker was started anew.
+        How many times its worker was started again.
     rss_bytes
         Most memory that its worker has had when it last opened sessions.
     """
@@ -107,6 +109,7 @@ class UnitCounts:
     why: tuple[str, ...]
     chunks: int
     busy_us: float
+    losses: int
     restarts: int
     rss_bytes: int
 

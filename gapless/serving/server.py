@@ -28,7 +28,9 @@ MOST_BYTES = 64 * 1024 * 1024
 LEAST_TOKEN = 16
 """Shorter tokens are refused: they can be guessed."""
 
-_MOST_CONNECTIONS = 1024
+_BACKLOG = 128
+"""So many connections are accepted before the first of them is looked at."""
+
 _SWITCH_S = 0.0005
 """The thread that starts chunks waits so long at most for the one that reads messages (usually 5 ms)."""
 
@@ -77,6 +79,10 @@ class Server:
         check_access(host, path, token)
         import uvicorn
 
+        from .connections import Connections, Patience, WebServer, most_connections
+
+        patience = Patience()
+        connections = Connections(most_connections(len(coordinator.platform.units), batch=_BACKLOG), patience)
         self.coordinator = coordinator
         self._path = None if path is None else Path(path)
         self._socket = _listening(host, port, self._path)
@@ -85,17 +91,18 @@ class Server:
         self._app = App(coordinator, token=token, most_bytes=most_bytes)
         config = uvicorn.Config(
             self._app,
-            http="h11",
+            http=connections,  # type: ignore[arg-type] # any function that makes one will do
             ws="none",
             lifespan="off",
             loop="asyncio",
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            backlog=_BACKLOG,
+            timeout_keep_alive=round(patience.idle_s),
             timeout_graceful_shutdown=round(CLOSE_PATIENCE_S) + 1,
         )
-        self._server = uvicorn.Server(config)
+        self._server = WebServer(config)
         self._switch_s = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_S)
         self._thread = threading.Thread(
@@ -238,7 +245,7 @@ def _listening(host: str, port: int, path: Path | None) -> socket.socket:
     try:
         if path is None:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            found = socket.create_server(where, family=family, backlog=_MOST_CONNECTIONS)
+            found = socket.create_server(where, family=family, backlog=_BACKLOG)
             # Else an answer of two writes waits 40 ms for an acknowledgement; accepted sockets inherit it.
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return found
@@ -252,7 +259,7 @@ def _listening(host: str, port: int, path: Path | None) -> socket.socket:
             raise
         finally:
             os.umask(before)
-        found.listen(_MOST_CONNECTIONS)
+        found.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         raise ExecutionError(f"cannot listen on {path or f'{host}:{port}'}: {error}") from None
     return found
